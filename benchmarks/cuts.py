@@ -1,7 +1,8 @@
-"""Minimum cuts and expansion moves beside PyMaxflow, in one run, one thread.
+"""`softmap.solve` on submodular models of two labels beside PyMaxflow, in one run, one thread.
 
-`python -m benchmarks.cuts [--sides 512 1024]`; PyMaxflow has to be installed. Times include what
-each needs to set its graph up from arrays. Every cut of ours is proved: the gap is printed.
+`python -m benchmarks.cuts [--sides 512 1024]`; PyMaxflow has to be installed. PyMaxflow builds its
+graph from arrays and solves it; softmap solves a model that no run has seen before, and proves the
+labels: the gap is printed. Times are CPU times, the smallest of three.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any
 import numpy as np
 
 import softmap
-from softmap.labels.cuts import solve_binary
-from softmap.relaxation.bounds import dual_bound
 
 
 def noisy_squares(side: int, seed: int = 0) -> np.ndarray:
@@ -27,18 +26,20 @@ def noisy_squares(side: int, seed: int = 0) -> np.ndarray:
 
 
 def models(sides: list[int]) -> dict[str, softmap.Model]:
-    """Grids with two strengths of smoothing, and a random graph of 900,000 edges."""
+    """Grids with two strengths of smoothing, and random graphs."""
     found = {}
     for side in sides:
         unary, edges = noisy_squares(side), softmap.generators.grid_edges(side, side)
         for weight in (0.5, 1.5):
             name = f"grid {side}², weight {weight}"
             found[name] = softmap.Model(unary.reshape(-1, 2), edges, softmap.Potts(weight))
-    rng = np.random.default_rng(1)
-    ends = rng.integers(0, 300_000, size=(900_000, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    weights = softmap.Potts(rng.random(len(ends)))
-    found["random graph"] = softmap.Model(rng.normal(size=(300_000, 2)), ends, weights)
+    for nodes, edges in ((30_000, 100_000), (300_000, 900_000)):
+        rng = np.random.default_rng(1)
+        ends = rng.integers(0, nodes, size=(edges, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        weights = softmap.Potts(rng.random(len(ends)))
+        name = f"random graph, {edges:,} edges"
+        found[name] = softmap.Model(rng.normal(size=(nodes, 2)), ends, weights)
     return found
 
 
@@ -55,6 +56,19 @@ def peer(maxflow: Any, model: softmap.Model) -> float:
     return float(graph.maxflow() + unary.min(axis=1).sum())
 
 
+def fresh(model: softmap.Model) -> softmap.Model:
+    """A copy of the model without anything computed before."""
+    potential = softmap.Potts(next(iter(model.groups()))[2].weights.copy())
+    return softmap.Model(model.unary.reshape(-1, 2).copy(), model.edges.copy(), potential)
+
+
+def timed(work: Any, *args: Any, **options: Any) -> tuple[float, Any]:
+    """The CPU time of a call, and its outcome."""
+    began = time.process_time()
+    found = work(*args, **options)
+    return time.process_time() - began, found
+
+
 def main() -> None:
     """Print one line per model: both times, their ratio, and the relative gap of ours."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -62,22 +76,19 @@ def main() -> None:
     sides = parser.parse_args().sides
     import maxflow
 
+    softmap.solve(next(iter(models([8]).values())))  # loads what is imported late
     for name, model in models(sides).items():
-        times = {"peer": [], "ours": []}
-        for _ in range(3):
-            began = time.perf_counter()
-            expected = peer(maxflow, model)
-            times["peer"].append(time.perf_counter() - began)
-            began = time.perf_counter()
-            found = solve_binary(model)
-            times["ours"].append(time.perf_counter() - began)
-        assert found is not None
-        energy, bound = float(model.energy(found[0])), dual_bound(model, found[1])
-        assert abs(energy - expected) <= 1e-9 * abs(expected)
-        theirs, ours = min(times["peer"]), min(times["ours"])
-        gap = (energy - bound) / abs(energy)
-        print(f"{name:26} PyMaxflow {theirs:6.2f} s, softmap {ours:6.2f} s, "
-              f"ratio {ours / theirs:4.2f}, gap {gap:.1e}")  # fmt: skip
+        theirs, ours = [], []
+        while len(ours) < 3 and sum(ours) < 5:
+            seconds, expected = timed(peer, maxflow, model)
+            theirs.append(seconds)
+            seconds, result = timed(softmap.solve, fresh(model), threads=1)
+            ours.append(seconds)
+        assert result.status is softmap.Status.OPTIMAL
+        assert abs(result.energy - expected) <= 1e-9 * abs(expected)
+        gap = (result.energy - result.bound) / abs(result.energy)
+        print(f"{name:30} PyMaxflow {min(theirs):6.2f} s, softmap {min(ours):6.2f} s, "
+              f"ratio {min(ours) / min(theirs):4.2f}, gap {gap:.1e}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

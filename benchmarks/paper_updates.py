@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from softmap import generators
-from softmap.methods.registry import METHODS, make
+from softmap.methods.base import METHODS, make
 from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
 

@@ -25,7 +25,8 @@ import numpy as np
 
 import softmap
 from softmap.model import Model
-from softmap.proof.search.exact import ExactSearch, flat_lam
+from softmap.proof.search.exact import ExactSearch
+from softmap.relaxation.flat import flat_lam
 
 
 class Run(NamedTuple):

@@ -16,8 +16,7 @@ import softmap
 from softmap import labels, lp
 from softmap.errors import ModelError
 from softmap.io.formats import FORMATS
-from softmap.methods.base import Proposal
-from softmap.methods.registry import METHODS
+from softmap.methods.base import METHODS, Proposal
 from softmap.model import Model
 from softmap.model.potentials import Potential
 from softmap.proof.tightening.regions import build

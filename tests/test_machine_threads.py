@@ -9,23 +9,39 @@ from softmap.machine import TRIALS, Pace
 class Machine:
     """Work that takes as long as it is told to, by a clock of its own making."""
 
-    def __init__(self, monkeypatch, many: float, one: float) -> None:
+    def __init__(self, monkeypatch, many: float, one: float, cores: float = 1.0) -> None:
         self.now, self.seconds, self.calls = 0.0, {2: many, 1: one}, {2: 0, 1: 0}
         monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(module.time, "process_time", lambda: cores * self.now)
 
     def work(self, threads: int) -> None:
         self.calls[threads] += 1
         self.now += self.seconds[threads]
 
 
-@pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0)])
+@pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.2), (1.0, 8.0)])
 def test_the_faster_way_is_taken_and_the_other_one_tried_again(monkeypatch, many, one):
     machine, pace = Machine(monkeypatch, many, one), Pace(2)
     for _ in range(10 * TRIALS.retry):
         pace.run(1, machine.work)
-    slow = 2 if many > one else 1
+    slow, ratio = (2, many / one) if many > one else (1, one / many)
     assert sum(machine.calls.values()) == 10 * TRIALS.retry
-    assert 10 <= machine.calls[slow] <= 12
+    assert machine.calls[slow] == 1 + 10 * TRIALS.retry // (1 + int(TRIALS.retry * ratio**2))
+
+
+def test_one_thread_is_not_tried_first_where_all_cores_were_used(monkeypatch):
+    for cores, seconds, tried in [(2.0, 1.0, 0), (1.0, 1.0, 1), (2.0, 0.001, 1)]:
+        machine, pace = Machine(monkeypatch, seconds, 2 * seconds, cores), Pace(2)
+        for _ in range(TRIALS.retry):
+            pace.run(1, machine.work)
+        assert machine.calls[1] == tried
+
+
+def test_where_all_cores_were_used_one_thread_is_tried_later(monkeypatch):
+    machine, pace = Machine(monkeypatch, 1.0, 0.5, 2.0), Pace(2)
+    for _ in range(10 * TRIALS.retry):
+        pace.run(1, machine.work)
+    assert machine.calls[1] > 5 * TRIALS.retry
 
 
 def test_one_slow_moment_changes_nothing(monkeypatch):

@@ -19,8 +19,8 @@ import numpy as np
 
 import softmap
 from benchmarks.gpu import instances
+from softmap.methods.base import make
 from softmap.methods.cuda import Engine, describe, find_device
-from softmap.methods.registry import make
 from softmap.relaxation.dual import cost_scale
 
 SIDE, LABELS = 1024, 16

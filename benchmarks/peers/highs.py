@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import highspy
-import numpy as np
 
 from benchmarks.peers.base import Answer, Prepared, Settings
 from benchmarks.peers.local_polytope import Program, program
 from softmap.model import Model
+from softmap.relaxation.lp import highs_model
 
 TOLERANCES = (
     "primal_feasibility_tolerance",
@@ -42,7 +42,7 @@ def prepare(model: Model, settings: Settings, *, solver: str, presolve: bool = F
         options |= dict.fromkeys(TOLERANCES, settings.tolerance)
     for name, value in options.items():
         highs.setOptionValue(name, value)
-    highs.passModel(_highs_lp(lp))
+    highs.passModel(highs_model(lp))
     return lambda: _run(highs, lp)
 
 
@@ -60,17 +60,3 @@ def _run(highs: Any, lp: Program) -> Answer:
         highs.modelStatusToString(highs.getModelStatus()),
         sum(max(0, int(count)) for count in counts),
     )
-
-
-def _highs_lp(program: Program) -> Any:
-    lp = highspy.HighsLp()
-    height, width = program.matrix.shape
-    lp.num_col_, lp.num_row_ = width, height
-    lp.col_cost_ = program.cost
-    lp.col_lower_, lp.col_upper_ = np.zeros(width), np.full(width, highspy.kHighsInf)
-    lp.row_lower_ = lp.row_upper_ = program.rhs
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = program.matrix.indptr
-    lp.a_matrix_.index_ = program.matrix.indices
-    lp.a_matrix_.value_ = program.matrix.data
-    return lp

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     )
     from softmap.io import interop, read, write
     from softmap.learn.layer import soft_map
+    from softmap.methods.base import METHODS
     from softmap.methods.marginals import SoftMarginals, exact_marginals, log_partition_bounds
-    from softmap.methods.registry import METHODS
     from softmap.model import (
         AllDifferent,
         AtMostOne,
@@ -72,7 +72,7 @@ _HOME = {
     "FormatError": "errors",
     "InfeasibleModel": "errors",
     "Linear": "model",
-    "METHODS": "methods.registry",
+    "METHODS": "methods.base",
     "Max": "model",
     "MissingExtra": "errors",
     "Model": "model",

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from softmap.errors import OptionError, shown
 
-__all__ = ["count", "flag", "not_negative", "positive", "real", "seeded", "wrong"]
-
 
 def seeded(seed: int) -> NDArray[np.uint64]:
     """Return the four state words of the random number generator for a non-negative seed."""

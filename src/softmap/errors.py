@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "ConvergenceWarning",
     "FormatError",
+    "HardConstraint",
     "InfeasibleModel",
     "MissingExtra",
     "ModelError",
@@ -60,6 +63,33 @@ class ConvergenceWarning(RuntimeWarning):
     """Marginals or a gradient are less accurate than requested."""
 
 
+@dataclass(frozen=True)
+class HardConstraint:
+    """A hard constraint that a proof of infeasibility uses.
+
+    Attributes
+    ----------
+    kind : str
+        "labels" (the allowed labels of one variable), "pair", "factor", or the name of a factor
+        over many variables, such as "AllDifferent".
+    variables : tuple of int
+        Its variables.
+    """
+
+    kind: str
+    variables: tuple[int, ...]
+
+    def called(self, names: Sequence[object] | None = None) -> str:
+        """Return words for the constraint; `names` are those of all variables of the model."""
+        shown = [str(v if names is None else names[v]) for v in self.variables[:12]]
+        words = ", ".join(shown) + (", …" if len(self.variables) > len(shown) else "")
+        if self.kind == "labels":
+            return f"the allowed labels of variable {words}"
+        if len(self.variables) == 1:
+            return f"the factor of variable {words}"
+        return f"the {self.kind} over variables {words}"
+
+
 class InfeasibleModel(SoftmapError):
     """No labelling has finite cost: the hard constraints contradict each other.
 
@@ -67,11 +97,19 @@ class InfeasibleModel(SoftmapError):
     ----------
     variable : int or None
         A variable without an allowed state, if one is known.
+    constraints : tuple of HardConstraint
+        Constraints that no labelling obeys together, if a proof has named them.
     """
 
-    def __init__(self, message: str, variable: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        variable: int | None = None,
+        constraints: tuple[HardConstraint, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.variable = variable
+        self.constraints = constraints
 
 
 class FormatError(SoftmapError, ValueError):

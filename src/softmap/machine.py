@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Pace", "available_memory", "usable_cores"]
-
 
 @dataclass(frozen=True)
 class Trials:
@@ -18,12 +16,20 @@ class Trials:
     Attributes
     ----------
     retry : int
-        The slower number of threads is timed again after this many calls.
+        The slower number of threads is timed again after this many calls, times the square of how
+        much slower it was.
+    long : float
+        A first call on all threads of at least this many seconds, which used most of the cores,
+        makes the trial of one thread wait: one thread is assumed to take `threads` times as long.
+    busy : float
+        Smallest part of the cores, in processor time, that such a call uses.
     forget : float
         Largest factor by which one timing may raise the stored time of a choice.
     """
 
     retry: int = 25
+    long: float = 0.02
+    busy: float = 0.7
     forget: float = 1.1
 
 
@@ -41,28 +47,34 @@ class Pace:
     def __init__(self, threads: int) -> None:
         self._choices = (threads, 1) if threads > 1 else (1,)
         self._seconds = [0.0] * len(self._choices)  # seconds per unit of work; 0: not timed yet
-        self._calls = 0
+        self._calls = 0  # since the slower number of threads was timed
 
     def run(self, amount: int, work: Callable[[int], object]) -> None:
         """Call `work(threads)`, which does `amount` units of work."""
         which = self._choice()
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         work(self._choices[which])
-        taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
+        whole, used = time.perf_counter() - began, time.process_time() - used
+        taken, known = whole / max(amount, 1), self._seconds[which]
         # Limit the effect of a single slow timing.
         self._seconds[which] = min(taken, TRIALS.forget * known) if known else taken
-        self._calls += 1
+        if not known and which == 0 and self._parallel(whole, used):
+            self._seconds[1:] = [self._choices[0] * taken] * (len(self._choices) - 1)
+        self._calls = 0 if which != self._fastest() else self._calls + 1
+
+    def _parallel(self, seconds: float, used: float) -> bool:
+        """Whether a call on all threads was long and had most of the cores."""
+        enough = TRIALS.busy * self._choices[0] * seconds
+        return seconds >= TRIALS.long and used >= enough
 
     def _fastest(self) -> int:
         return min(range(len(self._seconds)), key=self._seconds.__getitem__)
 
     def _choice(self) -> int:
         best = self._fastest()
-        return (
-            (best + 1) % len(self._choices)
-            if self._calls % TRIALS.retry == TRIALS.retry - 1
-            else best
-        )
+        ratio = max(self._seconds) / self._seconds[best] if self._seconds[best] else 1.0
+        due = self._calls >= TRIALS.retry * ratio * ratio
+        return (best + 1) % len(self._choices) if due else best
 
 
 MEMINFO = Path("/proc/meminfo")

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest import mock
 
-from softmap.methods.sweeps import chains, coarser
+from softmap.methods.sweeps import anneal, chains
 from softmap.solving import record
 
 WAYS = (
@@ -15,7 +15,7 @@ WAYS = (
     (chains, "CHAINS", replace(chains.CHAINS, spare=0, large=0)),
     (record, "TUNING", replace(record.TUNING, lazy=0)),  # λ is handed out as what it is made of
     # pictures of more than one block begin with these, whatever their costs are
-    (coarser, "COARSENING", replace(coarser.COARSENING, least=5, tied=0.0)),
+    (anneal, "COARSENING", replace(anneal.COARSENING, least=5, tied=0.0)),
 )
 
 

@@ -17,8 +17,9 @@ import numpy as np
 import softmap
 from adversary.making import trial
 from adversary.promises import optimum
-from softmap.proof.search.exact import flat_lam, solve_exact
-from softmap.relaxation.scaling import scaled
+from softmap.proof.search.exact import solve_exact
+from softmap.relaxation.flat import flat_lam
+from softmap.relaxation.gaps import scaled
 from softmap.solving.problem import Problem
 from support.stage_runs import partly_searched, tightened
 

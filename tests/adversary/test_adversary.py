@@ -15,7 +15,7 @@ from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 from adversary.stages import false_claims
 from softmap.methods.sweeps import anneal
-from softmap.methods.sweeps.coarser import coarser
+from softmap.methods.sweeps.anneal import coarser
 
 SLICE = 300
 FOUND = (

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.proof.search.exact import ExactSearch, flat_lam, flatten, solve_exact
+from softmap.proof.search.exact import ExactSearch, solve_exact
+from softmap.relaxation.flat import flat_lam, flatten
 from support.exact_cases import KINDS, Case, random_case
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
-from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import CLOCK
+from softmap.methods.sweeps.chains import CLOCK, Chains
 from softmap.model.layout import layout
 
 

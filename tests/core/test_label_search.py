@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from softmap import core, generators
 from softmap.arguments import seeded
 from softmap.labels.improving import strides
-from softmap.model import Model
 from softmap.model.layout import layout
 from support.oracles import brute_force, energy_by_hand, tree_optimum
 from support.strategies import models, seeds
 
 NO_LIMIT = 2**60
-NONE, FOUND = 0, 1  # answers of `feasible`
 
 
 def _start(model, seed):
@@ -38,23 +36,6 @@ def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
         seconds,
         **options,
     )
-
-
-def _feasible(model, preference=None, work=NO_LIMIT, seconds=1e9):
-    labels = np.zeros(model.n, dtype=np.int64)
-    wish = np.zeros(len(model.unary)) if preference is None else preference
-    allowed = np.isfinite(model.unary)
-    answer, _, failures = core.feasible(
-        layout(model),
-        strides(model),
-        model.num_variables,
-        wish,
-        allowed,
-        labels,
-        work,
-        seconds,
-    )
-    return answer, labels, failures
 
 
 def _best_given(model, labels, free):
@@ -179,61 +160,6 @@ def _best_mixture(model, one, two, parts):
                 trial[part] = two[part]
         least = min(least, energy_by_hand(model, model.complete(trial)))
     return least
-
-
-def _random_constraints(seed):
-    """Ragged models of pairs and triples with many +inf, about half of them infeasible."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(3, 8))
-    counts = rng.integers(1, 4, n)
-    share = rng.uniform(0.2, 0.6)
-    factors = []
-    for _ in range(int(rng.integers(n, 3 * n))):
-        scope = tuple(int(i) for i in rng.permutation(n)[: int(rng.integers(2, 4))])
-        table = np.where(rng.random(counts[list(scope)]) < share, np.inf, 0.0)
-        factors.append((scope, table))
-    return Model.from_factors(counts, factors)
-
-
-def test_feasible_labels_are_found_or_proved_not_to_exist():
-    answers = []
-    for seed in range(300):
-        model = _random_constraints(seed)
-        answer, labels, _ = _feasible(model)
-        exists = np.isfinite(brute_force(model)[0])
-        assert answer == (FOUND if exists else NONE)
-        if exists:
-            assert np.isfinite(energy_by_hand(model, labels))
-        answers.append(answer)
-    assert 50 < answers.count(FOUND) < 250
-
-
-@given(models(hard=True, max_n=6), seeds)
-def test_hidden_labellings_are_found_in_models_of_every_family(model, seed):
-    wish = np.random.default_rng(seed).random(len(model.unary))
-    answer, labels, _ = _feasible(model, wish)
-    assert answer == FOUND
-    assert np.isfinite(energy_by_hand(model, labels))
-
-
-def test_preferred_labels_are_taken_where_they_are_feasible():
-    model = Model(np.zeros((3, 2)), [[0, 1], [1, 2]], [[[0, 1], [1, 0]]] * 2)
-    wish = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0])
-    answer, labels, failures = _feasible(model, wish)
-    assert (answer, labels.tolist(), failures) == (FOUND, [1, 0, 1], 0)
-
-
-def _pigeons(count):
-    """`count` pigeons in one hole fewer: arc consistent, yet infeasible."""
-    different = np.where(np.eye(count - 1, dtype=bool), np.inf, 0.0)
-    pairs = list(itertools.combinations(range(count), 2))
-    return Model(np.zeros((count, count - 1)), pairs, [different] * len(pairs))
-
-
-def test_pigeons_are_refuted_and_limits_are_kept():
-    assert _feasible(_pigeons(6))[0] == NONE
-    assert _feasible(_pigeons(12), work=20_000)[0] not in (NONE, FOUND)
-    assert _feasible(_pigeons(12), seconds=0.0)[0] not in (NONE, FOUND)
 
 
 def test_wrong_arrays_are_named():

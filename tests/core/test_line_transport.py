@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.model.layout import layout
-from softmap.relaxation.point import needs_coupling
+from softmap.relaxation.polytope import needs_coupling
 from softmap.relaxation.transport import cheapest_coupling
 
 

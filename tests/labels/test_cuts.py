@@ -11,10 +11,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
 import softmap
+from softmap import core
 from softmap.labels import cheapest
-from softmap.labels.cuts import Fusion, solve_binary
+from softmap.labels.cuts import Expansions, Fusion, solve_binary
+from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.best import RelativeGaps, Tolerances
+from softmap.solving.relax import Relaxation
 
 BARRIER = 1e4
 
@@ -79,6 +82,22 @@ def test_the_flow_is_that_of_scipy(seed):
     assert model.energy(labels) == maximum_flow(graph, n, n + 1).flow_value
 
 
+def test_a_cut_is_stopped_by_a_function_and_continued_by_its_kernel():
+    rng = np.random.default_rng(5)
+    edges = softmap.generators.grid_edges(120, 120)
+    model = softmap.Model(rng.normal(size=(120 * 120, 2)), edges, softmap.Potts(2.0))
+    best = solve_binary(model)
+    cut = core.BinaryCut(layout(model), math.inf)
+    labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
+    stops = 0
+    while not cut.run(0.0):
+        stops += 1
+    cut.read(labels, lam)
+    assert stops > 3
+    assert model.energy(labels) == pytest.approx(model.energy(best[0]), rel=1e-12)
+    assert dual_bound(model, lam) == pytest.approx(dual_bound(model, best[1]), rel=1e-12)
+
+
 def test_a_cut_that_is_stopped_leaves_a_true_bound():
     rng = np.random.default_rng(3)
     edges = softmap.generators.grid_edges(150, 150)
@@ -114,11 +133,40 @@ def test_expansion_ends_where_no_label_can_be_expanded():
     model = softmap.generators.potts_grid(12, 12, 4, seed=2)
     labels = np.ascontiguousarray(cheapest(model, model.unary))
     before = model.energy(labels)
-    moves = Fusion(model)
-    assert moves.expand(labels, rounds=20)
-    assert model.energy(labels) <= before
+    fusion = Fusion(model)
+    moves = Expansions(fusion)
+    assert not moves.ended(labels)
+    assert moves.run(labels)
+    assert moves.ended(labels)
+    assert model.energy(labels) < before
     for alpha in range(4):
-        assert moves.fuse(labels, np.full(144, alpha)) == 0
+        assert fusion.fuse(labels, np.full(144, alpha)) == 0
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["potts", "stereo"]))
+def test_expansions_can_be_stopped_and_continued_anywhere(seed, kind):
+    """The same labels as without stops: no expansion is lost, and none raises the energy."""
+    make = {"potts": softmap.generators.potts_grid, "stereo": softmap.generators.stereo_grid}[kind]
+    model = make(7, 8, 5, seed=seed)
+    whole = np.ascontiguousarray(cheapest(model, model.unary))
+    parts = whole.copy()
+    Expansions(Fusion(model)).run(whole)
+    moves, energy, calls = Expansions(Fusion(model)), model.energy(parts), itertools.count()
+    while not moves.run(parts, stop=lambda: next(calls) % 3 == 2):
+        assert model.energy(parts) <= energy + 1e-9
+        energy = model.energy(parts)
+    assert np.array_equal(parts, whole)
+
+
+def test_expansions_start_again_from_other_labels():
+    model = softmap.generators.potts_grid(9, 9, 3, seed=4)
+    moves = Expansions(Fusion(model))
+    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    assert moves.run(labels)
+    other = np.zeros(81, dtype=np.int64)
+    assert not moves.ended(other)
+    assert moves.run(other)
+    assert model.energy(other) < model.energy(np.zeros(81, dtype=np.int64))
 
 
 def test_no_time_means_no_move():
@@ -126,6 +174,13 @@ def test_no_time_means_no_move():
     labels = np.zeros(3600, dtype=np.int64)
     assert Fusion(model).fuse(labels, np.ones(3600), seconds=0.0) == -1
     assert not labels.any()
+
+
+def test_a_cut_needs_no_relaxation(monkeypatch):
+    """Planning the passes took longer than the cut."""
+    monkeypatch.setattr(Relaxation, "set_up", lambda self: pytest.fail("set up"))
+    model = softmap.Model(np.eye(2), [[0, 1]], softmap.Potts(0.5))
+    assert softmap.solve(model).status is softmap.Status.OPTIMAL
 
 
 @pytest.mark.parametrize("goal", ["map", "labels", "optimal"])

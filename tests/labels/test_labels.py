@@ -24,6 +24,13 @@ from support.strategies import models, random_lam, seeds
 PAIRS = (*PAIRWISE, "mix")
 
 
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.2, 0.2 + 1e-12, 0.3]), min_size=1), min_size=1))
+def test_rounding_takes_the_first_of_the_largest_marginals(marginals):
+    labels = round_nodes(Model([np.zeros(len(m)) for m in marginals]), np.concatenate(marginals))
+    for mu, label in zip(map(np.array, marginals), labels, strict=True):
+        assert label == np.flatnonzero(mu >= mu.max() * (1 - 1e-9))[0]
+
+
 def decode_plainly(model, lam, order):
     """The decoder in plain numpy, with dense tables, for the same λ and order."""
     reduced = [model.unary_of(i).astype(float).copy() for i in range(model.n)]

@@ -59,8 +59,9 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
     later = np.bincount(packing.early, minlength=model.n)
     earlier = np.bincount(packing.late, minlength=model.n)
     chains = np.maximum(np.maximum(later, earlier), 1)
-    forward = _by_level(packing.early_level, levels)
-    backward = _by_level(packing.late_level, levels)
+    bands = _Bands(packing, level, rows, nodes)
+    forward = bands.sorted(packing.early, packing.late)
+    backward = bands.sorted(packing.late, packing.early)
     arrays: dict[str, NDArray[Any]] = {
         "rank": rank,
         "row_start": _starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
@@ -80,11 +81,14 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
         "late_step": packing.late_step,
         "forward_start": forward[0],
         "forward": forward[1],
+        "forward_after": forward[2],
         "forward_ends": (chains - later).astype(np.int32),
         "backward_start": backward[0],
         "backward": backward[1],
+        "backward_after": backward[2],
         "backward_ends": (chains - earlier).astype(np.int32),
     }
+    arrays["later"] = np.argsort(packing.late_level, kind="stable").astype(np.int32)
     return Plan(arrays, strips.size, packing.table_size)
 
 
@@ -100,9 +104,56 @@ def _padded(lengths: Ints) -> Ints:
     return -(-lengths // LANES) * LANES
 
 
-def _by_level(level: Ints, levels: int) -> tuple[Ints, Ints]:
-    order = np.argsort(level, kind="stable")
-    return _starts(level[order], levels), order.astype(np.int64)
+class _Bands:
+    """Bands of the rows of each level, and the bands that each band waits for."""
+
+    def __init__(self, packing: _Packing, level: Ints, rows: Ints, nodes: Ints) -> None:
+        self.packing, self.level, self.levels = packing, level, int(level.max()) + 1
+        self.bands = 1
+        while self.bands < 64 and 2 * self.bands * self.levels <= len(rows):
+            self.bands *= 2
+        of_row = level[nodes[rows[:, RowColumn.FIRST]]]
+        count = np.bincount(of_row, minlength=self.levels)
+        self.band = np.empty(len(nodes), dtype=np.int64)
+        for r, row in enumerate(rows):
+            among = count[of_row[r]]  # rows of this level, of which r is the `within`-th
+            within = r - int(np.searchsorted(of_row, of_row[r]))
+            cuts = [among * b // self.bands for b in range(self.bands + 1)]
+            band = next(b for b in range(self.bands) if cuts[b] <= within < cuts[b + 1])
+            self.band[nodes[row[0] : row[0] + row[1]]] = band
+
+    def sorted(
+        self, senders: Ints, receivers: Ints
+    ) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint64]]:
+        """Starts, blocks and sets of bands, by level and band; sets are made edge by edge."""
+        lanes = self.packing.blocks[:, Column.LANE]
+        first = senders[self.packing.edge[lanes]]
+        after = [[0, 0] for _ in range(self.levels * self.bands)]
+        for b, i in enumerate(first):
+            for e in self.packing.edge[lanes[b] : lanes[b] + max(1, self._count(b))]:
+                own, other = self.band[i], self.band[senders[e]]
+                after[self.level[i] * self.bands + own][1] |= 1 << int(other)
+                after[self._home(receivers[e])][0] |= 1 << int(own)
+        heads = receivers[self.packing.edge[lanes]]
+        waits = sum(after[self._home(j)][0].bit_count() for j in heads)
+        if local := 2 * waits < self.bands * len(lanes):
+            key = self.level[first] * self.bands + self.band[first]
+        else:
+            after = [[(1 << self.bands) - 1] * 2 for _ in after]
+            key = self.level[first] * self.bands
+        order = np.argsort(key, kind="stable")
+        start = _starts(key[order], self.levels * self.bands)
+        if not local:
+            begin = start[:: self.bands]
+            part = np.arange(self.bands) * np.diff(begin)[:, None] // self.bands
+            start = np.append((begin[:-1, None] + part).ravel(), begin[-1])
+        return start, order.astype(np.int32), np.array(after, dtype=np.uint64).ravel()
+
+    def _count(self, b: int) -> int:
+        return int(self.packing.blocks[b, Column.COUNT])
+
+    def _home(self, i: int) -> int:
+        return int(self.level[i] * self.bands + self.band[i])
 
 
 def _narrowed(keys: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_chains import models_of
 
 from softmap import generators, lp, solve
-from softmap.methods.registry import METHODS, MethodName, make
+from softmap.methods.base import METHODS, MethodName, make
 from softmap.methods.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model

@@ -19,14 +19,13 @@ from softmap.later import later, unmade
 from softmap.methods.sweeps import chains
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains, Proved
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Chains, Messages, Proved
 from softmap.methods.sweeps.planning import Column, chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.point import couple
+from softmap.relaxation.polytope import couple
 from softmap.solving.judge import Judge
 from softmap.verification.dual import exact_bound
 from support.families import FAMILIES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
-from softmap.methods.sweeps import anneal, coarser
+from softmap.methods.sweeps import anneal
 from softmap.methods.sweeps.anneal import RULE, Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
@@ -31,7 +31,7 @@ SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
 @pytest.fixture
 def small_pictures(monkeypatch):
     """Look ahead in pictures of any size."""
-    monkeypatch.setattr(coarser, "COARSENING", replace(coarser.COARSENING, least=6))
+    monkeypatch.setattr(anneal, "COARSENING", replace(anneal.COARSENING, least=6))
 
 
 def picture(
@@ -60,7 +60,7 @@ def in_blocks(model: Model, width: int) -> np.ndarray:
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
     model = picture(shape, family, seed)
-    small = coarser.coarser(model)
+    small = anneal.coarser(model)
     assert small is not None
     block = in_blocks(model, shape[1])
     assert small.model.n == block.max() + 1
@@ -72,7 +72,7 @@ def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
     model = picture(shape, "potts", seed)
-    small, block = coarser.coarser(model), in_blocks(model, shape[1])
+    small, block = anneal.coarser(model), in_blocks(model, shape[1])
     across = (shape[1] + 1) // 2
     ends = {tuple(pair): e for e, pair in enumerate(small.model.edges.tolist())}
     weights = small.model.potentials[0].arrays()["weights"]
@@ -97,10 +97,10 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 )
 def test_spreading_is_taking_and_packing(shape, family, dtype, seed):
     model = picture(shape, family, seed)
-    small, chains = coarser.coarser(model), Chains(model, 1, dtype)
+    small, chains = anneal.coarser(model), Chains(model, 1, dtype)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
-    chains.begin_with(state, small, lam)
+    chains.begin_with(state, lam, small.source, small.part)
     taken = lam.reshape(-1, 3)[small.source] * small.part[:, None]
     expected = chains.start(taken.reshape(-1))
     np.testing.assert_array_equal(state.prev, expected.prev)
@@ -153,11 +153,11 @@ def others() -> dict[str, Model]:
 @pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", others())
 def test_other_models_have_no_blocks(name):
-    assert coarser.coarser(others()[name]) is None
+    assert anneal.coarser(others()[name]) is None
 
 
 def test_small_pictures_have_no_blocks():
-    assert coarser.coarser(picture((5, 6), "potts", 0)) is None
+    assert anneal.coarser(picture((5, 6), "potts", 0)) is None
 
 
 @pytest.mark.usefixtures("small_pictures")
@@ -178,7 +178,7 @@ def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
     model = picture((40, 51), "linear", 3)
     runs = [softmap.solve(model, goal="lp", lp_gap=1e-4, threads=threads) for threads in (1, 2)]
     same_result(*runs)
-    small = coarser.coarser(model)
+    small = anneal.coarser(model)
     assert small is not None
     passes, rest = divmod(runs[0].work, 2 * model.m)
     assert rest  # passes over blocks are no whole number of passes over pixels
@@ -204,8 +204,8 @@ def test_whoever_has_no_time_begins_at_zero():
     assert (state.work, state.eta) == (0, eta)
     method.start_coarse(state, lambda: False)
     assert state.messages.msg.any()
-    small = coarser.coarser(model)
-    assert state.work > 2 * small.model.m * coarser.COARSENING.passes  # and blocks of blocks
+    small = anneal.coarser(model)
+    assert state.work > 2 * small.model.m * anneal.COARSENING.passes  # and blocks of blocks
     assert state.eta == RULE.growth * eta
 
 

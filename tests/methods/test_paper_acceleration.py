@@ -9,9 +9,9 @@ import pytest
 
 from softmap import generators
 from softmap.errors import OptionError
-from softmap.methods.paper import methods
-from softmap.methods.paper.methods import Blocks, Rule, star_order
-from softmap.methods.registry import METHODS, make
+from softmap.methods import paper
+from softmap.methods.base import METHODS, make
+from softmap.methods.paper import Blocks, Rule, star_order
 from softmap.model import Model
 from softmap.relaxation import theory
 from softmap.relaxation.dual import SmoothedDual
@@ -50,7 +50,7 @@ def _entries(model, block):
 
 def _curvature(model, algorithm):
     """Γ: the curvature of φ_0 over the entries of λ, 1 / (p_b · gain_b) on block b."""
-    gain = methods.gain(algorithm.constants, model, algorithm.blocks, algorithm.eta)
+    gain = paper.gain(algorithm.constants, model, algorithm.blocks, algorithm.eta)
     out = np.empty(int(model.half_offset[-1]))
     for block, p in _blocks(model, algorithm.blocks):
         out[_entries(model, block)] = 1 / (p * gain[model.edges.reshape(-1)[block[0]]])
@@ -65,14 +65,14 @@ def test_steps_of_v_are_those_of_the_statements(model):
     s = theory.sizes(model)
     q, degree = s.half_edges, model.graph.degree
     used = degree > 0
-    edges = methods.gain("lemma", model, Blocks.EDGES, ETA)
+    edges = paper.gain("lemma", model, Blocks.EDGES, ETA)
     np.testing.assert_allclose(edges, q / theory.gamma_0(s, ETA, "edges"))
-    stars = methods.gain("lemma", model, Blocks.STARS, ETA)[used]
+    stars = paper.gain("lemma", model, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(stars, q / degree[used] / theory.gamma_0(s, ETA, "stars"))
-    sharp = methods.gain("sharp", model, Blocks.EDGES, ETA)
+    sharp = paper.gain("sharp", model, Blocks.EDGES, ETA)
     np.testing.assert_allclose(sharp, q / theory.gamma_0(s, ETA, "edges", "zero-sum"))
-    np.testing.assert_allclose(sharp, methods.gain("printed", model, Blocks.EDGES, ETA))
-    printed = methods.gain("printed", model, Blocks.STARS, ETA)[used]
+    np.testing.assert_allclose(sharp, paper.gain("printed", model, Blocks.EDGES, ETA))
+    printed = paper.gain("printed", model, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(printed, s.min_degree / (2 * degree[used] * ETA))
 
 
@@ -81,7 +81,7 @@ def test_the_block_curvature_bounds_the_hessian(model):
     rng = np.random.default_rng(0)
     dual = SmoothedDual(model, ETA)
     for order in Blocks:
-        bound = methods.block_curvature(model, order, ETA)
+        bound = paper.block_curvature(model, order, ETA)
         for block, _ in _blocks(model, order):
             at = _entries(model, block)
             lam = rng.normal(size=int(model.half_offset[-1]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softmap import generators
-from softmap.methods.registry import make
+from softmap.methods.base import make
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins

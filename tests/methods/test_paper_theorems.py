@@ -9,7 +9,7 @@ import pytest
 
 from softmap import generators, lp
 from softmap.labels import round_nodes
-from softmap.methods.registry import make
+from softmap.methods.base import make
 from softmap.model import Model
 from softmap.relaxation import polytope, theory
 from softmap.relaxation.dual import SmoothedDual

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from softmap import generators
-from softmap.methods.registry import METHODS, make
+from softmap.methods.base import METHODS, make
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
-from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import AVERAGING, Messages, Sampling, sampled_by_turns
+from softmap.methods.sweeps.chains import AVERAGING, Chains, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
 from support.strategies import models

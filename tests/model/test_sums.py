@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,3 +47,28 @@ def test_rounding_is_right_halfway_between_two_numbers():
     for rest in (2.0**-120, -(2.0**-120), 0.0):
         values = np.array([*half, rest])
         assert core.careful_sum(values) == math.fsum(values)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_do_not_change_a_sum(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=20_000) * 10.0 ** rng.integers(-20, 20, 20_000)
+    values[::2] = -values[1::2]  # much cancels
+    values[0] = 2.0**-60
+    shuffled = rng.permutation(values)
+    mass = rng.random(20_000) * (rng.random(20_000) < 0.5)
+    costs = np.where(mass == 0, np.inf, shuffled)
+    products = (shuffled * mass)[mass > 0]
+    for threads in (1, 2, 5):
+        assert core.careful_sum(shuffled, threads) == math.fsum(values)
+        assert core.careful_product(costs, mass, threads) == math.fsum(products)
+        costs[7], mass[7] = np.inf, 0.5
+        assert core.careful_product(costs, mass, threads) == math.inf
+        costs[7], mass[7] = np.inf, 0.0
+        products = np.multiply(costs, mass, where=mass > 0, out=np.zeros(20_000))
+
+
+@given(NUMBERS)
+def test_products_are_rounded_before_they_are_added(values):
+    costs, mass = np.array(values), np.linspace(0.1, 0.9, len(values))
+    assert core.careful_product(costs, mass) == math.fsum(costs * mass)

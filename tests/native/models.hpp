@@ -172,10 +172,14 @@ struct Planned {
                     weight.data(),
                     truncation.data(),
                     table.data(),
+                    Index(plan.forward_start.size() - 1) / levels,
                     plan.forward_start.data(),
-                    plan.forward.data(),
                     plan.backward_start.data(),
+                    plan.forward.data(),
                     plan.backward.data(),
+                    plan.later.data(),
+                    plan.forward_after.data(),
+                    plan.backward_after.data(),
                     plan.forward_ends.data()};
     }
     Planned(const Planned &) = delete;

@@ -32,10 +32,23 @@ void sums() {
         CHECK(!at_most(next_above(next_above(low)), exact) || low == 0.0);
         const double near = careful_sum(values.data(), count);
         CHECK(std::abs(near - low) <= 4 * unit * std::abs(near));
+        LowerSum parts[3], whole; // in portions, as several threads sum
+        for (Index k = 0; k < count; ++k)
+            parts[k % 3].add(values[k]);
+        for (const LowerSum &part : parts)
+            whole.add(part);
+        CHECK(at_most(whole.value(), exact));
+        CHECK(std::abs(whole.value() - near) <= 4 * unit * std::abs(near));
     }
     const double with_infinity[] = {1.0, infinity}, with_both[] = {infinity, -infinity};
     CHECK(lower_sum(with_infinity, 2) == infinity);
     CHECK(lower_sum(with_both, 2) == -infinity);
+    LowerSum endless, other, both;
+    endless.add(infinity), other.add(-infinity);
+    both.add(endless);
+    CHECK(both.value() == infinity);
+    both.add(other);
+    CHECK(both.value() == -infinity);
 }
 
 template <int W> void fused_lanes() {

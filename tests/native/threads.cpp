@@ -9,6 +9,44 @@ using namespace softmap;
 
 namespace checks {
 
+// Every step of every band is done once, in order, and after the steps that it waits for.
+static void check_wave() {
+    constexpr int bands = 8, steps = 300, waves = 3;
+    for (const int count : {1, 2, 3, 5, 16}) {
+        std::atomic<int> wrong{0};
+        std::vector<std::atomic<int>> done(bands);
+        together(count, [&](Member &me) {
+            for (int wave = 0; wave < waves; ++wave)
+                me.wave(
+                    steps, bands,
+                    [&](Index step, int b) { // the neighbours, and now and then all bands
+                        return step % 50 == 7 ? Bands(255) : (Bands(7) << b >> 1) & Bands(255);
+                    },
+                    [&](Index step, int b, int end) {
+                        for (; b < end; ++b) {
+                            const int now = wave * steps + int(step);
+                            for (int k = 0; k < bands; ++k)
+                                if (step % 50 == 7 || std::abs(k - b) < 2)
+                                    wrong += done[k] < now;
+                            wrong += done[b]++ != now;
+                        }
+                    });
+        });
+        CHECK(wrong == 0);
+        for (const auto &one : done)
+            CHECK(one == waves * steps);
+    }
+    for (const int bands_ : {1, 2, 16, 64})
+        for (const int threads : {1, 2, 3, 16, 100}) {
+            const Grouping group(bands_, threads);
+            CHECK(group.groups * group.size == bands_);
+            for (int b = 0; b < bands_; ++b)
+                CHECK(group.of(Bands(1) << b) == Bands(1) << (b / group.size));
+            const Bands every = ~Bands(0) >> (64 - bands_);
+            CHECK(group.of(every) == ~Bands(0) >> (64 - group.groups));
+        }
+}
+
 void check_threads() {
     constexpr int phases = 200, items = 1000;
     for (const int count : {1, 2, 3, 4, 7}) {
@@ -27,6 +65,7 @@ void check_threads() {
         for (const int one : seen)
             CHECK(one == phases);
     }
+    check_wave();
     std::vector<double> values;
     Numbers numbers(6);
     for (int k = 0; k < 5000; ++k)

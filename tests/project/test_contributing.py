@@ -18,7 +18,7 @@ import pytest
 import test_families
 from softmap.errors import ModelError
 from softmap.io.formats import FORMATS
-from softmap.methods.registry import METHODS
+from softmap.methods.base import METHODS
 from softmap.model import Model, potentials
 from softmap.model.layout import layout
 from support import families

@@ -15,11 +15,11 @@ from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving import budget as budgets
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Task
+from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.relax import Relaxation
-from softmap.solving.trace import Status, Trace
+from softmap.solving.trace import Status
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_passes_fill_the_time_that_a_thorough_check_would_take() -> None:
     budget.resume(700.0, 0)
     for task, seconds in {Task.STEP: 50.0, Task.CHECK: 300.0, Task.LABELS: 20.0}.items():
         budget.note(task, seconds)
-    assert relaxation.advance(Trace()) is Status.TIME_LIMIT
+    assert relaxation.advance(Share(budget)) is Status.TIME_LIMIT
     assert relaxation.at.done == 0
     assert relaxation.hurry()
-    relaxation.advance(Trace())
+    relaxation.advance(Share(budget))
     assert relaxation.at.done > 0

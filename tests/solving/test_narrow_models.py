@@ -1,64 +1,19 @@
 """Models of small width are solved by variable elimination, before long iterations."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import softmap
-from softmap import core
-from softmap.proof.search.exact import flatten
-
-
-def entries(model, limit=1e9):
-    flat = flatten(model)
-    return core.elimination_entries(flat.num_labels, flat.scope_start, flat.scope, limit)
+from softmap.relaxation.flat import elimination_order, flatten
+from softmap.solving.opening import Eliminate
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.verification import Verdict
 
 
 def test_the_entries_of_a_tree_are_those_of_its_edges():
     model = softmap.generators.random_tree(30, 4, seed=1)
-    assert entries(model) == 29 * 16 + 4
-
-
-def greedy(sizes, scopes):
-    """The same count in plain Python: always the variable of the smallest table."""
-    near = {v: set() for v in range(len(sizes))}
-    for scope in scopes:
-        for a, b in itertools.permutations(scope, 2):
-            near[a].add(b)
-    total = 0
-    while near:
-        table = {v: math.prod(sizes[u] for u in {v, *near[v]}) for v in near}
-        v = min(table, key=lambda v: (table[v], v))
-        total += table[v]
-        around = near.pop(v)
-        for u in around:
-            near[u] = (near[u] | around) - {u, v}
-    return total
-
-
-@given(st.integers(0, 10**6))
-def test_the_count_is_that_of_its_twin(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 9))
-    sizes = rng.choice([2, 4, 8], size=n)  # sums of logarithms are exact
-    scopes = [rng.choice(n, size=min(n, int(rng.integers(1, 4))), replace=False) for _ in range(8)]
-    start = np.cumsum([0, *map(len, scopes)])
-    flat = np.concatenate(scopes).astype(np.int64)
-    found = core.elimination_entries(sizes.astype(np.int64), start, flat, 1e12)
-    assert found == greedy(sizes.tolist(), [scope.tolist() for scope in scopes])
-    assert core.elimination_entries(sizes.astype(np.int64), start, flat, found - 1) == math.inf
-
-
-def test_scopes_are_checked():
-    two = np.array([2, 2])
-    with pytest.raises(ValueError, match="does not exist"):
-        core.elimination_entries(two, np.array([0, 2]), np.array([0, 2]), 10.0)
-    with pytest.raises(ValueError, match="must not decrease"):
-        core.elimination_entries(two, np.array([0, 3]), np.array([0, 1]), 10.0)
+    assert elimination_order(model, 1e9).entries == 29 * 16 + 4
 
 
 def test_a_narrow_model_whose_relaxation_is_loose_is_proved():
@@ -68,8 +23,47 @@ def test_a_narrow_model_whose_relaxation_is_loose_is_proved():
     weights = rng.normal(size=len(edges))
     tables = weights[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
     model = softmap.Model(rng.normal(size=(2000, 2)) * 0.1, edges, tables)
-    assert entries(model) < 5e5
+    assert elimination_order(model, 1e9).entries < 5e5
     result = softmap.solve(model, threads=1)
     assert result.status is softmap.Status.OPTIMAL
     assert result.proof.kind.name == "SEARCH"
     assert result.sweeps < 20
+
+
+def network(seed, labels=15):
+    """A chain of three factors of four variables each, with large tables."""
+    rng = np.random.default_rng(seed)
+    shape = (labels,) * 4
+    factors = [((k, k + 1, k + 2, k + 3), rng.normal(size=shape)) for k in range(3)]
+    return softmap.Model.from_factors([labels] * 6, factors), [table for _, table in factors]
+
+
+def test_factors_with_large_tables_are_eliminated_before_any_pass(tmp_path):
+    model, (a, b, c) = network(1)
+    assert model.unary.size > 3 * 15**4
+    # dynamic programming by hand, over the last variable, then over the first one
+    rest = b[..., None] + c[None]
+    best = ((a.min(axis=0)[..., None] + rest.min(axis=-1)).min(axis=0)).min()
+    result = softmap.solve(model, threads=1, proof=tmp_path / "proof")
+    assert result.sweeps == 0
+    assert result.status is softmap.Status.OPTIMAL
+    assert result.energy == pytest.approx(best, rel=1e-12)
+    assert result.bound <= result.energy
+    assert softmap.verify(result, model, proof=tmp_path / "proof").verdict is Verdict.CHECKED
+
+
+@pytest.mark.parametrize("options", [{"goal": "lp"}, {"goal": "labels"}, {"method": "trws"}])
+def test_other_goals_and_methods_start_with_passes(options):
+    problem = Problem.of(network(2)[0])
+    assert Eliminate(problem, Options()).active
+    assert not Eliminate(problem, Options(**options)).active
+
+
+def test_small_tables_start_with_passes():
+    assert not Eliminate(Problem.of(network(3, labels=4)[0]), Options()).active
+
+
+def test_an_order_of_a_model_is_that_of_its_factors():
+    model = network(4, labels=3)[0]
+    a, b = elimination_order(model, 1e9), elimination_order(flatten(model), 1e9)
+    assert (a.entries, a.variables.tolist()) == (b.entries, b.variables.tolist())

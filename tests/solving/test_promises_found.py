@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.proof.search.exact import ExactSearch, flatten
+from softmap.proof.search.exact import ExactSearch
+from softmap.relaxation.flat import flatten
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind

@@ -14,7 +14,7 @@ import pytest
 
 from softmap import Status, generators, resume
 from softmap.errors import CheckpointError
-from softmap.methods.registry import METHODS
+from softmap.methods.base import METHODS
 from softmap.methods.sweeps import chains
 from support.relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 

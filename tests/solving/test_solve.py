@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import Status, generators, lp
 from softmap.labels import LabelSearch
-from softmap.methods.registry import METHODS, make
+from softmap.methods.base import METHODS, make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
 from softmap.solving import relax

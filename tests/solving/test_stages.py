@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from softmap import Status, generators, solve
-from softmap.solving import turns
+from softmap.solving import schedule
 from softmap.solving.budget import Budget, Task
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages import TUNING, Improve, Partial, Search, Tighten
+from softmap.solving.stage import LIMITS
+from softmap.solving.stages import Improve, Partial, Search, Tighten
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])
@@ -21,7 +22,7 @@ def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal, monkeyp
 
     Clusters and large neighbourhoods did not do that in half a minute.
     """
-    monkeypatch.setattr(turns, "TURNS", replace(turns.TURNS, early_entries=0))
+    monkeypatch.setattr(schedule, "TUNING", replace(schedule.TUNING, early_entries=0))
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
     found = solve(model, goal=goal, threads=1)
     assert found.status is Status.OPTIMAL
@@ -43,9 +44,9 @@ def test_passes_end_where_the_lp_is_not_tight():
     assert max(passes) == alone.sweeps
 
 
-@pytest.mark.parametrize("early", [0, turns.TURNS.early_entries])
+@pytest.mark.parametrize("early", [0, schedule.TUNING.early_entries])
 def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, monkeypatch):
-    monkeypatch.setattr(turns, "TURNS", replace(turns.TURNS, early_entries=early))
+    monkeypatch.setattr(schedule, "TUNING", replace(schedule.TUNING, early_entries=early))
     model = generators.erdos_renyi(300, 3, seed=2)
     found = solve(model, threads=1, max_work=2 * model.m * 40)
     names = [row.stage.name for row in found.trace.rows]
@@ -57,7 +58,7 @@ def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, mo
 def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
     budget = Budget(time_limit=1000.0)
     stage = kind(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options())
-    budget.note(Task.BOUND, 0.9 * TUNING.at_most * 1000.0 / kind.setup)
+    budget.note(Task.BOUND, 0.9 * LIMITS.at_most * 1000.0 / kind.setup)
     assert stage.fits(budget)
-    budget.note(Task.BOUND, 1.1 * TUNING.at_most * 1000.0 / kind.setup)
+    budget.note(Task.BOUND, 1.1 * LIMITS.at_most * 1000.0 / kind.setup)
     assert not stage.fits(budget)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softmap.proof.search.exact import FlatModel
+from softmap.relaxation.flat import FlatModel
 
 KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from softmap import CheckpointError, Model, distributed, generators
-from softmap.scale.distributed.checkpoint import read_manifest
+from softmap.scale.distributed.storage import read_manifest
 from support.distributed_driver import OPTIONS
 from support.whole_runs import check, numbers
 
@@ -84,7 +84,7 @@ def go_on(model: Model, folder: Path, out: Path) -> int:
     Returns the passes of the checkpoint, 0 where there was none yet.
     """
     try:
-        passes = read_manifest(out / "run").facts["progress"]["passes"]
+        passes = read_manifest(out / "run")["progress"]["passes"]
     except CheckpointError:
         return 0
     again = distributed.resume(out / "run", folder, max_passes=passes + MORE, **OPTIONS)

@@ -18,13 +18,12 @@ from pathlib import Path
 from softmap import Model
 
 NAMES = [
-    "LOAD", "DROP", "BAN", "DOMINATED", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "FIX",
-    "NORMALISE", "SHIFT", "COMPONENT", "END", "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "MOVE",
-    "REMOVE", "COMBINE", "ABANDON", "DUAL", "PIECE", "DONE",
+    "LOAD", "REMOVE", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "SHIFT", "COMPONENT", "END",
+    "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "STEP", "COMBINE", "DUAL", "PIECE",
 ]  # fmt: skip
 ARRAYS = {
-    "LOAD": 3, "DROP": 2, "DOMINATED": 2, "PERSISTENT": 3, "SUBSTITUTE": 2, "SHIFT": 2,
-    "COMPONENT": 2, "MOVE": 4, "REMOVE": 2, "COMBINE": 3, "DUAL": 3, "PIECE": 3,
+    "REMOVE": 2, "PERSISTENT": 2, "SUBSTITUTE": 2, "SHIFT": 2, "COMPONENT": 2, "END": 0, "CLOSE": 0,
+    "LEAVE": 0, "STEP": 5, "COMBINE": 3, "DUAL": 3, "PIECE": 3,
 }  # fmt: skip
 
 Record = tuple[str, list[list[int]]]
@@ -38,7 +37,7 @@ def put_together(path: Path, header: dict, body: bytes) -> None:
 
 def write_proof(path: Path, model: Model, body: bytes, exponent: int = 0) -> None:
     """The proof of a model that is searched as it is."""
-    header = {"format": "softmap proof", "version": 1, "model": model.fingerprint()}
+    header = {"format": "softmap proof", "version": 2, "model": model.fingerprint()}
     put_together(path, header | {"exponent": exponent}, body)
 
 
@@ -157,13 +156,14 @@ class SlowChecker:
         """What they prove."""
         for name, arrays in records:
             getattr(self, "do_" + name.lower())(*arrays)
+        self.normalise()
         rest = self.base + (self.open_bound() if self.part else 0)
         if self.common > 1 and rest < math.inf:
             rest = -(-rest // self.common) * self.common
         units = min(self.cut, rest)
         return self.unit * units + Fraction(self.model.constant)
 
-    def do_load(self, numbers, pairs, moved) -> None:
+    def do_load(self, numbers) -> None:
         granule, exponent, most = numbers
         self.unit = Fraction(granule) * Fraction(2) ** (exponent - self.exponent)
         model, n = self.model, self.model.num_variables
@@ -178,22 +178,11 @@ class SlowChecker:
             scope = model.auxiliaries.member[slice(*start)].tolist()
             joint = model.unary[model.node_slice(n + a)]
             scopes.append((scope, joint.reshape([self.labels[v] for v in scope])))
-        moves = iter(moved)
-        for (scope, table), split in zip(scopes, pairs, strict=True):
+        for scope, table in scopes:
             every = itertools.product(*(range(size) for size in table.shape))
-            costs = self.rounded({x: float(table[x]) for x in every}, most)
-            if split:
-                order = sorted(range(len(scope)), key=lambda k: scope[k])
-                sorted_costs = {tuple(x[k] for k in order): c for x, c in costs.items()}
-                self.add_pairs(sorted(scope), sorted_costs)
-                continue
-            for k, v in enumerate(scope) if moved else ():
-                amount = [next(moves) for _ in range(self.labels[v])]
-                costs = {x: c + amount[x[k]] for x, c in costs.items()}
-                self.add((v,), {(a,): -amount[a] for a in range(self.labels[v])})
-            self.add(tuple(scope), costs)
+            self.add(tuple(scope), self.rounded({x: float(table[x]) for x in every}, most))
         self.cut = self.base + most + 1
-        self.do_normalise()
+        self.normalise()
 
     def rounded(self, costs: dict, most: int) -> dict:
         finite = {x: math.floor(Fraction(c) / self.unit) for x, c in costs.items() if c < math.inf}
@@ -207,31 +196,22 @@ class SlowChecker:
             x: finite[x] - low if x in finite and finite[x] - low <= most else inf for x in costs
         }
 
-    def do_normalise(self, _=()) -> None:
+    def normalise(self) -> None:
         for table in self.tables.values():
             low = min(table.costs.values())
             if low < math.inf:
                 self.base += low
                 table.costs = {x: c - low for x, c in table.costs.items()}
 
-    def do_drop(self, which, kept) -> None:
-        (v,) = which
-        gone = [a for a in range(self.labels[v]) if a not in kept]
-        assert not gone or self.least({v: gone}) >= self.cut
-        self.keep(v, kept)
-
-    def do_ban(self, banned) -> None:
-        for v, a in zip(banned[::2], banned[1::2], strict=True):
-            assert self.least({v: [a]}) >= self.cut
-            self.own(v)[(a,)] = math.inf
-
-    def do_dominated(self, which, swaps) -> None:
+    def do_remove(self, which, labels) -> None:
         (v,) = which
         before = self.least()
-        self.keep(v, [a for a in range(self.labels[v]) if a not in swaps[::2]])
+        for a, reason in zip(labels[::2], labels[1::2], strict=True):
+            assert reason >= 0 or self.least({v: [a]}) >= self.cut
+        self.keep(v, [a for a in range(self.labels[v]) if a not in labels[::2]])
         assert min(self.least(), self.cut) == min(before, self.cut)
 
-    def do_persistent(self, labels, factors, amounts) -> None:
+    def do_persistent(self, labels, amounts) -> None:
         before = self.least()
         for v, a in zip(labels[::2], labels[1::2], strict=True):
             self.keep(v, [a])
@@ -280,31 +260,23 @@ class SlowChecker:
 
     def do_eliminate(self, which) -> None:
         (v,) = which
-        parts = [table for table in self.tables.values() if v in table.scope]
-        scope = tuple(sorted({u for table in parts for u in table.scope} - {v}))
-        fresh = {}
-        for x in self.labellings(scope):
-            fresh[tuple(x.values())] = min(
-                sum(t.costs[tuple((x | {v: a})[u] for u in t.scope)] for t in parts)
-                for a in range(self.labels[v])
-            )
-        self.forget(v)
-        low = min(fresh.values())
-        self.base += low
-        if low < math.inf:
-            self.add(scope, {x: c - low for x, c in fresh.items()})
-
-    def do_fix(self, which) -> None:
-        (v,) = which
-        assert self.labels[v] == 1
         before = self.least()
-        parts = [(k, table) for k, table in sorted(self.tables.items()) if v in table.scope]
-        for number, table in parts:
-            k = table.scope.index(v)
-            del self.tables[number]
-            scope = table.scope[:k] + table.scope[k + 1 :]
-            self.add(scope, {x[:k] + x[k + 1 :]: c for x, c in table.costs.items()})
+        parts = [table for _, table in sorted(self.tables.items()) if v in table.scope]
+        labels = self.labels[v]
+        groups = [parts] if labels > 1 else [[table] for table in parts]
         self.forget(v)
+        for group in groups:
+            scope = tuple(sorted({u for table in group for u in table.scope} - {v}))
+            fresh = {}
+            for x in self.labellings(scope):
+                fresh[tuple(x.values())] = min(
+                    sum(t.costs[tuple((x | {v: a})[u] for u in t.scope)] for t in group)
+                    for a in range(labels)
+                )
+            low = min(fresh.values())
+            self.base += low
+            if low < math.inf:
+                self.add(scope, {x: c - low for x, c in fresh.items()})
         assert self.least() == before
 
     def do_shift(self, places, amounts) -> None:
@@ -315,12 +287,13 @@ class SlowChecker:
             amount = [next(moves) for _ in range(self.labels[v])]
             table.costs = {x: c - amount[x[k]] for x, c in table.costs.items()}
             self.add((v,), {(a,): amount[a] for a in range(self.labels[v])})
-        self.do_normalise()
+        self.normalise()
         assert self.least() == before
 
     # --- the tree: decisions and enumeration ------------------------------------------------------
 
     def do_component(self, variables, factors) -> None:
+        self.normalise()
         self.part, self.part_cut = variables, math.inf
         self.inside = [self.tables[f] for f in (*factors, *(-1 - v for v in variables))]
         self.open, self.opened, self.path, self.levels = {0: []}, 0, None, []
@@ -351,28 +324,24 @@ class SlowChecker:
         self.levels.append((self.path, decision))
         self.path = [*self.path, decision]
 
-    def do_close(self, _) -> None:
+    def do_close(self) -> None:
         assert self.node_least(self.path) >= self.part_cut
         if self.levels:
             before, (x, kind, a) = self.levels.pop()
             self.path = [*before, (x, kind ^ 1, a)]
 
-    def do_leave(self, which) -> None:
+    def do_leave(self) -> None:
         sides = [[*before, (x, kind ^ 1, a)] for before, (x, kind, a) in self.levels]
-        nodes = [self.path, *sides] if which[0] else [*sides, self.path]
-        for path in nodes:
+        for path in [*sides, self.path]:
             self.opened += 1
             self.open[self.opened] = path
 
-    def do_move(self, *_) -> None:
+    def do_step(self, *_) -> None:
         """A reason: forgotten here."""
 
-    do_remove = do_combine = do_move
+    do_combine = do_step
 
-    def do_abandon(self, _) -> None:
-        self.part = None
-
-    def do_end(self, _) -> None:
+    def do_end(self) -> None:
         bound = self.open_bound()
         gone = set(self.part)
         self.base += bound

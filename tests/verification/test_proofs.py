@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ from softmap.errors import FormatError
 from softmap.proof.search.exact import ExactSearch
 from softmap.solving.proof import Proof, ProofKind
 from softmap.verification import Verdict
+from softmap.verification.integers import Flat, Scale
 from softmap.verification.proof import check_proof
+from softmap.verification.records import Rejected
+from softmap.verification.reduction import Reduction
+from softmap.verification.tree import Tree
+from softmap.views.page import render
+from softmap.views.words import certificate_sentences, headline
 from support.proof_files import packed, put_together, taken_apart, write_proof
 
 
@@ -221,3 +228,97 @@ def test_words_of_a_code_are_proved(tmp_path, seed):
     assert not check_proof(tmp_path / "word", model, float(found.bounds) + 1.0).proves(
         float(found.bounds) + 1.0
     )
+
+
+def test_a_search_is_stated_in_all_words_until_its_proof_is_checked(searched, tmp_path, capsys):
+    from softmap.app.cli.app import main
+
+    model, result, path = searched
+    shown = [headline(result), " ".join(certificate_sentences(result)), str(softmap.verify(result))]
+    for text in (*shown, render(result)):
+        assert "stated" in text
+        assert "proved by an exact search" not in text
+        assert "exact search (checked)" not in text
+    report = softmap.verify(result, proof=path)
+    assert {report[name].verdict for name in ("proof", "bound", "status")} == {Verdict.CHECKED}
+    softmap.write(model, tmp_path / "m.npz")
+    main(["solve", str(tmp_path / "m.npz"), "--no-progress", "--json"])
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (answer["proof"], answer["stated"]) == ("search", True)
+
+
+def test_a_search_that_elimination_replaces_leaves_no_records(tmp_path):
+    rng, at = np.random.default_rng(1), np.arange(7 * 16).reshape(7, 16)
+    pairs = [*zip(at[:-1].flat, at[1:].flat), *zip(at[:, :-1].flat, at[:, 1:].flat)]  # noqa: B905
+    factors = [((int(i), int(j)), rng.integers(0, 9, (4, 4)).astype(float)) for i, j in pairs]
+    model = softmap.Model.from_factors([4] * at.size, factors)
+    search = ExactSearch(model, presolve=False, ascent=False, dp_limit=1e9, log=tmp_path / "log")
+    found = search.go_on()
+    assert found.nodes > 0
+    write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
+    assert check_proof(tmp_path / "x", model).proves(found.lower_bound)
+    assert {name for name, _ in taken_apart(tmp_path / "x")[1]} == {"LOAD", "ELIMINATE"}
+
+
+def test_amounts_that_overflow_int64_fix_no_label():
+    """64 amounts of 2^57 are 2^63, which int64 takes for a negative number."""
+    leaves = 64
+    factors = [((0, k + 1), np.zeros((2, 2))) for k in range(leaves)]
+    flat = Flat([np.array([0.0, 5.0]), *[np.zeros(2)] * leaves], factors, Fraction(0))
+    with pytest.raises(Rejected):
+        Reduction(flat, Scale(1, 0, 100)).persistent((0, 1), (0, 1 << 57, 0, 0) * leaves)
+
+
+def small_tree() -> Tree:
+    """Two variables of two labels and a factor that costs 4 where they differ."""
+    tree = Tree([[0, 3], [5, 0]], [([0, 1], np.array([[0, 4], [4, 0]]))])
+    tree.cut((3,))
+    return tree
+
+
+def test_labels_are_removed_in_order():
+    """Without label 1 of the first variable, label 1 of the second one costs 4."""
+    factors = [([0, 1], np.array([[0, 4], [4, 0]])), ([0, 2], np.array([[0, 0], [9, 9]]))]
+    for order, holds in (((5, 3), True), ((3, 5), False)):
+        tree = Tree([[0, 0], [0, 0], [0, 0]], factors)
+        tree.cut((3,))
+        if holds:
+            tree.step((), (), (), (), order)
+        else:
+            with pytest.raises(Rejected, match="do not reach the cut"):
+                tree.step((), (), (), (), order)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ((0,), (1,), (), (), ()),  # the factor has an entry of 0 for label 0
+        ((2,), (-6,), (), (), ()),  # label 0 of the second variable costs 5
+        ((), (), (0,), (1,), ()),  # label 0 of the first variable costs 0
+        ((), (), (0,), (-1,), ()),
+        ((-1,), (0,), (), (), ()),
+        ((), (), (), (), (-1,)),
+    ],
+)
+def test_steps_that_do_not_hold_are_rejected(record):
+    with pytest.raises(Rejected):
+        small_tree().step(*record)
+
+
+def test_combined_factors_and_costs_are_not_used_again():
+    def combined() -> Tree:
+        differ = np.array([[0, 4], [4, 0]])
+        tree = Tree([[0, 2], [0, 0], [0, 0]], [([0, 1], differ), ([0, 2], differ)])
+        tree.combine((0,), (0, 1), (1, 2))
+        return tree
+
+    with pytest.raises(Rejected, match="gone"):
+        combined().step((0,), (-1,), (), (), ())
+    with pytest.raises(Rejected, match="gone"):
+        combined().combine((), (0, 2), (1, 2))
+    with pytest.raises(Rejected, match="to the bound"):
+        combined().step((), (), (0,), (1,), ())
+    tree = combined()  # the words of the new factor are 8 to 11; its entries are 0, 4, 4, 2
+    tree.step((9,), (2,), (), (), ())
+    with pytest.raises(Rejected, match="from a factor"):
+        tree.step((9,), (1,), (), (), ())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.model.drawing.graphs import Dot, graph_svg, positions
+from softmap.model.drawing import Dot, graph_svg, positions
 from softmap.views.curves import cost_range, curves_svg
 
 

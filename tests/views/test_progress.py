@@ -14,8 +14,7 @@ from softmap import Model
 from softmap.generators import random_tree
 from softmap.solving.trace import Row, Snapshot, StageName
 from softmap.views.console import number, ratio
-from softmap.views.progress import LiveDisplay, PlainLines, Silent, display
-from softmap.views.watching import Watching
+from softmap.views.progress import LiveDisplay, PlainLines, Silent, Watching, display
 
 
 def snapshot(seconds, **changes):

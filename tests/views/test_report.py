@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.model.drawing.images import nominal, palette, png
+from softmap.model.drawing import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName

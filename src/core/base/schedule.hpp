@@ -2,6 +2,7 @@
 #pragma once
 
 #include "layout.hpp"
+#include "wave.hpp"
 
 namespace softmap {
 
@@ -50,8 +51,18 @@ template <class S> struct Schedule {
     const double *weight, *truncation; // by lane; 0 in idle lanes. No truncation array if no edge
                                        // has a truncation
     const S *table;
-    const Index *forward_start, *forward, *backward_start, *backward;
+    Index bands; // of each level: rows and blocks that mostly depend on the same band of the level
+                 // before
+    const Index *forward_start, *backward_start;    // starts by level and band
+    const std::int32_t *forward, *backward, *later; // blocks by level and band, and by late level
+    const Bands *forward_after, *backward_after;
     const std::int32_t *forward_ends; // [n] number of chains whose last node is node i
+
+    // The rows of bands b..end-1 of a level are first_row(level, b)..first_row(level, end)-1.
+    Index first_row(Index level, Index band) const {
+        const Index begin = row_start[level];
+        return begin + (row_start[level + 1] - begin) * band / bands;
+    }
 };
 
 } // namespace softmap

@@ -87,22 +87,46 @@ inline bool rounds_to(double sum, double rest, double slack) {
     return std::abs(rest) + slack < 0.5 * (size - next_below(size));
 }
 
-// Σ values, rounded once: the result does not depend on the order of the values.
-[[gnu::noinline]] inline double careful_sum(const double *values, Index count) {
+// A sum and the errors of its additions: the exact sum is total + Σ errors. `errors` is their
+// computed sum and `sizes` that of their absolute values; NaN if a value or a sum is not finite.
+struct Compensated {
     double total = 0.0, errors = 0.0, sizes = 0.0;
-    for (Index k = 0; k < count; ++k) {
-        const double sum = total + values[k];
-        const double error = error_of(total, values[k], sum);
+
+    void add(double value) {
+        const double sum = total + value;
+        const double error = error_of(total, value, sum);
         errors += error;
         sizes += std::abs(error);
         total = sum;
     }
-    if (!(errors == errors))
-        return total; // infinite or NaN, as plain addition gives it
-    const double sum = total + errors, slack = 2.0 * double(count + 2) * unit * sizes;
-    if (sizes == 0.0 || rounds_to(sum, error_of(total, errors, sum), slack))
-        return sum;
-    return exact_sum(values, count);
+
+    // Adds the sum of other values. The errors of `n` additions are still added in some order, so
+    // that their computed sum is off by at most n u · sizes, to first order.
+    void add(const Compensated &other) {
+        add(other.total);
+        errors += other.errors;
+        sizes += other.sizes;
+    }
+};
+
+// Σ values, rounded once, given their compensated sum: the result does not depend on the order of
+// the values. `exact()` is called if the compensated sum does not determine the result.
+template <class Exact> double rounded_once(const Compensated &sum, Index count, Exact exact) {
+    if (!(sum.errors == sum.errors))
+        return sum.total; // infinite or NaN, as plain addition gives it
+    const double near = sum.total + sum.errors;
+    const double slack = 2.0 * double(count + 2) * unit * sum.sizes;
+    if (sum.sizes == 0.0 || rounds_to(near, error_of(sum.total, sum.errors, near), slack))
+        return near;
+    return exact();
+}
+
+// Σ values, rounded once.
+[[gnu::noinline]] inline double careful_sum(const double *values, Index count) {
+    Compensated sum;
+    for (Index k = 0; k < count; ++k)
+        sum.add(values[k]);
+    return rounded_once(sum, count, [&] { return exact_sum(values, count); });
 }
 
 // Accumulates a lower bound on Σ values. It is +inf only if some value is +inf and none is NaN or
@@ -111,23 +135,23 @@ class LowerSum {
   public:
     void add(double value) {
         ++terms_;
-        if (value == infinity) {
+        if (value == infinity)
             infinite_ = true;
-            return;
-        }
-        const double sum = total_ + value; // -inf or NaN makes errors_ NaN for good
-        const double error = error_of(total_, value, sum);
-        errors_ += error;
-        sizes_ += std::abs(error);
-        total_ = sum;
+        else
+            sum_.add(value); // -inf or NaN makes the errors NaN for good
+    }
+    void add(const LowerSum &other) {
+        terms_ += other.terms_ + 1;
+        infinite_ = infinite_ || other.infinite_;
+        sum_.add(other.sum_);
     }
     double value() const {
-        const double sum = lower(total_, errors_, sizes_, terms_);
+        const double sum = lower(sum_.total, sum_.errors, sum_.sizes, terms_);
         return infinite_ && sum > -infinity ? infinity : sum;
     }
 
   private:
-    double total_ = 0.0, errors_ = 0.0, sizes_ = 0.0;
+    Compensated sum_;
     Index terms_ = 0;
     bool infinite_ = false;
 };

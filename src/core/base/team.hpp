@@ -7,6 +7,7 @@
 #pragma once
 
 #include "layout.hpp"
+#include "wave.hpp"
 
 #include <atomic>
 #include <thread>
@@ -28,9 +29,11 @@ struct Part {
 // phases are over.
 class Team {
   public:
-    explicit Team(int threads) : threads_(threads), taken_(std::size_t(threads)) {}
+    explicit Team(int threads) : wave(threads), threads_(threads), taken_(std::size_t(threads)) {}
 
     int threads() const { return threads_; }
+
+    Wave wave;
 
     // Claims part `index` of a phase for the calling thread; false if another thread has it.
     bool take(int index, std::uint32_t phase) {
@@ -114,11 +117,20 @@ class Member {
         });
     }
 
+    // Calls work(step, first band, last band + 1) for all steps and bands of the next wavefront, as
+    // `Wave::run`.
+    template <class After, class Work> void wave(Index steps, int bands, After after, Work work) {
+        team_.wave.run(thread, place_, steps, bands, after, work);
+    }
+
+    int threads() const { return team_.threads(); }
+
     const int thread;
 
   private:
     Team &team_;
     std::uint32_t phase_ = 0;
+    Wave::Place place_;
 };
 
 // A non-owning reference to a callable. A function that takes a Task is compiled once, not once per
@@ -163,6 +175,18 @@ inline constexpr Index worthwhile =
     }
     together(threads, [&](Member &me) {
         me.phase([&](Part part) { work(part.first(0, count), part.last(0, count)); });
+    });
+}
+
+// Calls work(portion) for all portions of `count` items; the result of a portion must not depend on
+// the thread that computes it.
+[[gnu::noinline]] inline void split_portions(int threads, Index portions, Index count,
+                                             Task<Index> work) {
+    together(count < worthwhile ? 1 : threads, [&](Member &me) {
+        me.phase([&](Part part) {
+            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
+                work(p);
+        });
     });
 }
 

@@ -151,9 +151,12 @@ void bind_stars(nb::module_ &m);
 void bind_paper(nb::module_ &m);
 void bind_proof(nb::module_ &m);
 void bind_labels(nb::module_ &m);
+void bind_elimination(nb::module_ &m);
 void bind_exact(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_codes(nb::module_ &m);
 void bind_cuts(nb::module_ &m);
+void bind_feasibility(nb::module_ &m);
+void bind_moves(nb::module_ &m);
 
 } // namespace softmap

@@ -7,20 +7,33 @@ namespace {
 
 using Lay = HeldLayout<double>;
 
-bool cut_applies(const Lay &held, double barrier) {
-    return BinaryCut(held.view, barrier).applies();
-}
+// The minimum cut of one model of two labels.
+class Cut {
+  public:
+    Cut(nb::object layout, double barrier)
+        : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
+          cut_(held_.view, barrier) {}
 
-bool binary_cut(const Lay &held, double barrier, Out<Index> labels, Out<double> lam,
-                double seconds) {
-    const Layout<double> &lay = held.view;
-    require_size(labels, lay.n, "labels");
-    require_size(lam, lay.half_at(2 * lay.m), "lam");
-    for (Index i = 0; i < lay.n; ++i)
-        require(lay.num_labels[i] <= 2, "node ", i, " has more than two labels");
-    Budget budget(Index(1) << 62, seconds);
-    return BinaryCut(lay, barrier).solve(labels.data(), lam.data(), budget);
-}
+    bool applies() const { return cut_.applies(); }
+    bool run(double seconds) {
+        require(cut_.applies(), "the model is not binary and submodular");
+        nb::gil_scoped_release released;
+        Budget budget(Index(1) << 62, seconds);
+        return cut_.run(budget);
+    }
+    void read(Out<Index> labels, Out<double> lam) const {
+        require(cut_.applies(), "the model is not binary and submodular");
+        require_size(labels, held_.view.n, "labels");
+        require_size(lam, held_.view.half_at(2 * held_.view.m), "lam");
+        nb::gil_scoped_release released;
+        cut_.read(labels.data(), lam.data());
+    }
+
+  private:
+    nb::object layout_;
+    const Lay &held_;
+    BinaryCut cut_;
+};
 
 // Fusion moves over one model, whose flow graph is built once.
 class Moves {
@@ -29,7 +42,7 @@ class Moves {
         : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
           moves_(held_.view, barrier) {}
 
-    Index fuse(Out<Index> labels, In<Index> proposal, double seconds) {
+    Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work) {
         const Layout<double> &lay = held_.view;
         require_size(labels, lay.n, "labels");
         require_size(proposal, lay.n, "proposal");
@@ -37,7 +50,7 @@ class Moves {
             for (const Index x : {labels.data()[i], proposal.data()[i]})
                 require(0 <= x && x < lay.num_labels[i], "node ", i, " has no label ", x);
         nb::gil_scoped_release released;
-        Budget budget(Index(1) << 62, seconds);
+        Budget budget(work, seconds);
         return moves_.fuse(labels.data(), proposal.data(), budget);
     }
 
@@ -50,15 +63,18 @@ class Moves {
 } // namespace
 
 void bind_cuts(nb::module_ &m) {
-    m.def("cut_applies", &cut_applies, arg("layout"), nb::arg("barrier"), Unlocked(),
-          "Whether all nodes have at most two labels and all edges are submodular.");
-    m.def("binary_cut", &binary_cut, arg("layout"), nb::arg("barrier"), arg("labels"), arg("lam"),
-          nb::arg("seconds"), Unlocked(),
-          "Compute optimal labels and λ of a submodular model of two labels; False if time ran "
-          "out.");
+    nb::class_<Cut>(m, "BinaryCut")
+        .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
+        .def("applies", &Cut::applies,
+             "Whether all nodes have at most two labels and all edges are submodular.")
+        .def("run", &Cut::run, nb::arg("seconds"),
+             "Compute the cut; False if time ran out: a further call continues.")
+        .def("read", &Cut::read, arg("labels"), arg("lam"),
+             "Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.");
     nb::class_<Moves>(m, "FusionMoves")
         .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
         .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("seconds"),
+             arg("work") = Index(1) << 62,
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 

@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include "exact/solver.hpp"
-#include "exact/width.hpp"
 
 namespace nb = nanobind;
 namespace ex = softmap::exact;
@@ -33,14 +32,14 @@ class ExactSearch {
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
-                double dp_limit, double seconds, const std::string &log, int threads,
-                std::int64_t split_work)
+                double dp_limit, double seconds, double tried_first, int threads,
+                std::int64_t split_work, const std::string &log)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
           solver_({view<std::int64_t>(num_labels), view<double>(unary),
                    view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
                    constant, view<double>(lam), view<std::int64_t>(incumbent)},
-                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds, log,
-                          threads, split_work),
+                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds,
+                          tried_first, threads, split_work, log),
                   control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
@@ -94,8 +93,8 @@ class ExactSearch {
     };
 
     static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
-                               double dp_limit, double seconds, const std::string &log, int threads,
-                               std::int64_t split_work) {
+                               double dp_limit, double seconds, double tried_first, int threads,
+                               std::int64_t split_work, const std::string &log) {
         ex::Options out;
         out.relative_gap = relative_gap;
         out.absolute_gap = absolute_gap;
@@ -103,10 +102,11 @@ class ExactSearch {
         out.ascent = ascent;
         out.max_dp_entries = std::min(out.max_dp_entries, dp_limit);
         out.seconds = seconds;
-        out.log = log;
-        out.threads = std::max(threads, 1);
+        out.tried_first = tried_first;
+        out.threads = std::max(1, threads);
         if (split_work >= 0)
             out.split_work = split_work;
+        out.log = log;
         return out;
     }
     static ex::Control::Clock::time_point moment(double seconds) {
@@ -147,34 +147,19 @@ class ExactSearch {
 namespace softmap {
 
 void bind_exact(nb::module_ &m) {
-    m.def(
-        "elimination_entries",
-        [](Ints num_labels, Ints scope_start, Ints scope, double limit) {
-            for (std::size_t k = 0; k < scope.size(); ++k)
-                if (scope.data()[k] < 0 || scope.data()[k] >= std::int64_t(num_labels.size()))
-                    throw std::invalid_argument("a scope names a variable that does not exist");
-            for (std::size_t f = 0; f < scope_start.size(); ++f)
-                if (scope_start.data()[f] < (f ? scope_start.data()[f - 1] : 0) ||
-                    scope_start.data()[f] > std::int64_t(scope.size()))
-                    throw std::invalid_argument("scope_start must not decrease");
-            return ex::elimination_entries(view<std::int64_t>(num_labels),
-                                           view<std::int64_t>(scope_start),
-                                           view<std::int64_t>(scope), limit);
-        },
-        nb::arg("num_labels"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("limit"),
-        "Return the table entries of a greedy variable elimination; inf above the limit.");
     nb::class_<StopFlag>(m, "StopFlag", "A flag that stops a search in another thread.")
         .def(nb::init<>())
         .def("set", [](StopFlag &f) { f.value = true; })
         .def("is_set", [](const StopFlag &f) { return f.value.load(); });
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double, const std::string &, int, std::int64_t>(),
+                      double, bool, bool, double, double, double, int, std::int64_t,
+                      const std::string &>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
              nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("log"), nb::arg("threads") = 1, nb::arg("split_work") = -1)
+             nb::arg("tried_first"), nb::arg("threads"), nb::arg("split_work"), nb::arg("log"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "

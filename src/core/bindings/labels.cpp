@@ -3,7 +3,7 @@
 #include "bind.hpp"
 #include "labels/arcs.hpp"
 #include "labels/decoding.hpp"
-#include "labels/feasible.hpp"
+#include "labels/first.hpp"
 #include "labels/forests.hpp"
 #include "labels/improve.hpp"
 
@@ -46,6 +46,12 @@ void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index 
     require_size(stride, 2 * held.view.m, "stride");
     require_range(0, variables, held.view.n);
     IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
+}
+
+void first_labels(const Lay &held, Out<Index> labels, double seconds) {
+    require_size(labels, held.view.n, "labels");
+    Budget budget(Index(1) << 62, seconds);
+    FirstLabels(held.view).find(labels.data(), budget);
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
@@ -113,20 +119,6 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
     Search search(graph, labels.data(), generator(words), options);
     search.run(budget);
     return {budget.used(), search.cycles(), search.falls()};
-}
-
-std::tuple<int, Index, Index> find_feasible(const Lay &held, In<Index> stride, Index variables,
-                                            In<double> preference, Out<bool> allowed,
-                                            Out<Index> labels, Index work, double seconds) {
-    const Layout<double> &lay = held.view;
-    require_size(preference, lay.node_offset[lay.n], "preference");
-    require_size(allowed, lay.node_offset[lay.n], "allowed");
-    require_size(labels, lay.n, "labels");
-    const LabelGraph graph = label_graph(lay, stride, variables);
-    Budget budget(work, seconds);
-    FeasibleSearch search(graph, allowed.data(), preference.data());
-    const Feasibility answer = search.run(budget, labels.data());
-    return {int(answer), budget.used(), search.failures()};
 }
 
 bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
@@ -213,15 +205,37 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
     order_by(key.data(), Index(key.size()), order.data());
 }
 
+// Masses that differ by less than the fraction `tie` of the largest count as equal.
+void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels) {
+    const Index count = Index(labels.size());
+    require(Index(start.size()) > count, "start needs one entry more than labels");
+    for (Index i = 0; i < count; ++i) {
+        const Index begin = start.data()[i], end = start.data()[i + 1];
+        require(0 <= begin && begin < end && end <= Index(mass.size()), "variable ", i,
+                " has no masses");
+        const double *own = mass.data() + begin;
+        const double most = *std::max_element(own, own + (end - begin));
+        const double enough = std::min(most, (1.0 - tie) * most);
+        labels.data()[i] =
+            std::find_if(own, own + (end - begin - 1), [&](double one) { return one >= enough; }) -
+            own;
+    }
+}
+
 } // namespace
 
 void bind_labels(nb::module_ &m) {
+    m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
+          Unlocked(), "Write the label of largest mass of each variable, ties to the first label.");
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
           "Fix the nodes sequentially in an order, each given those before it.");
     m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
           arg("num_variables"), arg("max_sweeps"), Unlocked(),
           "Run ICM in place: minimise the violated constraints first, then the cost.");
+    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
+          Unlocked(),
+          "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
@@ -239,11 +253,6 @@ void bind_labels(nb::module_ &m) {
           arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
           Unlocked(),
           "Run a large-neighbourhood search in place; return (work, cycles, improvements).");
-    m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
-          arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
-          Unlocked(),
-          "Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if "
-          "found, 2 if unknown; work; failures).");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
           "Take the connected components of the change to `other` that do not raise the cost; "

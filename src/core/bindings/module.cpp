@@ -47,8 +47,11 @@ NB_MODULE(_native, m) {
     bind_paper(m);
     bind_labels(m);
     bind_proof(m);
+    bind_elimination(m);
     bind_exact(m);
     bind_text(m);
     bind_codes(m);
     bind_cuts(m);
+    bind_feasibility(m);
+    bind_moves(m);
 }

@@ -40,11 +40,18 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
                 take("late_at", v.late_at) == take("late_step", v.late_step),
             "early_at and early_step, or late_at and late_step, differ in size");
     take("table", v.table);
-    require(take("forward_start", v.forward_start) == v.levels + 1, "forward_start is too short");
+    const Index starts = take("forward_start", v.forward_start) - 1;
+    v.bands = v.levels ? starts / v.levels : 1;
+    require(1 <= v.bands && v.bands <= most_bands && starts == v.levels * v.bands,
+            "forward_start needs one entry per level and band");
+    require(take("backward_start", v.backward_start) == starts + 1,
+            "backward_start needs one entry per level and band");
     require(take("forward", v.forward) == v.num_blocks, "forward needs one entry per block");
-    require(take("backward_start", v.backward_start) == v.levels + 1,
-            "backward_start is too short");
     require(take("backward", v.backward) == v.num_blocks, "backward needs one entry per block");
+    require(take("later", v.later) == v.num_blocks, "later needs one entry per block");
+    require(take("forward_after", v.forward_after) == 2 * starts &&
+                take("backward_after", v.backward_after) == 2 * starts,
+            "forward_after and backward_after need two entries per level and band");
     take("forward_ends", v.forward_ends);
     for (Index b = 0; b < v.num_blocks; ++b)
         require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
@@ -87,13 +94,17 @@ template <class S> struct ChainCalls {
             unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
         });
     }
+    // The number of threads that a pass can use.
+    static int useful(Plan plan, int threads) {
+        require(threads >= 1, "threads must be at least 1");
+        return int(std::min<Index>(threads, plan.view.bands));
+    }
     static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
                     double eta, bool momentum, Out<double> shift, Out<double> dot,
                     Out<double> clock, int threads) {
         require_size(shift, plan.view.num_lanes, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
-        require(threads >= 1, "threads must be at least 1");
         double sums[partial_sums];
         const ChainArrays<S> arrays{msg.data(),
                                     prev.data(),
@@ -103,7 +114,7 @@ template <class S> struct ChainCalls {
                                     dot.data(),
                                     sums,
                                     reinterpret_cast<Clock *>(clock.data())};
-        together(threads, [&](Member &me) {
+        together(useful(plan, threads), [&](Member &me) {
             kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
@@ -157,11 +168,10 @@ template <class S> struct ChainCalls {
                          Out<double> dot, int threads) {
         require_size(shift, plan.view.num_lanes, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        require(threads >= 1, "threads must be at least 1");
         const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
                                     theta.data(), shift.data(), dot.data(),
                                     nullptr,      nullptr};
-        together(threads, [&](Member &me) {
+        together(useful(plan, threads), [&](Member &me) {
             kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
@@ -169,10 +179,9 @@ template <class S> struct ChainCalls {
                             Out<double> dot, int threads) {
         require_size(shift, plan.view.num_lanes, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        require(threads >= 1, "threads must be at least 1");
         const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
                                     shift.data(), dot.data(), nullptr, nullptr};
-        together(threads, [&](Member &me) {
+        together(useful(plan, threads), [&](Member &me) {
             kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
         });
     }
@@ -183,7 +192,7 @@ template <class S> struct ChainCalls {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
             kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
         });
-        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
+        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant, threads);
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
@@ -195,9 +204,19 @@ template <class S> struct ChainCalls {
         });
     }
     // One call, so that no signal handler runs between the two halves of the swap.
-    static void exchange(Out<S> first, Out<S> second) {
+    static void exchange(Out<S> first, Out<S> second, int threads) {
         require_size(second, Index(first.size()), "second");
-        std::swap_ranges(first.data(), first.data() + first.size(), second.data());
+        S *one = first.data(), *other = second.data();
+        split(threads, Index(first.size()), [&](Index begin, Index end) {
+            std::swap_ranges(one + begin, one + end, other + begin);
+        });
+    }
+    // Each thread first touches the memory that it copies to: pages are spread over the machine.
+    static void copy_into(In<S> from, Out<S> to, int threads) {
+        require_size(to, Index(from.size()), "to");
+        split(threads, Index(from.size()), [&](Index begin, Index end) {
+            std::copy(from.data() + begin, from.data() + end, to.data() + begin);
+        });
     }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
@@ -299,8 +318,10 @@ template <class S> struct ChainCalls {
               "Decode labels of all nodes from the messages of a hard forward half pass.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
-        m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
-              "Exchange the contents of two arrays.");
+        m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
+              Unlocked(), "Exchange the contents of two arrays.");
+        m.def("copy_into", &copy_into, arg("source"), arg("to"), nb::arg("threads") = 1, Unlocked(),
+              "Copy an array into another one.");
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),

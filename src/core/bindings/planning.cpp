@@ -47,6 +47,8 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     put("early_at", made.early_at), put("early_step", made.early_step);
     put("late_at", made.late_at), put("late_step", made.late_step);
     put("forward_start", made.forward_start), put("forward", made.forward);
+    put("later", made.later);
+    put("forward_after", made.forward_after), put("backward_after", made.backward_after);
     put("forward_ends", made.forward_ends);
     put("backward_start", made.backward_start), put("backward", made.backward);
     put("backward_ends", made.backward_ends);

@@ -155,7 +155,42 @@ void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turn
     });
 }
 
-double careful_sum_of(In<double> values) { return careful_sum(values.data(), values.size()); }
+// Σ term(k) over k < count, rounded once, whatever the number of threads.
+template <class Term> double careful_sum_by(Index count, int threads, Term term) {
+    constexpr Index portions = 64;
+    Compensated sums[portions];
+    split_portions(threads, portions, count, [&](Index portion) {
+        const Part part{int(portion), int(portions)};
+        Compensated sum;
+        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+            sum.add(term(k));
+        sums[portion] = sum;
+    });
+    Compensated sum;
+    for (const Compensated &one : sums)
+        sum.add(one);
+    return rounded_once(sum, count + portions, [&] {
+        std::vector<double> values(static_cast<std::size_t>(count));
+        for (Index k = 0; k < count; ++k)
+            values[k] = term(k);
+        return exact_sum(values.data(), count);
+    });
+}
+
+double careful_sum_of(In<double> values, int threads) {
+    if (threads < 2 || Index(values.size()) < worthwhile)
+        return careful_sum(values.data(), Index(values.size()));
+    const double *from = values.data();
+    return careful_sum_by(Index(values.size()), threads, [=](Index k) { return from[k]; });
+}
+
+// Σ costs · mass, each product and the sum rounded once, with inf · 0 = 0.
+double careful_product(In<double> costs, In<double> mass, int threads) {
+    require_size(mass, Index(costs.size()), "mass");
+    const double *cost = costs.data(), *amount = mass.data();
+    return careful_sum_by(Index(costs.size()), threads,
+                          [=](Index k) { return amount[k] == 0.0 ? 0.0 : cost[k] * amount[k]; });
+}
 
 double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(values.size())); }
 
@@ -195,8 +230,11 @@ void bind_proof(nb::module_ &m) {
           "minima.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
           "Return a lower bound on Σ values.");
-    m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
+    m.def("careful_sum", &careful_sum_of, arg("values"), nb::arg("threads") = 1, Unlocked(),
           "Return Σ values, rounded once.");
+    m.def("careful_product", &careful_product, arg("costs"), arg("mass"), nb::arg("threads") = 1,
+          Unlocked(),
+          "Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.");
 }
 
 } // namespace softmap

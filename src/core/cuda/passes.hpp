@@ -28,7 +28,7 @@ struct Control {
 };
 
 inline constexpr int sampling = 5; // passes between samples, as Averaging.every in
-                                   // softmap.methods.sweeps.messages
+                                   // softmap.methods.sweeps.chains
 
 // Before a pass: computes β and t from the restart product of the last pass.
 inline void advance(Control &c) {

@@ -1,50 +1,69 @@
-// Minimum s-t cuts of a graph with real capacities, by augmenting paths over two search trees
-// (Boykov and Kolmogorov, PAMI 2004).
+// Minimum s-t cuts by augmenting paths over two search trees (Boykov and Kolmogorov, PAMI 2004).
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/graph.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 namespace softmap {
 
-// The graph is that of a model: each half-edge h is an arc from its node to the other endpoint of
-// its edge. Nodes on the sink side of the cut have label 1, all others label 0.
+// Each half-edge h is an arc from its node to the other endpoint of its edge. Nodes on the sink
+// side of the cut have label 1, all others label 0.
 //
 // An augmentation subtracts the smallest residual capacity of its path from every arc of the path,
-// so that at least one residual becomes exactly 0. Rounding changes other residuals in the last
-// digit only. A bound computed from the residuals has to allow for this error.
-class MinimumCut {
+// so that at least one residual becomes exactly 0. Integer capacities stay exact. With doubles,
+// rounding changes other residuals in the last digit only; a bound computed from the residuals has
+// to allow for this error.
+template <class Capacity> class MinimumCut {
   public:
-    // start[i]..start[i + 1] - 1 are the positions of node i's half-edges in `half`.
-    MinimumCut(Index n, const Index *start, const std::int32_t *half, const std::int32_t *node)
-        : nodes_(n + 1), arcs_(start[n]), arc_of_(start[n]), queue_(n) {
-        for (Index k = 0; k < start[n]; ++k)
-            arc_of_[half[k]] = std::int32_t(k);
-        for (Index k = 0; k < start[n]; ++k)
-            arcs_[k] = {node[half[k] ^ 1], arc_of_[half[k] ^ 1], 0.0};
-        for (Index i = 0; i <= n; ++i)
-            nodes_[i].first = std::int32_t(start[i]);
+    explicit MinimumCut(const Incidence &graph)
+        : nodes_(graph.n + 1), arcs_(graph.start[graph.n]), arc_of_(graph.start[graph.n]),
+          queue_(graph.n) {
+        for (Index k = 0; k < graph.start[graph.n]; ++k)
+            arc_of_[graph.half[k]] = std::int32_t(k);
+        for (Index k = 0; k < graph.start[graph.n]; ++k) {
+            const std::int32_t other = graph.half[k] ^ 1;
+            arcs_[k] = {graph.node[other], arc_of_[other], Capacity(0)};
+        }
+        for (Index i = 0; i <= graph.n; ++i)
+            nodes_[i].first = std::int32_t(graph.start[i]);
     }
 
     // Sets all capacities to 0.
     void clear() {
         for (Arc &arc : arcs_)
-            arc.left = 0.0;
+            arc.left = Capacity(0);
         for (Node &node : nodes_)
-            node.excess = 0.0;
+            node.excess = Capacity(0);
     }
     // Adds `cost` to the cost of label 1 minus the cost of label 0 at node i.
-    void add_cost(Index i, double cost) { nodes_[i].excess += cost; }
+    void add_cost(Index i, Capacity cost) { nodes_[i].excess += cost; }
     // Sets the capacity of half-edge h: the cost of label 0 at its node and 1 at the other
     // endpoint.
-    void set_capacity(Index h, double capacity) { arcs_[arc_of_[h]].left = capacity; }
-    double residual(Index h) const { return arcs_[arc_of_[h]].left; }
+    void set_capacity(Index h, Capacity capacity) { arcs_[arc_of_[h]].left = capacity; }
+    Capacity residual(Index h) const { return arcs_[arc_of_[h]].left; }
 
-    // Computes a minimum cut. Returns false if the budget was spent first.
-    bool run(Budget &budget) {
-        plant();
+    // Starts two search trees from the capacities set before.
+    void start() {
+        head_ = waiting_ = 0;
+        time_ = 0;
+        for (Index i = 0; i < size(); ++i) {
+            Node &node = nodes_[i];
+            node.active = false;
+            node.seen = 0;
+            node.sink = node.excess < 0;
+            node.parent = node.excess == 0 ? none : terminal;
+            node.depth = 1;
+            if (node.parent == terminal)
+                activate(std::int32_t(i));
+        }
+    }
+    // Computes a minimum cut, after `start`. `Limit` counts visited arcs with use(count) and has
+    // spent(). Returns false if the limit was reached first; a further call then continues.
+    template <class Limit> bool run(Limit &limit) {
         std::int32_t current = none;
         for (;;) {
             if (current == none || nodes_[current].parent == none) {
@@ -52,31 +71,36 @@ class MinimumCut {
                 if (current == none)
                     return true;
             }
-            const std::int32_t bridge = grow(current);
-            budget.use(nodes_[current + 1].first - nodes_[current].first + 1);
-            if (budget.late())
+            if (limit.spent()) {
+                activate(current); // its arcs may not all have been visited
                 return false;
+            }
+            const std::int32_t bridge = grow(current);
+            limit.use(nodes_[current + 1].first - nodes_[current].first + 1);
             ++time_;
             if (bridge == none) {
                 current = none;
                 continue;
             }
             augment(bridge);
-            adopt_all(budget);
+            adopt_all(limit);
         }
     }
 
     int label(Index i) const { return nodes_[i].parent != none && nodes_[i].sink; }
+    // Whether the source reaches node i in the residual graph: such nodes have label 0 in every
+    // minimum cut.
+    bool from_source(Index i) const { return nodes_[i].parent != none && !nodes_[i].sink; }
 
   private:
     static constexpr std::int32_t none = -1, terminal = -2, orphan = -3;
     static constexpr std::int32_t unreachable = INT32_MAX;
     struct Arc {
         std::int32_t to, reverse;
-        double left; // residual capacity
+        Capacity left; // residual capacity
     };
     struct Node {
-        double excess = 0.0;        // residual capacity from the source (> 0) or to the sink (< 0)
+        Capacity excess = 0;        // residual capacity from the source (> 0) or to the sink (< 0)
         std::int32_t first = 0;     // arcs of node i: first of i .. first of i + 1
         std::int32_t parent = none; // the arc to the parent in its tree, or one of the above
         std::int32_t seen = 0;      // time stamp of `depth`
@@ -112,24 +136,8 @@ class MinimumCut {
         return none;
     }
 
-    // Makes every node with an excess a root.
-    void plant() {
-        head_ = waiting_ = 0;
-        time_ = 0;
-        for (Index i = 0; i < size(); ++i) {
-            Node &node = nodes_[i];
-            node.active = false;
-            node.seen = 0;
-            node.sink = node.excess < 0.0;
-            node.parent = node.excess == 0.0 ? none : terminal;
-            node.depth = 1;
-            if (node.parent == terminal)
-                activate(std::int32_t(i));
-        }
-    }
-
     // Residual capacity of an arc in the direction away from the root of a tree.
-    double outward(const Arc &arc, bool sink) const {
+    Capacity outward(const Arc &arc, bool sink) const {
         return sink ? arcs_[arc.reverse].left : arc.left;
     }
 
@@ -139,7 +147,7 @@ class MinimumCut {
         Node &node = nodes_[i];
         for (std::int32_t k = node.first; k < nodes_[i + 1].first; ++k) {
             const Arc &arc = arcs_[k];
-            if (!(outward(arc, node.sink) > 0.0))
+            if (!(outward(arc, node.sink) > 0))
                 continue;
             Node &other = nodes_[arc.to];
             if (other.parent == none) {
@@ -162,28 +170,28 @@ class MinimumCut {
     std::int32_t tail(std::int32_t arc) const { return arcs_[arcs_[arc].reverse].to; }
 
     // Smallest residual capacity on the path from a node to the root of its tree.
-    double least_to_root(std::int32_t i, double least) const {
+    Capacity least_to_root(std::int32_t i, Capacity least) const {
         for (; nodes_[i].parent != terminal; i = arcs_[nodes_[i].parent].to) {
             const Arc &up = arcs_[nodes_[i].parent];
             least = std::min(least, nodes_[i].sink ? up.left : arcs_[up.reverse].left);
         }
         return std::min(least, std::abs(nodes_[i].excess));
     }
-    void push_to_root(std::int32_t i, double amount) {
+    void push_to_root(std::int32_t i, Capacity amount) {
         while (nodes_[i].parent != terminal) {
             const std::int32_t up = nodes_[i].parent;
             Arc &out = arcs_[nodes_[i].sink ? up : arcs_[up].reverse];
             arcs_[out.reverse].left += amount;
             out.left -= amount;
             const std::int32_t next = arcs_[up].to;
-            if (out.left <= 0.0)
+            if (out.left <= 0)
                 make_orphan(i);
             i = next;
         }
         Node &root = nodes_[i];
         root.excess += root.sink ? amount : -amount;
-        if (root.sink ? root.excess >= 0.0 : root.excess <= 0.0) {
-            root.excess = 0.0;
+        if (root.sink ? root.excess >= 0 : root.excess <= 0) {
+            root.excess = 0;
             make_orphan(i);
         }
     }
@@ -194,18 +202,18 @@ class MinimumCut {
 
     void augment(std::int32_t bridge) {
         const std::int32_t from = tail(bridge), to = arcs_[bridge].to;
-        const double amount = least_to_root(to, least_to_root(from, arcs_[bridge].left));
+        const Capacity amount = least_to_root(to, least_to_root(from, arcs_[bridge].left));
         arcs_[arcs_[bridge].reverse].left += amount;
         arcs_[bridge].left -= amount;
         push_to_root(from, amount);
         push_to_root(to, amount);
     }
 
-    void adopt_all(Budget &budget) {
+    template <class Limit> void adopt_all(Limit &limit) {
         for (std::size_t k = 0; k < orphans_.size(); ++k) {
             const std::int32_t i = orphans_[k];
             adopt(i);
-            budget.use(nodes_[i + 1].first - nodes_[i].first);
+            limit.use(nodes_[i + 1].first - nodes_[i].first);
         }
         orphans_.clear();
     }
@@ -246,9 +254,9 @@ class MinimumCut {
         std::int32_t best = none, least = unreachable;
         for (std::int32_t k = node.first; k < last; ++k) {
             const Arc &arc = arcs_[k];
-            const double inward = node.sink ? arc.left : arcs_[arc.reverse].left;
+            const Capacity inward = node.sink ? arc.left : arcs_[arc.reverse].left;
             const Node &other = nodes_[arc.to];
-            if (!(inward > 0.0) || other.parent == none || other.sink != node.sink)
+            if (!(inward > 0) || other.parent == none || other.sink != node.sink)
                 continue;
             if (const std::int32_t depth = depth_of(arc.to); depth < least) {
                 least = depth;
@@ -266,7 +274,7 @@ class MinimumCut {
             Node &other = nodes_[arc.to];
             if (other.parent == none || other.sink != node.sink)
                 continue;
-            if ((node.sink ? arc.left : arcs_[arc.reverse].left) > 0.0)
+            if ((node.sink ? arc.left : arcs_[arc.reverse].left) > 0)
                 activate(arc.to);
             if (other.parent >= 0 && arcs_[other.parent].to == i)
                 make_orphan(arc.to);

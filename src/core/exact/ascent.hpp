@@ -54,14 +54,8 @@ class Ascent {
         }
     }
 
-    // Writes the removed labels and the net shift of every factor, since construction, to the proof
-    // log.
+    // Writes the net shift of every factor since construction to the proof log.
     void write(Log &log) const {
-        if (!banned_.empty()) {
-            log.op(Op::BAN);
-            log.array(banned_);
-        }
-        log.op(Op::SHIFT);
         std::vector<std::int64_t> places;
         std::vector<Cost> amounts;
         for (const auto &uses : uses_)
@@ -69,6 +63,7 @@ class Ascent {
                 places.insert(places.end(), {use.factor, use.position});
                 amounts.insert(amounts.end(), use.moved.begin(), use.moved.end());
             }
+        log.op(Op::SHIFT);
         log.array(places);
         log.array(amounts);
     }
@@ -83,14 +78,6 @@ class Ascent {
     std::vector<int> order_;
     std::vector<std::vector<Use>> uses_;
     std::vector<Cost> message_;
-    std::vector<std::int64_t> banned_; // (variable, label) pairs
-
-    void note_message(Use &use, int v, std::size_t a) {
-        if (!forbidden(message_[a]))
-            use.moved[a] += message_[a];
-        else if (!forbidden(w_.unary[v][a]))
-            banned_.insert(banned_.end(), {v, static_cast<std::int64_t>(a)});
-    }
 
     void visit(std::size_t k, bool forth, Control &control) {
         const int v = order_[k];
@@ -100,11 +87,11 @@ class Ascent {
             auto &f = *w_.factors[use.factor];
             min_marginal(w_, f, use.position, message_);
             for (std::size_t a = 0; a < u.size(); ++a) {
-                if (w_.log != nullptr)
-                    note_message(use, order_[k], a);
                 u[a] = sum(u[a], message_[a]);
                 message_[a] = forbidden(message_[a]) ? 0 : -message_[a];
             }
+            for (std::size_t a = 0; a < use.moved.size(); ++a)
+                use.moved[a] -= message_[a];
             add_to_table(w_, f, use.position, message_);
             in += use.earlier;
             out += use.later;

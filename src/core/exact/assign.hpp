@@ -52,7 +52,7 @@ inline bool Propagator::assign(int x) {
 }
 
 // Adds a table, indexed by (x, y), to the edge between two variables. In the log, it replaces the
-// factors `from`, from which the variable `out` is eliminated.
+// factors `from`, and the unary costs of `out` unless that is -1.
 inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
                                    std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
@@ -71,18 +71,41 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
                 mem[sum_at + a * size[e.y] + b] = sum(mem[table + from], Network::cost(e, a, b));
             }
         set(e.table, sum_at);
-        if (log != nullptr)
-            set(e.factor, log->factor(size[e.x] + size[e.y]));
         for (int a = 0; a < size[e.x]; ++a)
             set(e.dx + a, 0);
         for (int b = 0; b < size[e.y]; ++b)
             set(e.dy + b, 0);
     }
-    const Edge e = edges[id];
-    dac_.push(std::max(x, y));
-    eac_.push(x);
-    eac_.push(y);
-    return project(e, true) && project(e, false);
+    if (log != nullptr)
+        log_edge(edges[id]);
+    return project_both(edges[id]);
+}
+
+// Projects a new edge, or one to which costs were added, to its endpoints.
+inline bool Propagator::project_both(const Edge &e) {
+    const Edge edge = e; // `edges` may be reallocated
+    dac_.push(std::max(edge.x, edge.y));
+    eac_.push(edge.x);
+    eac_.push(edge.y);
+    return project(edge, true) && project(edge, false);
+}
+
+// Minimises over x, whose only active edge was s. In the log, the unary costs of x move into the
+// edge, and its smallest costs to s.p.
+inline bool Propagator::eliminate_leaf(int x, const Side &s) {
+    gain_.assign(size[s.p], 0);
+    for (int k = dom(s.p) - 1; k >= 0; --k) {
+        const int p = value[begin[s.p] + k];
+        gain_[p] = full_cost(s, p, 0);
+        if (gain_[p] > 0 && too_much(s.p, p, gain_[p]) && !prune(s.p, p, s.p_word + p))
+            return blame(x);
+    }
+    for (int k = 0; log != nullptr && k < dom(x); ++k)
+        log->move(s.q_word + labels(x)[k], -unary(x, labels(x)[k]));
+    for (int k = 0; k < dom(s.p); ++k)
+        if (const int p = labels(s.p)[k]; gain_[p] > 0)
+            raise(s.p, p, gain_[p], s.p_word + p);
+    return true;
 }
 
 // Eliminates a variable of degree at most two that has no larger factors.
@@ -110,21 +133,8 @@ inline bool Propagator::eliminate_variable(int x) {
     const int *v = labels(x);
     const Side s = side(edges[found[0]], edges[found[0]].y == x);
     elim_.push(s.p);
-    if (count == 1) {
-        if (log != nullptr)
-            log->combine(x, {mem[edges[found[0]].factor]}, -1, s.p, -1);
-        for (int k = dom(s.p) - 1; k >= 0; --k) {
-            const int p = value[begin[s.p] + k];
-            const Cost c = full_cost(s, p, 0);
-            if (c == 0)
-                continue;
-            if (!too_much(s.p, p, c))
-                raise(s.p, p, c);
-            else if (!prune(s.p, p))
-                return blame(x);
-        }
-        return true;
-    }
+    if (count == 1)
+        return eliminate_leaf(x, s);
     const int y = s.p, z = other(edges[found[1]], x);
     elim_.push(z);
     const auto table = allocate(static_cast<std::int64_t>(size[y]) * size[z]);

@@ -120,10 +120,9 @@ class Diver : public Propagator {
         std::int64_t left = limit_;
         for (;;) {
             if (ok && over()) {
-                if (log != nullptr)
-                    log->note(Op::LEAVE, {1});
+                leave(node);
                 fresh_.push_back({path_.size(), std::max(c0(), node.bound), false, {}});
-                return leave(node);
+                return;
             }
             if (frontier_.wanted() > 0)
                 give(node);
@@ -137,15 +136,12 @@ class Diver : public Propagator {
             }
             ++control_.backtracks;
             if (log != nullptr)
-                log->note(Op::CLOSE, {});
+                log->op(Op::CLOSE);
             if (levels_.size() == given_)
                 return;
             const Level level = levels_.back();
-            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over()) {
-                if (log != nullptr)
-                    log->note(Op::LEAVE, {0});
+            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over())
                 return leave(node);
-            }
             levels_.pop_back();
             pop_level();
             path_.resize(level.path);
@@ -171,8 +167,12 @@ class Diver : public Propagator {
         return ok;
     }
 
-    // Lists the unexplored nodes of the dive, to be opened.
+    // Ends the dive: lists the other side of each decision, from the first to the last, to be
+    // opened. A node that a limit stopped comes after them. The log numbers open nodes in this
+    // order.
     void leave(const Open &node) {
+        if (log != nullptr)
+            log->op(Op::LEAVE);
         for (std::size_t k = given_; k < levels_.size(); ++k)
             fresh_.push_back(right_of(levels_[k], node));
     }

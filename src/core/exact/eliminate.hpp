@@ -120,9 +120,30 @@ inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
 
 } // namespace detail
 
+// Eliminates a variable of one label: each of its factors loses an axis, so that no table grows.
+inline void condition(Work &w, int v) {
+    const auto factors = w.alive_factors(v);
+    if (w.log != nullptr)
+        w.log->note(Op::ELIMINATE, {v});
+    w.eliminated.push_back({v, {}, {}, {static_cast<std::uint32_t>(w.label[v][0])}});
+    w.add_result({{}, w.unary[v]});
+    for (int f : factors) {
+        Factor rest = *w.factors[f];
+        w.drop_factor(f);
+        std::erase(rest.scope, v);
+        w.add_result(std::move(rest));
+    }
+    w.gone[v] = 1;
+    w.incident[v].clear();
+}
+
 // Eliminates v: the minimum over its labels becomes a factor of its neighbours. Returns false if
 // time ran out.
 inline bool eliminate(Work &w, int v, Control &control) {
+    if (w.d(v) == 1) {
+        condition(w, v);
+        return true;
+    }
     const auto factors = w.alive_factors(v);
     const auto bucket = detail::open_bucket(w, v, factors);
     Factor result;
@@ -146,15 +167,7 @@ inline bool eliminate(Work &w, int v, Control &control) {
         w.drop_factor(f);
     w.gone[v] = 1;
     w.incident[v].clear();
-    const Cost least = *std::min_element(result.table.begin(), result.table.end());
-    if (forbidden(least)) {
-        w.infeasible = true;
-        return true;
-    }
-    w.base += least;
-    for (auto &c : result.table)
-        c = less(c, least);
-    w.add_costs(std::move(result));
+    w.add_result(std::move(result));
     return true;
 }
 
@@ -196,26 +209,10 @@ inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::i
         for (int u : others)
             size = std::min<std::int64_t>(size * w.d(u), INF / 128);
         const bool ok = others.size() <= 1 || (others.size() <= arity && size <= cap);
-        if (w.d(v) == 1) {
-            // conditions every factor on the only label; no table grows
-            const auto factors = w.alive_factors(v);
-            Elimination record{v, {}, {}, {static_cast<std::uint32_t>(w.label[v][0])}};
-            if (w.log != nullptr)
-                w.log->note(Op::FIX, {v});
-            w.eliminated.push_back(std::move(record));
-            w.add_costs({{}, w.unary[v]});
-            for (int f : factors) {
-                Factor rest = *w.factors[f];
-                w.drop_factor(f);
-                std::erase(rest.scope, v);
-                w.add_costs(std::move(rest));
-            }
-            w.gone[v] = 1;
-        } else if (!ok || size * w.d(v) > 64 * cap) {
+        if (w.d(v) > 1 && (!ok || size * w.d(v) > 64 * cap))
             continue;
-        } else if (!eliminate(w, v, control)) {
+        if (!eliminate(w, v, control))
             return;
-        }
         for (int u : others) {
             queue.erase({degree[u], u});
             queue.insert({degree[u] = w.d(u) == 1 ? 0 : static_cast<int>(neighbours(u).size()), u});

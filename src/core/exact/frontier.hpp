@@ -117,7 +117,7 @@ class Frontier {
         std::reverse(path.begin(), path.end());
         return Taken::NODE;
     }
-    // Opens nodes. Those with a common prefix share its links.
+    // Opens nodes, whose lengths must not decrease. Those with a common prefix share its links.
     void open(const std::vector<Decision> &path, const std::vector<Fresh> &nodes) {
         const std::lock_guard lock(mutex_);
         add(path, nodes);
@@ -214,8 +214,6 @@ class Frontier {
             const int number = ++opened_;
             if (fresh.bound >= cut())
                 continue;
-            if (length > fresh.length)
-                chain = -1, length = 0;
             for (; length < fresh.length; ++length)
                 chain = link(chain, path[length]);
             const int last = fresh.more ? link(chain, fresh.last) : chain;

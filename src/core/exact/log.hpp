@@ -14,16 +14,12 @@ namespace softmap::exact {
 
 // Kinds of records, with their values in the file.
 enum class Op : std::uint8_t {
-    LOAD = 1,   // unit and limits, which factors are split, λ
-    DROP,       // removes labels whose costs reach the cut
-    BAN,        // as DROP, but the labels become forbidden and keep their numbers
-    DOMINATED,  // removes labels for which another label costs no more
+    LOAD = 1,   // unit and limit of the integer costs
+    REMOVE,     // removes labels that are forbidden, or for which another label costs no more
     PERSISTENT, // fixes variables to labels that some optimum has
     SPLIT,      // splits a factor that is a sum over pairs
     SUBSTITUTE, // replaces a variable that is a function of another one
     ELIMINATE,  // minimises over a variable
-    FIX,        // removes a variable with one label left
-    NORMALISE,  // moves the smallest entry of each table to the constant
     SHIFT,      // moves costs between factors and variables
     COMPONENT,  // starts the search over a component
     END,        // ends the search over a component
@@ -32,10 +28,8 @@ enum class Op : std::uint8_t {
     BRANCH,     // makes a decision
     CLOSE,      // prunes the node: its bound reaches the cut, or a variable has no label
     LEAVE,      // ends the dive: its unexplored nodes become open nodes
-    MOVE,       // moves costs within the search
-    REMOVE,     // removes labels within the search
+    STEP,       // moves costs, then removes labels, within the search
     COMBINE,    // replaces factors by one factor within the search
-    ABANDON,    // discards the search: the component is solved by elimination
 };
 
 // Writes records to a file. An array is one byte, count << 2 | log2 of the width in bytes, and then
@@ -43,10 +37,24 @@ enum class Op : std::uint8_t {
 // count follows in eight bytes.
 class Log {
   public:
-    explicit Log(const std::string &path) : file_(std::fopen(path.c_str(), "wb")) {
+    explicit Log(const std::string &path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
         if (file_ == nullptr)
             throw std::runtime_error("the proof cannot be written: " + path);
         buffer_.reserve(2 * CHUNK);
+    }
+    // Starts a log with the first `size` bytes of another one, which is not changed.
+    Log(const std::string &path, Log &other, std::int64_t size) : Log(path) {
+        other.finish();
+        failed_ = other.failed_;
+        std::FILE *from = std::fopen(other.path_.c_str(), "rb");
+        while (from != nullptr && !failed_ && written_ < size) {
+            buffer_.resize(std::min<std::int64_t>(CHUNK, size - written_));
+            failed_ = std::fread(buffer_.data(), 1, buffer_.size(), from) != buffer_.size();
+            flush();
+        }
+        failed_ = failed_ || from == nullptr;
+        if (from != nullptr)
+            std::fclose(from);
     }
     Log(const Log &) = delete;
     Log &operator=(const Log &) = delete;
@@ -79,6 +87,8 @@ class Log {
     }
     template <class T> void array(const std::vector<T> &data) { array(data.data(), data.size()); }
     void array(std::initializer_list<std::int64_t> data) { array(data.begin(), data.size()); }
+    // The number of bytes so far.
+    std::int64_t size() const { return written_ + static_cast<std::int64_t>(buffer_.size()); }
     // Writes a record of one array.
     void note(Op code, std::initializer_list<std::int64_t> data) {
         op(code);
@@ -95,6 +105,7 @@ class Log {
 
   private:
     static constexpr std::size_t CHUNK = 1 << 16; // bytes between two writes
+    std::string path_;
     std::FILE *file_;
     std::vector<std::uint8_t> buffer_;
     std::int64_t written_ = 0;
@@ -118,11 +129,14 @@ class Log {
     }
 };
 
-// The records of one search. Moves between two removals are summed and written as one record;
-// removals between two moves are written as one record, too.
+// The records of one search. Moves of costs between two removals of labels are summed; these moves
+// and the removals after them are one record.
 class TreeLog {
   public:
-    explicit TreeLog(Log &out) : out_(out) {}
+    explicit TreeLog(Log &out) : out_(out), begin_(out.size()) {}
+
+    // The size of the log before the search.
+    std::int64_t begin() const { return begin_; }
 
     // Adds a factor and returns its number. Its words are numbered after those of the factor before
     // it.
@@ -145,7 +159,7 @@ class TreeLog {
     // Moves `amount` from a factor to the unary cost of a label; `word` is the number of that label
     // in that factor.
     void move(std::int64_t word, Cost amount) {
-        write_removals();
+        begin_moves();
         if (!noted_[word]) {
             noted_[word] = 1;
             touched_.push_back(word);
@@ -154,59 +168,62 @@ class TreeLog {
     }
     // Moves `amount` from all labels of a variable to the bound.
     void lower(int x, Cost amount) {
-        write_removals();
+        begin_moves();
         if (x >= static_cast<int>(lowered_.size()))
             lowered_.resize(x + 1, 0);
         if (lowered_[x] == 0) // amounts are positive, so 0 means that x is new here
             touched_variables_.push_back(x);
         lowered_[x] += amount;
     }
-    // Removes a label, because its unary cost reaches the cut, or (word >= 0) because that cost
-    // plus its smallest cost in the factor of `word` does.
-    void remove(int x, int a, std::int64_t word) {
-        write_moves();
-        mixed_ = mixed_ || (last_removed_ >= 0 && last_removed_ != x);
-        // The reason may depend on labels of other variables that were removed before.
-        if (word >= 0 && mixed_)
-            write_removals();
-        last_removed_ = x;
-        if (word >= 0)
-            reasons_.push_back(word);
-        else
-            plain_.insert(plain_.end(), {x, a});
-    }
-    // Replaces `factors`, and `more` unless it is -1, by one factor over y and z, or by a unary
-    // cost of y if z is -1. Eliminates x unless it is -1.
+    // Removes a label, because its unary cost plus its smallest cost in the factor of a word
+    // reaches the cut, or, if `reason` is -1 - number of the label, its unary cost alone.
+    void remove(std::int64_t reason) { removed_.push_back(reason); }
+    // Replaces `factors`, and `more` unless it is -1, by one factor over y and z. The unary costs
+    // of x become a part of it, unless x is -1.
     void combine(int x, std::initializer_list<std::int64_t> factors, std::int64_t more, int y,
                  int z) {
         write();
-        out_.op(Op::COMBINE);
-        out_.array({x});
         members_.assign(factors);
         if (more >= 0)
             members_.push_back(more);
+        out_.op(Op::COMBINE);
+        out_.array(&x, x >= 0 ? 1 : 0);
         out_.array(members_);
-        z >= 0 ? out_.array({y, z}) : out_.array({y});
+        out_.array({y, z});
+    }
+    void op(Op code) {
+        write();
+        out_.op(code);
     }
     void note(Op code, std::initializer_list<std::int64_t> data) {
         write();
         out_.note(code, data);
     }
     void write() {
-        write_moves();
-        write_removals();
+        if (touched_.empty() && touched_variables_.empty() && removed_.empty())
+            return;
+        out_.op(Op::STEP);
+        for (const auto k : touched_)
+            noted_[k] = 0;
+        put(touched_, net_);
+        put(touched_variables_, lowered_);
+        out_.array(removed_);
+        removed_.clear();
     }
 
   private:
     Log &out_;
+    std::int64_t begin_;
     std::vector<std::int64_t> first_;
     std::int64_t words_ = 0;
     std::vector<Cost> net_, lowered_, amounts_;
     std::vector<char> noted_; // for each word, whether it is in `touched_`
-    std::vector<std::int64_t> members_, touched_, touched_variables_, reasons_, plain_;
-    int last_removed_ = -1;
-    bool mixed_ = false; // whether the removals not yet written belong to more than one variable
+    std::vector<std::int64_t> members_, touched_, touched_variables_, removed_;
 
+    void begin_moves() {
+        if (!removed_.empty())
+            write();
+    }
     void put(std::vector<std::int64_t> &touched, std::vector<Cost> &net) {
         amounts_.clear();
         std::erase_if(touched, [&](std::int64_t k) { return net[k] == 0; });
@@ -217,26 +234,6 @@ class TreeLog {
         out_.array(touched);
         out_.array(amounts_);
         touched.clear();
-    }
-    void write_moves() {
-        if (touched_.empty() && touched_variables_.empty())
-            return;
-        out_.op(Op::MOVE);
-        for (const auto k : touched_)
-            noted_[k] = 0;
-        put(touched_, net_);
-        put(touched_variables_, lowered_);
-    }
-    void write_removals() {
-        if (last_removed_ < 0)
-            return;
-        out_.op(Op::REMOVE);
-        out_.array(plain_);
-        out_.array(reasons_);
-        plain_.clear();
-        reasons_.clear();
-        last_removed_ = -1;
-        mixed_ = false;
     }
 };
 

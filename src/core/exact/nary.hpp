@@ -141,7 +141,13 @@ inline bool Propagator::replace_nary(int f) {
         for (int k = 0; k < dom(y); ++k)
             mem[table + labels(x)[j] * size[y] + labels(y)[k]] =
                 buffer_[static_cast<std::int64_t>(j) * dom(y) + k];
-    return add_binary(x, y, table, -1, {c.factor});
+    if (find_edge(x, y) >= 0)
+        return add_binary(x, y, table, -1, {c.factor});
+    const Edge e = edges[add_edge(x, y, table)];
+    if (log !=
+        nullptr) // the log goes on with the larger factor, whose other variables are assigned
+        log_edge(e, c.factor, c.word[open_[0]], c.word[open_[1]]);
+    return project_both(e);
 }
 
 } // namespace softmap::exact

@@ -15,7 +15,7 @@ struct Edge {
     int x, y;
     std::int64_t table;  // index of the place of the table (which changes when costs are added)
     std::int64_t active; // index of the flag
-    std::int64_t factor; // index of the edge's number in the log
+    std::int64_t factor; // index of three numbers of the log: the factor, its words of x, of y
     std::int64_t dx, dy; // first index of the costs projected to x, to y
     int support_x, support_y;
 };
@@ -110,15 +110,13 @@ class Network {
 
     // Adds an edge with zero deltas; `table` is the place of its costs.
     int add_edge(int x, int y, std::int64_t table) {
-        Edge e{x, y, allocate(3 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
+        Edge e{x, y, allocate(5 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
         e.active = e.table + 1;
         e.factor = e.table + 2;
-        e.dx = e.table + 3;
+        e.dx = e.table + 5;
         e.dy = e.dx + size[x];
         mem[e.table] = table;
         mem[e.active] = 1;
-        if (log != nullptr)
-            mem[e.factor] = log->factor(size[x] + size[y]);
         e.support_x = static_cast<int>(support.size());
         e.support_y = e.support_x + size[x];
         support.resize(support.size() + size[x] + size[y], 0);
@@ -133,6 +131,17 @@ class Network {
         set(1 + 2 * n + x, degree(x) + 1);
         set(1 + 2 * n + y, degree(y) + 1);
         return id;
+    }
+    // Numbers the edge as a new factor of the log.
+    void log_edge(const Edge &e) {
+        const int number = log->factor(size[e.x] + size[e.y]);
+        log_edge(e, number, log->first_word(number), log->first_word(number) + size[e.x]);
+    }
+    // The edge is a factor of the log; its labels of x and of y begin at the words given.
+    void log_edge(const Edge &e, int number, std::int64_t x_word, std::int64_t y_word) {
+        set(e.factor, number);
+        set(e.factor + 1, x_word);
+        set(e.factor + 2, y_word);
     }
     void deactivate(int id) {
         const Edge e = edges[id];
@@ -203,10 +212,13 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
         const auto &factor = *w.factors[f];
         const auto table = ~static_cast<std::int64_t>(costs->size());
         costs->insert(costs->end(), factor.table.begin(), factor.table.end());
-        if (factor.scope.size() > 2)
+        if (factor.scope.size() > 2) {
             load_nary(factor, number, table);
-        else
-            add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
+            continue;
+        }
+        const int id = add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
+        if (log != nullptr)
+            log_edge(edges[id]);
     }
     tables = std::move(costs);
     if (w.log != nullptr)

@@ -47,7 +47,7 @@ class Propagator : public Network {
     // Returns false if no label is left.
     bool prune(int x, int a, std::int64_t word = -1) {
         if (log != nullptr)
-            log->remove(x, a, word);
+            log->remove(word >= 0 ? word : -1 - (begin[x] + a));
         return remove(x, a);
     }
     // Removes one label. Returns false if no label is left.
@@ -119,14 +119,14 @@ class Propagator : public Network {
     Side side(const Edge &e, bool to_x) const {
         const std::int64_t row = size[e.y];
         const Cost *t = table_at(mem[e.table]);
-        std::int64_t word = -1, last = -1;
+        std::int64_t x_word = -1, y_word = -1;
         if (log != nullptr) {
-            word = log->first_word(static_cast<int>(mem[e.factor]));
-            last = word + size[e.x];
+            x_word = mem[e.factor + 1];
+            y_word = mem[e.factor + 2];
         }
         if (to_x)
-            return {e.x, e.y, t, row, 1, e.dx, e.dy, e.support_x, word, last};
-        return {e.y, e.x, t, 1, row, e.dy, e.dx, e.support_y, last, word};
+            return {e.x, e.y, t, row, 1, e.dx, e.dy, e.support_x, x_word, y_word};
+        return {e.y, e.x, t, 1, row, e.dy, e.dx, e.support_y, y_word, x_word};
     }
     Cost cost(const Side &s, int p, int q) const {
         return s.table[p * s.p_stride + q * s.q_stride] - mem[s.dp + p] - mem[s.dq + q];
@@ -192,8 +192,10 @@ class Propagator : public Network {
     bool has_existential_support(int x, int a);
     bool assign(int x);
     bool eliminate_variable(int x);
+    bool eliminate_leaf(int x, const Side &s);
     bool add_binary(int x, int y, std::int64_t table, int out,
                     std::initializer_list<std::int64_t> from);
+    bool project_both(const Edge &e);
     bool visit_nary(int f);
     bool replace_nary(int f);
     bool shift_nary(int f, bool with_unary);

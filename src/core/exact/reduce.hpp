@@ -47,11 +47,12 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     w.label[v].resize(kept.size());
 }
 
-// Removes labels that are forbidden or have no support in some factor, to a fixpoint.
-inline void arc_consistency(Work &w, Control &control) {
-    std::vector<int> queue(w.n());
-    std::iota(queue.begin(), queue.end(), 0);
-    std::vector<char> queued(w.n(), 1);
+// Removes labels that are forbidden or have no support in some factor, to a fixpoint. Starts with
+// the variables in `queue`.
+inline void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
+    std::vector<char> queued(w.n(), 0);
+    for (int v : queue)
+        queued[v] = 1;
     std::vector<Cost> best;
     for (std::size_t head = 0; head < queue.size() && !w.infeasible; ++head) {
         const int v = queue[head];
@@ -68,15 +69,17 @@ inline void arc_consistency(Work &w, Control &control) {
             for (std::size_t a = 0; a < best.size(); ++a)
                 possible[a] = sum(possible[a], best[a]);
         }
-        std::vector<int> kept;
-        for (std::size_t a = 0; a < possible.size(); ++a)
+        std::vector<int> kept, removed; // `removed`: label, -1, ...
+        for (int a = 0; a < w.d(v); ++a)
             if (!forbidden(possible[a]))
-                kept.push_back(static_cast<int>(a));
+                kept.push_back(a);
+            else
+                removed.insert(removed.end(), {a, -1});
         if (static_cast<int>(kept.size()) == w.d(v))
             continue;
         if (w.log != nullptr) {
-            w.log->note(Op::DROP, {v});
-            w.log->array(kept);
+            w.log->note(Op::REMOVE, {v});
+            w.log->array(removed);
         }
         keep_labels(w, v, kept);
         for (int f : factors)
@@ -152,7 +155,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
                 kept.push_back(a);
         any |= static_cast<int>(kept.size()) < w.d(v);
         if (w.log != nullptr && !swaps.empty()) {
-            w.log->note(Op::DOMINATED, {v});
+            w.log->note(Op::REMOVE, {v});
             w.log->array(swaps);
         }
         keep_labels(w, v, kept);

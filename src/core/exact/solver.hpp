@@ -8,6 +8,7 @@
 
 #include "ascent.hpp"
 #include "build.hpp"
+#include "cutset.hpp"
 #include "order.hpp"
 #include "roof.hpp"
 #include "search.hpp"
@@ -20,13 +21,18 @@ struct Options {
     double absolute_gap = 0.0;
     bool presolve = true;        // remove variables and labels before the search
     bool ascent = true;          // raise the root bound by message passing
+    int threads = 1;             // of a search (see Search) and of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
-    double dp_rate = 1.5e8;      // estimated table entries per second of dynamic programming
-    double ascent_rate = 4e8;    // estimated table entries per second of message passing
-    double small_dp = 3e6; // table entries up to which dynamic programming comes before search
+    double dp_rate = 1.5e8; // estimated table entries per second and thread of dynamic programming
+    double ascent_rate = 4e8; // estimated table entries per second of message passing
+    // Dynamic programming comes before a search up to `small_dp` table entries, or `per_entry`
+    // times the entries of the component's own tables, which the set-up of a search reads.
+    double small_dp = 4e6, per_entry = 200.0;
+    // Work of a search before dynamic programming, relative to its table entries, and at most.
+    double tried_first = 0.1, tried_most = 1.5e7;
+    double cut_work = 0.7; // largest work of conditioning, relative to the time
     double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
-    int threads = 1;                   // of a search; see Search
     std::int64_t split_work = 1 << 21; // 20 to 80 ms: a shorter search is not worth several threads
     std::size_t split = 4096;          // largest table of three or more variables that is split
     std::string log;                   // prefix of the proof files, one per round; empty: no proof
@@ -92,6 +98,7 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
+    int logs_ = 0;   // number of proof files so far
     double seconds_; // time for all calls; decisions depend on it, not on the clock
     Result result_;
     Scale scale_;
@@ -122,7 +129,9 @@ class Solver {
             normalise(w);
     }
     void presolve_once(Work &w) {
-        arc_consistency(w, control_);
+        std::vector<int> every(w.n());
+        std::iota(every.begin(), every.end(), 0);
+        arc_consistency(w, std::move(every), control_);
         if (w.infeasible)
             return;
         split_factors(w, options_.split);
@@ -147,20 +156,25 @@ class Solver {
         bool complete = true;
         std::unique_ptr<TreeLog> log;
         std::unique_ptr<Search> search;
-        EliminationPlan way;
+        EliminationOrder way;
+        Cutset cutset; // variables to branch on if dynamic programming takes too much
         std::int64_t last_work = INT64_MAX; // total work at which elimination replaces the search
     };
     std::optional<Underway> now_;
 
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
-    EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
+    bool condition(Work &w, const std::vector<int> &vars);
+    bool finish_without_search(const std::vector<int> &vars);
+    EliminationOrder plan(Work &w, const std::vector<int> &vars, double share);
+    Cutset plan_cutset(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
     void set_up(Work &w, const std::vector<int> &vars);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
     void write_log();
+    void forget_search();
     void solve_components();
     bool go_on_searching(const std::vector<int> &vars);
     void report_progress();
@@ -235,24 +249,91 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     return total;
 }
 
+// Number of table entries of the component.
+inline double table_entries(Work &w, const std::vector<int> &vars) {
+    double total = 0;
+    for (int v : vars)
+        for (int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v)
+                total += static_cast<double>(w.factors[f]->table.size());
+    return total;
+}
+
 // Eliminates every variable of the component. Returns false if time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
     control_.to_the_end(); // unfinished dynamic programming cannot be resumed
-    for (int v : order)
-        if (!w.infeasible && !eliminate(w, v, control_))
-            return false;
+    auto buckets = fill_buckets(w, order);
+    if (!buckets.run(options_.threads, control_))
+        return false;
+    if (w.log != nullptr)
+        for (const int v : order)
+            w.log->note(Op::ELIMINATE, {v});
     result_.eliminated += static_cast<int>(order.size());
+    if (forbidden(buckets.lowest)) {
+        w.infeasible = true;
+        return true;
+    }
+    w.base += buckets.lowest;
+    const auto labels = buckets.best_labels();
+    for (std::size_t k = 0; k < order.size(); ++k) {
+        now_->sums.labels[order[k]] = w.label[order[k]][labels[k]];
+        for (const int f : w.alive_factors(order[k]))
+            w.drop_factor(f);
+        w.gone[order[k]] = 1;
+    }
     return true;
 }
 
-inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, double share) {
-    const double work = std::min(seconds_ * share, 20.0) * 0.7 * options_.dp_rate;
-    auto best = plan_elimination(w, vars, true, work, options_.max_dp_entries, control_);
-    if (best.feasible && best.work < options_.small_dp)
-        return best;
-    auto second = plan_elimination(w, vars, false, best.feasible ? best.work : work,
-                                   options_.max_dp_entries, control_);
-    return second.feasible ? second : best;
+// Branches on the variables of the cutset only. Returns false if time ran out.
+inline bool Solver::condition(Work &w, const std::vector<int> &vars) {
+    control_.to_the_end(); // as dynamic programming, it is not resumed
+    Conditioning tree(w, vars, now_->cutset, options_.threads);
+    std::vector<int> begin;
+    if (const Cost upper = component_cost(w, vars, begin); !forbidden(upper)) {
+        tree.best = upper;
+        tree.incumbent = begin;
+    }
+    if (now_->search != nullptr && now_->search->known().cost < tree.best) {
+        tree.best = now_->search->known().cost;
+        tree.incumbent = now_->search->known().labels;
+    }
+    const bool complete = tree.run(control_);
+    control_.nodes += tree.nodes;
+    if (complete && tree.incumbent.empty()) {
+        w.infeasible = true;
+        return true;
+    }
+    now_->sums.lower += tree.lower;
+    for (std::size_t k = 0; k < tree.incumbent.size(); ++k)
+        now_->sums.labels[vars[k]] = w.label[vars[k]][tree.incumbent[k]];
+    return complete;
+}
+
+// The variables to branch on. No record of a proof describes conditioning, so there are none if a
+// proof is written.
+inline Cutset Solver::plan_cutset(Work &w, const std::vector<int> &vars, double share) {
+    if (log_ != nullptr)
+        return {};
+    const double rate = options_.dp_rate * options_.threads;
+    CutsetLimits limits;
+    limits.stored = options_.max_dp_entries;
+    limits.entries = options_.cut_work * std::min(seconds_ * share, 20.0) * rate;
+    auto out = find_cutset(graph_of(w, vars), limits);
+    for (int &v : out.variables)
+        v = vars[v];
+    for (int &v : out.rest.order)
+        v = vars[v];
+    return out;
+}
+
+inline EliminationOrder Solver::plan(Work &w, const std::vector<int> &vars, double share) {
+    const double rate = options_.dp_rate * options_.threads;
+    const double most = std::min(seconds_ * share, 20.0) * 0.7 * rate;
+    auto best = best_order(graph_of(w, vars), most);
+    best.finite = best.finite && best.stored <= options_.max_dp_entries;
+    for (int &v : best.order)
+        v = vars[v];
+    return best;
 }
 
 // Raises the bound of the component by message passing: up to 200 sweeps from zero, up to 20 if λ
@@ -262,7 +343,10 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     const double seconds = std::min(2.0, (given ? 0.02 : 0.15) * seconds_ * share);
     const int sweeps = probing_ ? 5 : given ? 20 : 200;
     const auto turn = control_.deadline;
-    control_.to_the_end(); // message passing is not resumed by later calls
+    control_.to_the_end();              // message passing is not resumed by later calls
+    arc_consistency(w, vars, control_); // then no message is forbidden
+    if (w.infeasible)
+        return false;
     Ascent ascent(w, vars);
     ascent.run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
     if (w.log != nullptr)
@@ -276,18 +360,32 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
 // Adds the bound of the component to the sums. Returns true if it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
-    if (way.feasible && way.work < options_.small_dp)
+    const double small = std::max(options_.small_dp, options_.per_entry * table_entries(w, vars));
+    if (way.finite && way.entries < small)
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
+    now_->search.reset();
+    now_->way = way;
+    now_->last_work = INT64_MAX;
+    now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);
+    const double entries =
+        way.finite ? way.entries : now_->cutset.nodes * now_->cutset.rest.entries;
+    const double first = std::min(options_.tried_first * entries, options_.tried_most);
+    const bool replaced = (way.finite || now_->cutset.found) && !probing_;
+    if (replaced && first <= 0)
+        return finish_without_search(vars);
     set_up(w, vars);
     if (probing_)
         now_->search->backtrack_budget = options_.probe_backtracks;
-    now_->way = way;
-    now_->last_work = INT64_MAX;
-    if (way.feasible && !probing_)
-        now_->last_work = control_.total + static_cast<std::int64_t>(0.3 * way.work);
+    if (replaced)
+        now_->last_work = control_.total + static_cast<std::int64_t>(first);
     return go_on_searching(vars);
+}
+
+// Solves a component by dynamic programming or conditioning, whichever is possible.
+inline bool Solver::finish_without_search(const std::vector<int> &vars) {
+    return now_->way.finite ? program(now_->work, now_->way.order) : condition(now_->work, vars);
 }
 
 // Starts or resumes the search of a component. Returns true if it is solved.
@@ -301,10 +399,9 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
         paused_ = true;
         return false;
     }
-    if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped) {
-        if (log_ != nullptr)
-            now_->log->note(Op::ABANDON, {});
-        return program(now_->work, now_->way.order);
+    if (!search.complete && now_->last_work < INT64_MAX && !control_.stopped) {
+        forget_search();
+        return finish_without_search(vars);
     }
     return collect(search, now_->work, vars, now_->sums);
 }
@@ -342,7 +439,7 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
                             Sums &sums) {
     sums.root += search.c0();
     if (log_ != nullptr)
-        now_->log->note(Op::END, {});
+        now_->log->op(Op::END);
     const auto &labels = search.known().labels;
     if (search.complete && labels.empty()) {
         w.infeasible = true;
@@ -359,7 +456,7 @@ inline void Solver::begin() {
     in.incumbent = result_.labels;
     scale_ = choose_scale(in, result_.energy);
     if (!options_.log.empty()) {
-        result_.log = options_.log + "." + std::to_string(round_);
+        result_.log = options_.log + "." + std::to_string(logs_++);
         log_ = std::make_unique<Log>(result_.log);
     }
     probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
@@ -372,6 +469,16 @@ inline void Solver::begin() {
     if (!w.infeasible)
         now_->parts = components(w);
     result_.components = static_cast<int>(now_->parts.size());
+}
+
+// Continues the proof in a new file without the records of the search. The file so far proves the
+// bounds of earlier calls.
+inline void Solver::forget_search() {
+    if (log_ == nullptr)
+        return;
+    result_.log = options_.log + "." + std::to_string(logs_++);
+    log_ = std::make_unique<Log>(result_.log, *log_, now_->log->begin());
+    now_->work.log = log_.get();
 }
 
 inline void Solver::write_log() {

@@ -58,16 +58,6 @@ inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
 
 } // namespace detail
 
-// Splits a factor of the input. Returns false if it is no sum over pairs or has too many entries.
-inline bool add_as_pairs(Work &w, const Factor &f, std::size_t most) {
-    if (f.scope.size() < 3 || f.table.size() > most)
-        return false;
-    auto pairs = detail::pairs_of(w, f);
-    for (Factor &pair : pairs)
-        w.add_factor(std::move(pair));
-    return !pairs.empty();
-}
-
 // Splits all factors of three or more variables with at most `most` entries that are sums over
 // pairs. Other factors stay whole: splitting off pairs would weaken their bounds.
 inline void split_factors(Work &w, std::size_t most) {

@@ -1,69 +1,198 @@
-// Size of the tables of variable elimination in a greedy order.
+// Greedy orders of variable elimination, and the size of the tables they need.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <queue>
+#include <set>
 #include <span>
 #include <vector>
 
 namespace softmap::exact {
 
-// Returns the number of table entries of eliminating all variables in the greedy order in which the
-// next variable has the smallest table; +inf if it exceeds `limit`. The variables of factor f are
-// scope[start[f]], ..., scope[start[f + 1] - 1].
-inline double elimination_entries(std::span<const std::int64_t> num_labels,
-                                  std::span<const std::int64_t> start,
-                                  std::span<const std::int64_t> scope, double limit) {
-    const auto n = num_labels.size();
-    std::vector<double> bits(n), key(n);
-    std::vector<std::vector<int>> near(n);
+// The variables of a model, and which of them occur in a factor together.
+struct Graph {
+    std::vector<double> bits;           // log2 of the numbers of labels
+    std::vector<std::vector<int>> near; // neighbours in increasing order
+
+    int n() const { return static_cast<int>(bits.size()); }
+    // Makes a and b neighbours; returns whether they were not.
+    bool join(int a, int b) {
+        if (a == b)
+            return false;
+        const auto place = std::lower_bound(near[a].begin(), near[a].end(), b);
+        if (place != near[a].end() && *place == b)
+            return false;
+        near[a].insert(place, b);
+        near[b].insert(std::lower_bound(near[b].begin(), near[b].end(), a), a);
+        return true;
+    }
+    void remove(int v) {
+        for (const int u : near[v])
+            near[u].erase(std::lower_bound(near[u].begin(), near[u].end(), v));
+        near[v].clear();
+    }
+};
+
+// The variables of factor f are scope[start[f]], ..., scope[start[f + 1] - 1].
+inline Graph graph_of(std::span<const std::int64_t> num_labels, std::span<const std::int64_t> start,
+                      std::span<const std::int64_t> scope) {
+    Graph g;
+    g.near.resize(num_labels.size());
+    for (const auto labels : num_labels)
+        g.bits.push_back(std::log2(static_cast<double>(labels)));
     for (std::size_t f = 0; f + 1 < start.size(); ++f)
         for (auto k = start[f]; k < start[f + 1]; ++k)
-            for (auto j = start[f]; j < start[f + 1]; ++j)
-                if (scope[j] != scope[k])
-                    near[scope[k]].push_back(static_cast<int>(scope[j]));
+            for (auto j = start[f]; j < k; ++j)
+                g.join(static_cast<int>(scope[j]), static_cast<int>(scope[k]));
+    return g;
+}
+
+struct EliminationOrder {
+    std::vector<int> order;
+    double entries = 0;  // states of all tables that are minimised, with the eliminated variable
+    double stored = 0;   // states of all results
+    double steps = 0;    // operations of the simulation
+    bool finite = false; // false if `entries` exceeds the limit
+};
+
+// Limits of `best_order`.
+struct OrderEffort {
+    int tries = 30;      // largest number of orders
+    double share = 0.02; // steps of further orders, relative to the entries of the best one
+};
+
+enum class Rule { SIZE, FILL, WEIGHTED };
+
+namespace detail {
+
+// Which variables are neighbours, as a matrix of bits if that is small.
+class Links {
+  public:
+    explicit Links(const Graph &g) : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0) {
+        bits_.assign(static_cast<std::size_t>(g.n()) * words_, 0);
+        for (int a = 0; a < g.n() && words_ > 0; ++a)
+            for (const int b : g.near[a])
+                set(a, b);
+    }
+    void set(int a, int b) {
+        if (words_ > 0)
+            bits_[static_cast<std::size_t>(a) * words_ + b / 64] |= std::uint64_t{1} << (b % 64);
+    }
+    bool operator()(int a, int b) const {
+        if (words_ > 0)
+            return bits_[static_cast<std::size_t>(a) * words_ + b / 64] >> (b % 64) & 1;
+        return std::binary_search(g_.near[a].begin(), g_.near[a].end(), b);
+    }
+
+  private:
+    const Graph &g_;
+    std::size_t words_;
+    std::vector<std::uint64_t> bits_;
+};
+
+// Pairs of neighbours of v that are not neighbours of each other (FILL), or the sum of the products
+// of their bits (WEIGHTED). Counting ends at 2000 pairs.
+inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, double &steps) {
+    double missing = 0;
+    int pairs = 0;
+    const auto &near = g.near[v];
+    for (std::size_t j = 0; j < near.size() && pairs < 2000; ++j)
+        for (std::size_t k = 0; k < j; ++k)
+            if (!linked(near[j], near[k])) {
+                missing += rule == Rule::FILL ? 1.0 : g.bits[near[j]] * g.bits[near[k]];
+                ++pairs;
+            }
+    steps += static_cast<double>(near.size() * near.size());
+    return missing;
+}
+
+// Adds the common neighbours of a and b: their fill-in changes with the pair (a, b). Long lists are
+// skipped; scores may be outdated, but the order remains an order.
+inline void add_common(const Graph &g, int a, int b, std::set<int> &out) {
+    const auto &x = g.near[a], &y = g.near[b];
+    if (x.size() < 256 && y.size() < 256)
+        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(),
+                              std::inserter(out, out.end()));
+}
+
+// A number in [0, 1) that depends on the seed and the variable only; 0 for seed 0.
+inline double noise(unsigned seed, int v) {
+    std::uint64_t h = (seed * 0x9E3779B97F4A7C15ULL) ^ (static_cast<std::uint64_t>(v) << 17);
+    h = (h ^ (h >> 31)) * 0xBF58476D1CE4E5B9ULL;
+    return seed == 0 ? 0.0 : static_cast<double>((h ^ (h >> 29)) >> 11) * 0x1p-53;
+}
+
+} // namespace detail
+
+// Eliminates the variable of lowest score first: the table (SIZE), the new pairs (FILL) or their
+// weight (WEIGHTED). The seed breaks ties. Stops as soon as `entries` exceeds `most`.
+inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double most) {
+    EliminationOrder out;
     const auto size = [&](int v) {
-        double sum = bits[v];
-        for (const int u : near[v])
-            sum += bits[u];
+        double sum = g.bits[v];
+        for (const int u : g.near[v])
+            sum += g.bits[u];
+        out.steps += static_cast<double>(g.near[v].size());
         return sum;
     };
-    for (std::size_t v = 0; v < n; ++v) {
-        bits[v] = std::log2(static_cast<double>(num_labels[v]));
-        std::sort(near[v].begin(), near[v].end());
-        near[v].erase(std::unique(near[v].begin(), near[v].end()), near[v].end());
-    }
-    using Entry = std::pair<double, int>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    for (int v = 0; v < static_cast<int>(n); ++v)
-        queue.push({key[v] = size(v), v});
-    double total = 0.0;
-    const double most = std::log2(limit);
-    std::vector<int> joined;
-    for (; !queue.empty();) {
-        const auto [entries, v] = queue.top();
-        queue.pop();
-        if (entries != key[v])
-            continue; // an outdated entry of the queue
-        total += std::exp2(std::min(entries, 1000.0));
-        if (entries > most || total > limit)
-            return INFINITY;
-        key[v] = -1.0;
-        for (const int u : near[v]) {
-            joined.clear();
-            std::set_union(near[u].begin(), near[u].end(), near[v].begin(), near[v].end(),
-                           std::back_inserter(joined));
-            std::erase_if(joined, [&](int w) { return w == u || w == v; });
-            near[u] = joined;
+    detail::Links linked(g);
+    const auto score = [&](int v) {
+        const double table = size(v), tie = 1e-3 * detail::noise(seed, v);
+        if (rule == Rule::SIZE)
+            return table + tie;
+        return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
+    };
+    std::set<std::pair<double, int>> queue;
+    std::vector<double> key(g.n());
+    for (int v = 0; v < g.n(); ++v)
+        queue.insert({key[v] = score(v), v});
+    while (!queue.empty()) {
+        const int v = queue.begin()->second;
+        queue.erase(queue.begin());
+        const double bits = std::min(size(v), 1000.0);
+        out.entries += std::exp2(bits);
+        out.stored += std::exp2(bits - g.bits[v]);
+        if (out.entries > most)
+            return out;
+        out.order.push_back(v);
+        const auto near = g.near[v];
+        std::set<int> changed(near.begin(), near.end());
+        g.remove(v);
+        for (std::size_t j = 0; j < near.size(); ++j)
+            for (std::size_t k = 0; k < j; ++k)
+                if (g.join(near[j], near[k])) {
+                    linked.set(near[j], near[k]);
+                    linked.set(near[k], near[j]);
+                    if (rule != Rule::SIZE)
+                        detail::add_common(g, near[j], near[k], changed);
+                }
+        for (const int u : changed) {
+            queue.erase({key[u], u});
+            queue.insert({key[u] = score(u), u});
         }
-        for (const int u : near[v])
-            if (const double now = size(u); now != key[u])
-                queue.push({key[u] = now, u});
     }
-    return total;
+    out.finite = true;
+    return out;
+}
+
+// The order of fewest entries among several greedy ones; `finite` is false if all exceed `most`.
+// More orders are tried if the tables of the best one are large.
+inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
+    EliminationOrder best;
+    double steps = 0;
+    for (int k = 0; k < effort.tries; ++k) {
+        constexpr Rule rules[] = {Rule::FILL, Rule::SIZE, Rule::WEIGHTED};
+        const double limit = best.finite ? best.entries : most;
+        if (k > 0 && (steps > effort.share * limit || (k > 2 && !best.finite)))
+            break;
+        auto next = greedy_order(g, rules[k % 3], static_cast<unsigned>(k / 3), limit);
+        steps += next.steps + 20.0 * g.n(); // copies of the graph
+        if (next.finite && (!best.finite || next.entries < best.entries))
+            best = std::move(next);
+    }
+    return best;
 }
 
 } // namespace softmap::exact

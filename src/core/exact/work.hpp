@@ -49,26 +49,42 @@ struct Work {
         return list;
     }
 
-    void add_factor(Factor f) {
+    // Adds a factor, or adds its costs to the factor with its scope. Returns that factor's number.
+    int add_factor(Factor f) {
         auto [place, fresh] = by_scope.try_emplace(f.scope, static_cast<int>(factors.size()));
         if (!fresh) {
             auto &table = factors[place->second]->table;
             for (std::size_t k = 0; k < table.size(); ++k)
                 table[k] = sum(table[k], f.table[k]);
-            return;
+            return place->second;
         }
         for (int v : f.scope)
             incident[v].push_back(place->second);
         factors.push_back(std::make_unique<Factor>(std::move(f)));
+        return place->second;
     }
     void drop_factor(int f) {
         by_scope.erase(factors[f]->scope);
         factors[f].reset();
     }
+    // As `add_costs`, after moving the smallest entry to the constant.
+    void add_result(Factor f) {
+        const Cost least = *std::min_element(f.table.begin(), f.table.end());
+        if (forbidden(least)) {
+            infeasible = true;
+            return;
+        }
+        base += least;
+        for (auto &c : f.table)
+            c = less(c, least);
+        add_costs(std::move(f));
+    }
     // Adds a cost table over any number of variables, which are in increasing order.
     void add_costs(Factor f) {
-        if (f.scope.size() >= 2)
-            return add_factor(std::move(f));
+        if (f.scope.size() >= 2) {
+            add_factor(std::move(f));
+            return;
+        }
         if (f.scope.empty()) {
             if (forbidden(f.table[0]))
                 infeasible = true;
@@ -118,8 +134,6 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
 
 // Moves the smallest entry of each table and of each variable's unary costs to the constant.
 inline void normalise(Work &w) {
-    if (w.log != nullptr)
-        w.log->note(Op::NORMALISE, {});
     auto lower = [&](std::vector<Cost> &costs) {
         const Cost m = *std::min_element(costs.begin(), costs.end());
         if (forbidden(m)) {
@@ -192,24 +206,6 @@ inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &sc
                 out[k] = static_cast<Cost>(above);
     base += low;
     return out;
-}
-
-inline void apply_lam(Work &w, const Input &in, const Scale &scale, Factor &factor,
-                      std::span<const double> lam, std::vector<Cost> &moved) {
-    std::int64_t at = 0;
-    for (std::size_t k = 0; k < factor.scope.size(); ++k) {
-        const int v = factor.scope[k];
-        std::vector<Cost> block(in.num_labels[v]);
-        for (auto &m : block) {
-            const double u = scale.units(lam[at++]);
-            m = static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50));
-        }
-        add_to_table(w, factor, k, block);
-        if (w.log != nullptr)
-            moved.insert(moved.end(), block.begin(), block.end());
-        for (std::size_t a = 0; a < block.size(); ++a)
-            w.unary[v][a] = less(w.unary[v][a], block[a]);
-    }
 }
 
 } // namespace detail

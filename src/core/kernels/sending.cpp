@@ -11,8 +11,9 @@ template <int W, class Edges>
 }
 
 template <class S>
-void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
-                 Index last, bool forward, const Traffic<S> &traffic, const Scratch &room) {
+void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32_t *listed,
+                 Index first, Index last, bool forward, const Traffic<S> &traffic,
+                 const Scratch &room) {
     // make(a, out): the messages of a block from what its senders send.
     const auto send = [&]<int W>(const Block &b, double &dot, auto make) {
         const Direction d(plan, b, forward);
@@ -24,8 +25,9 @@ void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *lis
         dot = write<W>(d, b, out, traffic.msg, traffic.momentum, traffic.shift);
     };
     for (Index k = first; k < last; ++k) {
-        const Block &b = plan.blocks[listed[k]];
-        double &dot = traffic.dot[listed[k]];
+        const Index which = listed ? Index(listed[k]) : k;
+        const Block &b = plan.blocks[which];
+        double &dot = traffic.dot[which];
         const int receiver = int(forward ? 1 - b.orientation : b.orientation);
         if (b.count)
             send.template operator()<lanes>(
@@ -47,9 +49,9 @@ void send_one(const Layout<double> &lay, Index g, Index h, const double *a, doub
     });
 }
 
-template void send_blocks(const Layout<double> &, const Schedule<double> &, const Index *, Index,
-                          Index, bool, const Traffic<double> &, const Scratch &);
-template void send_blocks(const Layout<float> &, const Schedule<float> &, const Index *, Index,
-                          Index, bool, const Traffic<float> &, const Scratch &);
+template void send_blocks(const Layout<double> &, const Schedule<double> &, const std::int32_t *,
+                          Index, Index, bool, const Traffic<double> &, const Scratch &);
+template void send_blocks(const Layout<float> &, const Schedule<float> &, const std::int32_t *,
+                          Index, Index, bool, const Traffic<float> &, const Scratch &);
 
 } // namespace softmap

@@ -93,27 +93,37 @@ template <class S> struct ChainArrays {
     Clock *clock;
 };
 
-// One half pass: level by level, every node sends along its forward edges (backward edges if not
-// `forward`).
+// One half pass: level by level, every node computes its share and sends along its forward edges
+// (backward edges if not `forward`). The two steps of each level are those of a wavefront.
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
                const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
                const Scratch &room, Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
-    const Index *listed = forward ? plan.forward : plan.backward;
+    const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
+    const std::int32_t *listed =
+        forward ? (alone ? nullptr : plan.forward) : (alone ? plan.later : plan.backward);
+    const Bands *after = forward ? plan.forward_after : plan.backward_after;
     const Traffic<S> traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
-    for (Index step = 0; step < plan.levels; ++step) {
-        const Index level = forward ? step : plan.levels - 1 - step;
-        const Index row = plan.row_start[level], row_end = plan.row_start[level + 1];
-        me.phase([&](Part part) {
-            shares(plan, run.msg, run.theta, part.first(row, row_end), part.last(row, row_end));
-        });
-        const Index block = start[level], block_end = start[level + 1];
-        me.phase([&](Part part) {
-            send_blocks(lay, plan, listed, part.first(block, block_end),
-                        part.last(block, block_end), forward, traffic, room);
-        });
-    }
+    const Grouping group(int(plan.bands), me.threads());
+    const auto level_of = [&](Index step) {
+        return forward ? step / 2 : plan.levels - 1 - step / 2;
+    };
+    const auto waits_for = [&](Index step, int g) {
+        const Bands *own = after + 2 * (level_of(step) * plan.bands + g * group.size) + step % 2;
+        Bands set = 0;
+        for (int k = 0; k < group.size; ++k)
+            set |= own[2 * k];
+        return group.of(set);
+    };
+    me.wave(2 * plan.levels, group.groups, waits_for, [&](Index step, int g, int end) {
+        const Index level = level_of(step), band = g * group.size, band_end = end * group.size;
+        if (step % 2 == 0)
+            return shares(plan, run.msg, run.theta, plan.first_row(level, band),
+                          plan.first_row(level, band_end));
+        send_blocks(lay, plan, listed, start[level * plan.bands + band],
+                    start[level * plan.bands + band_end], forward, traffic, room);
+    });
 }
 
 // One half pass over the levels of a schedule, which may be a part of a larger schedule.
@@ -212,15 +222,26 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
 // A lower bound on the dual objective at λ of `cut_chains`: the sum of the shifts of
 // `lowered_half`, of `least_rests` and of the constant. All terms are already rounded down, and
 // `LowerSum` subtracts more than the rounding errors of the additions.
+//
+// The terms are summed in `partial_sums` fixed portions, whatever the number of threads.
 template <class S>
 double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
-                   double constant) {
+                   double constant, int threads) {
+    LowerSum sums[partial_sums];
+    const auto add_portion = [&](Index portion) {
+        const Part part{int(portion), int(partial_sums)};
+        LowerSum sum;
+        for (Index i = part.first(0, nodes); i < part.last(0, nodes); ++i)
+            sum.add(rest[i]);
+        for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b)
+            for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
+                sum.add(shift[plan.blocks[b].lane + k]);
+        sums[portion] = sum;
+    };
+    split_portions(threads, partial_sums, nodes + plan.num_blocks, add_portion);
     LowerSum sum;
-    for (Index i = 0; i < nodes; ++i)
-        sum.add(rest[i]);
-    for (Index b = 0; b < plan.num_blocks; ++b)
-        for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
-            sum.add(shift[plan.blocks[b].lane + k]);
+    for (const LowerSum &one : sums)
+        sum.add(one);
     sum.add(constant);
     return sum.value();
 }

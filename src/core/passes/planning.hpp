@@ -2,7 +2,7 @@
 // defines these terms and documents the arrays of a plan.
 #pragma once
 
-#include "base/schedule.hpp"
+#include "bands.hpp"
 #include "base/sorting.hpp"
 
 #include <algorithm>
@@ -24,11 +24,13 @@ inline Index filled(Index entries) { return entries <= 16 ? 2 : entries <= 64 ? 
 // lengths of arrays over node states by strip and of the packed tables.
 struct Plan {
     std::vector<Index> row_start, nodes, node_at, node_step, pull_start, pull_at, edge, early_at,
-        late_at, forward_start, forward, backward_start, backward;
+        late_at, forward_start, backward_start;
+    std::vector<Bands> forward_after, backward_after;
     std::vector<Row> rows;
     std::vector<Block> blocks;
     std::vector<double> share;
-    std::vector<std::int32_t> pull_step, early_step, late_step, forward_ends, backward_ends;
+    std::vector<std::int32_t> pull_step, early_step, late_step, forward_ends, backward_ends,
+        forward, backward, later;
     Index cost_size = 0, table_size = 0;
 };
 
@@ -59,8 +61,7 @@ class Planner {
             place_ends(block);
         cut_rows();
         count_chains();
-        by_level(early_level_, plan_.forward_start, plan_.forward);
-        by_level(late_level_, plan_.backward_start, plan_.backward);
+        cut_bands();
         return std::move(plan_);
     }
 
@@ -201,8 +202,6 @@ class Planner {
         b.early_at = early_size_ + within, b.late_at = late_size_ + within;
         b.table_at = plan_.table_size, b.lane = Index(plan_.edge.size());
         plan_.blocks.push_back(b);
-        early_level_.push_back(level_[early(e)]);
-        late_level_.push_back(level_[late(e)]);
         for (Index k = 0; k < std::max<Index>(count, 1); ++k)
             plan_.edge.push_back(edges[k]);
         if (!count)
@@ -310,18 +309,31 @@ class Planner {
         }
     }
 
-    // Lists the blocks sorted by level, and the first block of each level.
-    void by_level(const std::vector<Index> &level, std::vector<Index> &start,
-                  std::vector<Index> &listed) const {
-        start.assign(std::size_t(levels_ + 1), 0);
-        for (const Index l : level)
-            ++start[l + 1];
+    // Lists the blocks by level and band of their senders, in both directions.
+    void cut_bands() {
+        const Banding banding(plan_.rows, plan_.row_start, plan_.nodes, level_);
+        const auto edge = [&](Index b, Index k) { return plan_.edge[plan_.blocks[b].lane + k]; };
+        const auto early_of = [&](Index b, Index k) { return early(edge(b, k)); };
+        const auto late_of = [&](Index b, Index k) { return late(edge(b, k)); };
+        BandedBlocks forward = banding.sorted(plan_.blocks, early_of, late_of);
+        plan_.forward_start = std::move(forward.start), plan_.forward = std::move(forward.listed);
+        plan_.forward_after = std::move(forward.after);
+        BandedBlocks backward = banding.sorted(plan_.blocks, late_of, early_of);
+        plan_.backward_start = std::move(backward.start);
+        plan_.backward = std::move(backward.listed);
+        plan_.backward_after = std::move(backward.after);
+        list_by_late_level(banding.bands());
+    }
+
+    // Lists the blocks by the level of their late endpoints, in the order in which they are stored.
+    // Sorted by the level of their early endpoints, they are in that order already.
+    void list_by_late_level(Index bands) {
+        std::vector<Index> next(std::size_t(levels_), 0);
         for (Index l = 0; l < levels_; ++l)
-            start[l + 1] += start[l];
-        std::vector<Index> next = start;
-        listed.resize(level.size());
-        for (std::size_t b = 0; b < level.size(); ++b)
-            listed[next[level[b]]++] = Index(b);
+            next[l] = plan_.backward_start[l * bands];
+        plan_.later.resize(plan_.blocks.size());
+        for (std::size_t b = 0; b < plan_.blocks.size(); ++b)
+            plan_.later[next[level_[late(plan_.edge[plan_.blocks[b].lane])]]++] = std::int32_t(b);
     }
 
     const Layout<double> &lay_;
@@ -331,7 +343,6 @@ class Planner {
     std::vector<std::uint8_t> side_;  // [m] side of each edge's early endpoint
     std::vector<Place> node_, half_;  // [n] costs of each node, [2m] message into each half-edge
     std::vector<std::int32_t> strip_; // [n] strip of the k-th entry of `plan_.nodes`
-    std::vector<Index> early_level_, late_level_; // by block: levels of the two endpoints
     Index levels_ = 0, early_size_ = 0, late_size_ = 0;
     Plan plan_;
 };

@@ -106,11 +106,13 @@ template <class S> struct Traffic {
     double *shift, *dot;
 };
 
-// Sends along all edges of the blocks listed[first..last-1], to their late endpoints if `forward`,
-// else to their early endpoints. Compiled in kernels/sending.cpp.
+// Sends along all edges of the blocks listed[first..last-1] (blocks first..last-1 if `listed` is
+// null), to their late endpoints if `forward`, else to their early endpoints. Compiled in
+// kernels/sending.cpp.
 template <class S>
-void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
-                 Index last, bool forward, const Traffic<S> &traffic, const Scratch &room);
+void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32_t *listed,
+                 Index first, Index last, bool forward, const Traffic<S> &traffic,
+                 const Scratch &room);
 
 // Message (soft, hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels
 // of the other endpoint. `room` has message_room(widest, 1) entries. Compiled in

@@ -168,8 +168,8 @@ void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const S
         for (int way = 0; way < (from_later ? 2 : 1); ++way) {
             const bool forward = way == 0; // lists sorted by the level of the receiving endpoint
             const Index *start = forward ? plan.backward_start : plan.forward_start;
-            const Index *listed = forward ? plan.backward : plan.forward;
-            const Index begin = start[level], end = start[level + 1];
+            const std::int32_t *listed = forward ? plan.later : nullptr;
+            const Index begin = start[level * plan.bands], end = start[(level + 1) * plan.bands];
             send_blocks(lay, plan, listed, part.first(begin, end), part.last(begin, end), forward,
                         traffic, room);
         }

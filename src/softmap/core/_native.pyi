@@ -427,13 +427,33 @@ def extrapolate(
 def exchange(
     first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def exchange(
     first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None:
     """Exchange the contents of two arrays."""
+
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Copy an array into another one."""
 
 @overload
 def shares(
@@ -779,6 +799,20 @@ def run_accelerated(
     Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
     """
 
+def most_likely(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    mass: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tie: float,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write the label of largest mass of each variable, ties to the first label.
+    """
+
 def sequential(
     layout: Layout,
     lam: Annotated[
@@ -804,6 +838,15 @@ def iterated_modes(
 ) -> None:
     """
     Run ICM in place: minimise the violated constraints first, then the cost.
+    """
+
+def first_labels(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    seconds: float,
+) -> None:
+    """
+    Assign labels by one backward pass of messages, as far as time allows, and decoding.
     """
 
 def forest_rounds(
@@ -877,24 +920,6 @@ def improve(
 ) -> tuple[int, int, int]:
     """
     Run a large-neighbourhood search in place; return (work, cycles, improvements).
-    """
-
-def feasible(
-    layout: Layout,
-    stride: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    num_variables: int,
-    preference: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    work: int,
-    seconds: float,
-) -> tuple[int, int, int]:
-    """
-    Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if found, 2 if unknown; work; failures).
     """
 
 def merge(
@@ -1167,10 +1192,24 @@ def careful_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
+    threads: int = 1,
 ) -> float:
     """Return Σ values, rounded once."""
 
-def elimination_entries(
+def careful_product(
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    mass: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int = 1,
+) -> float:
+    """
+    Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.
+    """
+
+def elimination_order(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -1181,10 +1220,79 @@ def elimination_entries(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     limit: float,
-) -> float:
+) -> tuple:
     """
-    Return the table entries of a greedy variable elimination; inf above the limit.
+    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit.
     """
+
+def best_labellings(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    unary: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tables: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    m: int,
+    upper: float,
+    threads: int,
+    seconds: float,
+) -> dict:
+    """
+    Return the m labellings of lowest cost, and a lower bound for each rank.
+    """
+
+class LogSums:
+    """Sums of exp(values) over all labellings, and marginals."""
+
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        order: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        threads: int,
+    ) -> None: ...
+    def up(self, seconds: float) -> bool:
+        """
+        Eliminate variables for some seconds; return whether all are eliminated.
+        """
+
+    def down(self, seconds: float) -> bool:
+        """Compute marginals for some seconds; return whether all are computed."""
+
+    @property
+    def log_sum(self) -> float:
+        """The logarithm of the sum, after `up`."""
+
+    def marginals(self) -> tuple:
+        """Return the marginals of variables and of factors, after `down`."""
 
 class StopFlag:
     """A flag that stops a search in another thread."""
@@ -1227,9 +1335,10 @@ class ExactSearch:
         ascent: bool,
         dp_limit: float,
         seconds: float,
+        tried_first: float,
+        threads: int,
+        split_work: int,
         log: str,
-        threads: int = 1,
-        split_work: int = -1,
     ) -> None: ...
     def go_on(
         self,
@@ -1340,21 +1449,24 @@ def code_bound(
 ) -> float:
     """Return the dual bound at λ, rounded down."""
 
-def cut_applies(layout: Layout, barrier: float) -> bool:
-    """
-    Whether all nodes have at most two labels and all edges are submodular.
-    """
+class BinaryCut:
+    def __init__(self, layout: object, barrier: float) -> None: ...
+    def applies(self) -> bool:
+        """
+        Whether all nodes have at most two labels and all edges are submodular.
+        """
 
-def binary_cut(
-    layout: Layout,
-    barrier: float,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    seconds: float,
-) -> bool:
-    """
-    Compute optimal labels and λ of a submodular model of two labels; False if time ran out.
-    """
+    def run(self, seconds: float) -> bool:
+        """Compute the cut; False if time ran out: a further call continues."""
+
+    def read(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """
+        Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.
+        """
 
 class FusionMoves:
     def __init__(self, layout: object, barrier: float) -> None: ...
@@ -1365,7 +1477,124 @@ class FusionMoves:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         seconds: float,
+        work: int = 4611686018427387904,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
+
+class FeasibleSearch:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        allowed: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def add_pairs(
+        self,
+        edges: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add edges with the row-major tables of their allowed pairs."""
+
+    def add_tables(
+        self,
+        start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add row-major tables of allowed joint states."""
+
+    def add_different(
+        self,
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add variables whose labels must differ."""
+
+    def add_sum(
+        self,
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        low: int,
+        high: int,
+        listed: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add a sum of weights that must lie within bounds, or in a list."""
+
+    def run(
+        self,
+        preference: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        conflicts: int,
+        seconds: float,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> int:
+        """
+        Continue the search. Return 0 if no labels exist, 1 if found, 2 if unknown.
+        """
+
+    def core(self) -> list[int]:
+        """Return the constraints that the proof of infeasibility uses."""
+
+    @property
+    def conflicts(self) -> int: ...
+    @property
+    def decisions(self) -> int: ...
+
+class LargeMoves:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def improve(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        count: int,
+        seconds: float,
+    ) -> int:
+        """
+        Improve labels in place by exact searches over some variables; return the number of improvements.
+        """
+
+    @property
+    def free(self) -> float:
+        """Number of free variables of the next move."""

@@ -18,8 +18,6 @@ try:
 except ImportError:  # not on this system: abandoned temporary files are not removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["replacing", "write_bytes", "write_text"]
-
 _SUFFIX = ".part"
 
 

@@ -19,8 +19,6 @@ from softmap.model import Model, checked_model
 from softmap.model.factors import Assembly
 from softmap.model.potentials.base import Costs
 
-__all__ = ["Conditional", "Network", "conditionals", "names_of"]
-
 
 @dataclass(frozen=True)
 class Conditional:

@@ -19,8 +19,6 @@ from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
-__all__ = ["format_bif", "format_net", "named_bif", "named_net", "parse_bif", "parse_net"]
-
 _NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
 
 
@@ -176,15 +174,21 @@ def _variable(blocks: _Blocks, network: Network) -> None:
     network.add_variable(name, states or [])
 
 
-def _probability(blocks: _Blocks, network: Network) -> None:
+def _scope(
+    blocks: _Blocks, network: Network, what: str
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Read `(child | parents)`; return their numbers and their numbers of states."""
     blocks.expect(b"(")
-    child = blocks.word("the name of a variable")
-    parents = []
+    child, parents = blocks.word(what), list[str]()
     if blocks.sign(b"|"):
         parents = blocks.words(b")", "the name of a parent")
     else:
         blocks.expect(b")")
-    i, others, shape = network.scope(child, parents)
+    return network.scope(child, parents)
+
+
+def _probability(blocks: _Blocks, network: Network) -> None:
+    i, others, shape = _scope(blocks, network, "the name of a variable")
     blocks.expect(b"{")
     rows = _Rows(network, [network.states[j] for j in others], shape)
     for statement in blocks.until(b"}", "'}' after the probabilities").split(b";"):
@@ -358,14 +362,7 @@ def _node(blocks: _Blocks, network: Network, kind: str) -> None:
 
 
 def _potential(blocks: _Blocks, network: Network) -> None:
-    blocks.expect(b"(")
-    child = blocks.word("the name of a node")
-    parents = []
-    if blocks.sign(b"|"):
-        parents = blocks.words(b")", "the name of a parent")
-    else:
-        blocks.expect(b")")
-    i, others, shape = network.scope(child, parents)
+    i, others, shape = _scope(blocks, network, "the name of a node")
     blocks.expect(b"{")
     text = None
     while not blocks.sign(b"}"):
@@ -380,6 +377,7 @@ def _potential(blocks: _Blocks, network: Network) -> None:
     values = plain_numbers(text.translate(_BRACKETS))
     if values is None or len(values) != np.prod(shape):
         found = text[:60].strip().decode("utf-8", "backslashreplace")
+        child = list(network.variables)[i]
         raise network.error(f"{int(np.prod(shape))} probabilities of {child!r}", found)
     network.add_table(i, others, values.reshape(shape))
 

@@ -21,10 +21,6 @@ from softmap.io.streams import Content, open_content
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
-__all__ = [
-    "format_xdsl", "format_xmlbif", "named_xdsl", "named_xmlbif", "parse_xdsl", "parse_xmlbif",
-]  # fmt: skip
-
 _BIF_HEAD = """<?xml version="1.0"?>
 <BIF VERSION="0.3">
 <NETWORK>

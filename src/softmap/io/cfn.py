@@ -23,8 +23,6 @@ from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.potentials.base import Costs
 
-__all__ = ["Tokens", "format_cfn", "parse_cfn"]
-
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
 _TOKEN = re.compile(rb"""[\s,:]*(?:"([^"\n]*)"|([\[{])|([\]}])|([^\s,:"\[\]{}]+))""")
 _SKIP = re.compile(rb"[\s,:]*")

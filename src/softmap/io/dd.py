@@ -17,9 +17,6 @@ from softmap.model.factors import Assembly
 from softmap.model.many import AtMostOne
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["parse_dd"]
-
-
 _BLOCK = re.compile(rb"(?m)^[ \t]*gm[ \t]+(\d+)[ \t]+(\d+)[ \t\r]*$")
 _WIDTH = {b"p": 4, b"a": 4, b"e": 3}
 _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods

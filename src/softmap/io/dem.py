@@ -18,9 +18,6 @@ from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
 from softmap.model.potentials.base import integers
 
-__all__ = ["Detectors", "parse_dem", "parse_detectors", "read_detectors"]
-
-
 _LINE = re.compile(
     rb"[ \t]*+([A-Za-z_]++)[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+(?:\(([^)\n]*+)\))?([^#{}\n]*+)(\{)?"
 )

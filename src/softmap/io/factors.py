@@ -12,8 +12,6 @@ from softmap.model import Model
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs
 
-__all__ = ["Factors", "factors_of", "joint_factors"]
-
 
 @dataclass(frozen=True)
 class Factors:

@@ -21,8 +21,6 @@ from softmap.io.results import inline_evidence, read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.model import Model, checked_model
 
-__all__ = ["FORMATS", "Format", "format_of", "parse", "read", "read_named", "write"]
-
 Function = str | Callable[..., Any]
 
 

@@ -17,8 +17,6 @@ from softmap.io.limits import LIMITS
 from softmap.model.many import Among, Linear, Many, Regular
 from softmap.model.potentials.base import Costs
 
-__all__ = ["GLOBALS", "METRICS", "Global", "factors_of_global", "global_size"]
-
 METRICS = ("var", "dec", "decbi", "wdec", "hard", "lin", "quad", "edit")
 _SEPARATE = ("dec", "wdec", "hard", "lin", "quad")
 

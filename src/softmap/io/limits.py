@@ -8,16 +8,6 @@ from dataclasses import dataclass
 from softmap.errors import FormatError
 from softmap.model.potentials.base import LARGEST_COST, RANGE, Costs, beyond, largest
 
-__all__ = [
-    "LIMITS",
-    "Limits",
-    "available_memory",
-    "check_arity",
-    "check_entries",
-    "check_range",
-    "human",
-]
-
 
 @dataclass(frozen=True)
 class Limits:

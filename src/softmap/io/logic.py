@@ -18,8 +18,6 @@ from softmap.model.factors import Assembly
 from softmap.model.many import Linear, Many, Or
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
-__all__ = ["Conjunctions", "format_opb", "format_wcnf", "parse_opb", "parse_wcnf"]
-
 
 class Conjunctions:
     """Collects costs of conjunctions: a row of literals costs if all of them are true.

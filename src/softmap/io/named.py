@@ -13,8 +13,6 @@ from softmap.errors import ModelError, shown
 from softmap.model import Model
 from softmap.model.inputs import checked_labels
 
-__all__ = ["Named"]
-
 
 @dataclass(frozen=True)
 class Named:

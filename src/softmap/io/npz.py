@@ -21,9 +21,7 @@ from softmap.io.streams import Content, implausible, open_content
 from softmap.model import Auxiliaries, Model
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
-from softmap.model.running import NO_RUNNING, Running
-
-__all__ = ["format_npz", "mapped", "model_arrays", "model_from_arrays", "parse_npz"]
+from softmap.model.structure import NO_RUNNING, Running
 
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(

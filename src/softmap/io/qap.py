@@ -15,8 +15,6 @@ from softmap.model.many import AllDifferent
 from softmap.model.potentials import SharedTables
 from softmap.model.potentials.base import Costs
 
-__all__ = ["parse_qap"]
-
 
 def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
     """Return the model of a QAPLIB file: n, then two n × n matrices A and B.

@@ -19,11 +19,6 @@ from softmap.model import Model, checked_model
 from softmap.model.potentials import Potts
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = [
-    "Quadratic", "format_coo", "format_maxcut", "format_qpbo", "format_qubo", "parse_coo",
-    "parse_maxcut", "parse_qpbo", "parse_qubo", "quadratic_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Quadratic:

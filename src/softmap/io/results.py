@@ -17,12 +17,6 @@ from softmap.io.tokens import Numbers, quote, skip_comments
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import integers
 
-__all__ = [
-    "format_labellings", "format_labels", "inline_evidence", "labelling_object", "parse_evidence",
-    "parse_labellings", "parse_labels", "parse_sln", "read_evidence", "read_labellings",
-    "read_labels", "read_sln", "write_labellings", "write_labels",
-]  # fmt: skip
-
 Labels = NDArray[np.int64]
 
 _HEADER = re.compile(rb"\s*(\S+)")

@@ -17,16 +17,6 @@ from typing import Any, BinaryIO, TypeAlias
 from softmap.errors import FormatError, OptionError, shown
 from softmap.io.limits import LIMITS, available_memory, human
 
-__all__ = [
-    "COMPRESSED",
-    "Content",
-    "Source",
-    "bare_suffixes",
-    "implausible",
-    "load",
-    "open_content",
-]
-
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}

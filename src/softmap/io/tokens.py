@@ -19,11 +19,6 @@ from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = [
-    "LARGEST", "Numbers", "gather", "gather_transposed", "parse_decimals", "plain_numbers", "quote",
-    "skip_comments",
-]  # fmt: skip
-
 Places = NDArray[np.intp]
 
 LARGEST = 2**53  # all integers up to this are exact in float64

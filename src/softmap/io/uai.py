@@ -18,9 +18,6 @@ from softmap.model import Model
 from softmap.model.factors import SIZES, Assembly
 from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, beyond, largest
 
-__all__ = ["format_uai", "parse_uai"]
-
-
 Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")
 

@@ -22,9 +22,6 @@ from softmap.model.factors import Assembly
 from softmap.model.many import Many
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
-__all__ = ["format_wcsp", "parse_wcsp"]
-
-
 _NAME = re.compile(rb"\s*(\S+)")
 
 

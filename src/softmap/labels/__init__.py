@@ -1,6 +1,6 @@
 """Labellings: decoded from a relaxation, improved by local search, found by backtracking."""
 
-from softmap.labels.decoding import cheapest, decide, decode, round_nodes
+from softmap.labels.decoding import cheapest, decide, decode, first_labels, round_nodes
 from softmap.labels.improving import best_labelling, forests, icm, neighbourhoods
 from softmap.labels.search import LabelSearch
 
@@ -10,6 +10,7 @@ __all__ = [
     "cheapest",
     "decide",
     "decode",
+    "first_labels",
     "forests",
     "icm",
     "neighbourhoods",

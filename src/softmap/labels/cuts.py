@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +13,19 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.layout import layout
 
-__all__ = ["Fusion", "solve_binary"]
+__all__ = ["Expansions", "Fusion", "solve_binary"]
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]
+SLICE = 0.1  # seconds between two calls of `stop`
 
 
 def solve_binary(
-    model: Model, *, barrier: float = np.inf, seconds: float = 1e9
+    model: Model,
+    *,
+    barrier: float | None = None,
+    seconds: float = 1e9,
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
 
@@ -28,22 +35,30 @@ def solve_binary(
     ----------
     model : Model
         Nodes have at most two labels.
-    barrier : float, default +inf
-        Finite cost that stands for +inf; more than all finite costs together.
+    barrier : float, optional
+        Finite cost that stands for +inf; by default more than all finite costs together.
     seconds : float, default 1e9
         Stop after this time.
+    stop : function, optional
+        Called every 0.1 s; the cut stops if it returns True.
 
     Returns
     -------
     labels, lam : arrays, or None
-        Optimal labels, and λ whose bound is their energy up to rounding. If time runs out, both
+        Optimal labels, and λ whose bound is their energy up to rounding. If it is stopped, both
         belong to the flow so far. None if the model is not binary and submodular.
     """
-    flat = layout(model)
-    if model.num_labels.max(initial=0) > 2 or not core.cut_applies(flat, barrier):
+    if model.num_labels.max(initial=0) > 2:
         return None
-    labels, lam = np.zeros(model.n, dtype=np.int64), np.zeros(model.half_size)
-    core.binary_cut(flat, barrier, labels, lam, seconds)
+    cut = core.BinaryCut(layout(model), _barrier(model, barrier))
+    if not cut.applies():
+        return None
+    end = time.perf_counter() + seconds
+    while not cut.run(min(SLICE, end - time.perf_counter())):
+        if time.perf_counter() >= end or stop():
+            break
+    labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
+    cut.read(labels, lam)
     return labels, lam
 
 
@@ -57,15 +72,27 @@ class Fusion:
     ----------
     model : Model
         A model without factors of more than two variables.
-    barrier : float, default +inf
-        Finite cost that stands for +inf; more than all finite costs together.
+    barrier : float, optional
+        Finite cost that stands for +inf; by default more than all finite costs together.
     """
 
-    def __init__(self, model: Model, barrier: float = np.inf) -> None:
+    def __init__(self, model: Model, barrier: float | None = None) -> None:
         self.model = model
-        self._moves = core.FusionMoves(layout(model), barrier)
+        self._barrier = _barrier(model, barrier)
+        self._moves: core.FusionMoves | None = None
 
-    def fuse(self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9) -> int:
+    @staticmethod
+    def takes(model: Model) -> int:
+        """Memory of the flow graph, in bytes."""
+        return 40 * model.m + 36 * model.n
+
+    def release(self) -> None:
+        """Free the flow graph; the next move makes it again, in a tenth of the time of a move."""
+        self._moves = None
+
+    def fuse(
+        self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9, work: int = 1 << 62
+    ) -> int:
         """Apply one fusion move in place: each variable keeps its label or takes the proposal's.
 
         Parameters
@@ -76,42 +103,132 @@ class Fusion:
             The other labelling.
         seconds : float, default 1e9
             Stop after this time.
+        work : int, default 2**62
+            Stop after visiting this many arcs.
 
         Returns
         -------
         int
-            The number of variables that changed; -1, and no change, if time ran out.
+            The number of variables that changed; -1, and no change, if a limit was reached.
         """
         given = np.ascontiguousarray(proposal, dtype=np.int64)
-        return int(self._moves.fuse(labels, given, seconds))
+        if self._moves is None:
+            self._moves = core.FusionMoves(layout(self.model), self._barrier)
+        return int(self._moves.fuse(labels, given, seconds, work))
 
-    def expand(self, labels: Labels, *, rounds: int = 2, seconds: float = 1e9) -> bool:
-        """Apply α-expansions of all labels, one after the other, in place.
+
+class Expansions:
+    """α-expansions of one label after the other, which can be stopped and continued.
+
+    Frequent labels come first. A label whose expansion changed nothing is skipped until no other
+    label's expansion changes anything.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        The moves.
+
+    Attributes
+    ----------
+    seconds : float
+        Time of the last expansion.
+    """
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.seconds = 0.0
+        self._last = fusion.model.num_labels - 1
+        self._left: Labels = np.arange(0)  # labels of the current round that are still to expand
+        self._gained: list[int] = []  # labels of the current round whose expansion changed labels
+        self._all = False  # whether the current round has all labels
+        self._seen: Labels | None = None  # the labels after the last expansion
+        self._ended = False
+
+    def ended(self, labels: Labels) -> bool:
+        """Whether no expansion lowers the energy of a labelling, as far as is known."""
+        return self._ended and self._seen is not None and np.array_equal(labels, self._seen)
+
+    def run(
+        self,
+        labels: Labels,
+        *,
+        rounds: int = 1 << 62,
+        seconds: float = 1e9,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Expand labels in place.
 
         Parameters
         ----------
         labels : int array
-            The labelling, changed in place.
-        rounds : int, default 2
-            Largest number of expansions of every label.
+            The labelling, changed in place. Every expansion that ends in time counts.
+        rounds : int, default 2**62
+            Largest number of rounds.
         seconds : float, default 1e9
             Stop after this time.
+        stop : function, optional
+            Called before each expansion; the run stops if it returns True.
 
         Returns
         -------
         bool
-            Whether a whole round changed nothing: no expansion lowers the energy.
+            Whether no expansion lowers the energy.
         """
+        if self.ended(labels):
+            return True
         end = time.perf_counter() + seconds
-        last = self.model.num_labels - 1
-        idle, count = 0, int(last.max()) + 1
-        for step in range(rounds * count):
-            alpha = step % count
-            proposal = np.where(alpha <= last, alpha, labels)
-            changed = self.fuse(labels, proposal, seconds=max(0.0, end - time.perf_counter()))
+        self._ended = False
+        if self._seen is None or not np.array_equal(labels, self._seen):
+            self._begin_round(labels, None)
+        while not self._ended and rounds > 0 and not stop():
+            began = time.perf_counter()
+            changed = self._expand(labels, end - began)
             if changed < 0:
-                return False
-            idle = 0 if changed else idle + 1
-            if idle == count:
-                return True
-        return False
+                break
+            self.seconds = time.perf_counter() - began
+            if not len(self._left):
+                rounds -= 1
+                self._end_round(labels)
+        self._seen = labels.copy()
+        self.fusion.release()
+        return self._ended
+
+    def _expand(self, labels: Labels, seconds: float) -> int:
+        """Expand the next label; return the number of changes, -1 if time ran out."""
+        alpha = int(self._left[0])
+        proposal = np.where(alpha <= self._last, alpha, labels)
+        changed = self.fusion.fuse(labels, proposal, seconds=seconds) if seconds > 0 else -1
+        if changed >= 0:
+            self._left = self._left[1:]
+        if changed > 0:
+            self._gained.append(alpha)
+        return changed
+
+    def _begin_round(self, labels: Labels, chosen: list[int] | None) -> None:
+        """Plan a round of all labels, or of the chosen ones, the most frequent first."""
+        count = np.bincount(labels, minlength=int(self._last.max()) + 1)
+        order = np.argsort(-count, kind="stable")
+        self._all = chosen is None
+        self._left = order if chosen is None else order[np.isin(order, chosen)]
+        self._gained = []
+
+    def _end_round(self, labels: Labels) -> None:
+        if self._gained:
+            self._begin_round(labels, self._gained)
+        elif self._all:
+            self._ended = True
+        else:
+            self._begin_round(labels, None)
+
+
+def _barrier(model: Model, given: float | None) -> float:
+    """The finite cost that stands for +inf: above all differences of costs together.
+
+    It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
+    """
+    if given is not None:
+        return given
+    if not model.has_forbidden:
+        return math.inf
+    sizes = model.cost_sizes
+    return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0

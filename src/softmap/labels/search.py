@@ -1,4 +1,4 @@
-"""The primal heuristic of a run: decode labels from a method, improve them, find feasible ones."""
+"""The primal heuristic of a run: decode labels from a method, and improve them."""
 
 from __future__ import annotations
 
@@ -9,57 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
-from softmap.errors import InfeasibleModel
+from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import Priced, best_labelling, improved_by_forests, strides
+from softmap.labels.improving import Priced, best_labelling, improved_by_forests
 from softmap.model import Model
-from softmap.model.layout import layout
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
 
-__all__ = ["LabelSearch", "Priced", "Readable", "find_feasible"]
-
-NONE, FOUND = 0, 1
-
-
-def find_feasible(
-    model: Model, preference: Floats | None, *, seconds: float, work: int
-) -> NDArray[np.int64] | None:
-    """Find a labelling of finite cost by backtracking search with arc consistency.
-
-    Parameters
-    ----------
-    model : Model
-    preference : float64 array or None
-        Labels of larger preference are tried first (node marginals, for example).
-    seconds : float
-        Time limit.
-    work : int
-        Limit on the number of elementary steps.
-
-    Returns
-    -------
-    int64 array or None
-        The labels; None if a limit ended the search.
-
-    Raises
-    ------
-    InfeasibleModel
-        If the search proved that no such labelling exists.
-    """
-    wish = np.zeros(model.unary.size) if preference is None else np.ascontiguousarray(preference)
-    labels = np.zeros(model.n, dtype=np.int64)
-    verdict, *_ = core.feasible(
-        layout(model), strides(model), model.num_variables, wish, np.isfinite(model.unary), labels,
-        min(work, 1 << 62), min(seconds, 1e9),
-    )  # fmt: skip
-    if verdict == NONE:
-        raise InfeasibleModel(
-            "no labelling has finite cost: a search over all labels found none", None
-        )
-    return labels[: model.num_variables] if verdict == FOUND else None
-
+__all__ = ["LabelSearch", "Priced", "Readable"]
 
 Readable = Floats | Callable[[], NDArray[np.int64]]
 
@@ -83,6 +40,10 @@ class SearchEffort:
         Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
     closed : float
         Relative gap below which a labelling counts as optimal.
+    fused : int
+        Smallest number of variables for which new labels are fused with the best ones.
+    cut : int
+        Largest number of visited arcs of a fusion move, per edge and variable.
     """
 
     descent: int = 1
@@ -91,6 +52,8 @@ class SearchEffort:
     warm: int = 48
     heat: float = 3.0
     closed: float = 1e-9
+    fused: int = 2_000
+    cut: int = 200
 
 
 EFFORT = SearchEffort()
@@ -104,10 +67,16 @@ class LabelSearch:
     model : Model
     order : int array, optional
         The order (a permutation) in which `decode` fixes the variables; 0, 1, 2, … by default.
+    room : float, default +inf
+        Memory for fusion moves, in bytes.
     """
 
-    def __init__(self, model: Model, order: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self, model: Model, order: NDArray[np.int64] | None = None, room: float = math.inf
+    ) -> None:
         self.model, self.order = model, order
+        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        self._fuses = pairs and model.n >= EFFORT.fused and Fusion.takes(model) <= room
 
     def read(self, lam: Readable) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
@@ -139,7 +108,8 @@ class LabelSearch:
         stuck = max(0.0, best[1] - primal) / (best[1] - bound)
         more = int(EFFORT.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
         annealed = more if more >= EFFORT.annealed_from else 0
-        best = _better(best, self._improved(found, EFFORT.descent + more - annealed, 0.0, work))
+        found = self._improved(found, EFFORT.descent + more - annealed, 0.0, work)
+        best = self._fused(known, found)
         if annealed and self._open(best, bound):
             best = _better(best, self._improved(best, annealed, self._heat(best, bound), work + 1))
         return best
@@ -180,6 +150,18 @@ class LabelSearch:
         if not math.isfinite(energy):
             labels, energy = best_labelling(model, [decide(model, nodes)])
         return labels, energy
+
+    def _fused(self, known: Priced, found: Priced) -> Priced:
+        """Return the better of two labellings, or what a fusion move makes of both."""
+        best = _better(known, found)
+        worse = found if best is known else known
+        if not self._fuses or not math.isfinite(worse[1]):
+            return best
+        labels = np.array(best[0])
+        size = self.model.n + self.model.m
+        if Fusion(self.model).fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
+            return best
+        return _better(best, (labels, float(self.model.energy(labels))))
 
     def _improved(self, known: Priced, rounds: int, heat: float, seed: int) -> Priced:
         return improved_by_forests(self.model, known, rounds, heat, seed)

@@ -18,8 +18,6 @@ from softmap.model import Model
 from softmap.solving.batch import solve_batch
 from softmap.solving.result import Result
 
-__all__ = ["StructuredClassifier"]
-
 INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
 
 

@@ -13,8 +13,6 @@ from softmap.errors import ModelError, OptionError, shown
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
 
-__all__ = ["PAIRWISE", "LinearModel", "Sample", "as_sample"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

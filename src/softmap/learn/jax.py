@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from softmap.learn import device
+from softmap.learn import layer
 from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
-
-__all__ = ["soft_map"]
 
 
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
@@ -50,7 +48,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
     def found(unary: Any, pairwise: Any, xp: Any = None) -> Any:
         if xp is not None:
-            made = device.forward(problem, unary, pairwise, xp)
+            made = layer.device_forward(problem, unary, pairwise, xp)
             if made is None:
                 return None
             half = (*unary.shape[:-2], *halves[-2:])
@@ -61,7 +59,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
     def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any, xp: Any = None) -> Any:
         if xp is not None:
-            made = device.backward(problem, (unary, pairwise), lam, (nodes, pairs), xp)
+            made = layer.device_backward(problem, (unary, pairwise), lam, (nodes, pairs), xp)
             return [a.astype(dtype) for a in made]
         unary, pairwise = np.asarray(unary), np.asarray(pairwise)
         soft = problem.at(unary, pairwise, np.asarray(lam))

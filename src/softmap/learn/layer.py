@@ -15,12 +15,11 @@ from softmap.errors import MissingExtra, ModelError
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import SMOOTHING
+from softmap.methods.marginals.uniform import Costs, Point, optimum, pulled_back
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import integers, numbers, single
 from softmap.relaxation.consistency import tighten
-
-__all__ = ["Beliefs", "Problem", "Soft", "shapes", "soft_map", "soft_map_vjp"]
 
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> module here
 
@@ -200,7 +199,7 @@ class Problem:
         return Soft(self, found, unary.shape)
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
-        """Return the smoothed optimum, given λ of `forward`."""
+        """Return the smoothed optimum, given λ of `device_forward`."""
         frame = Frame(tighten(self.model(unary, pairwise)))
         _, used = self._listed(unary.shape[:-2])
         count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
@@ -328,3 +327,38 @@ def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:
     spread = tuple(k for k, size in enumerate(shape) if size == 1 and summed.shape[k] != 1)
     result: Floats = summed.sum(axis=spread, keepdims=True) if spread else summed
     return result
+
+
+def _costs(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> Costs:
+    problem.check(unary.shape)
+    n, d = unary.shape[-2:]
+    flat = xp.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
+    tables = xp.ascontiguousarray(pairwise, dtype=np.float64).reshape(-1, d, d)
+    return Costs(flat, tables, problem.edges, len(flat) // n, xp)
+
+
+def device_forward(
+    problem: Problem, unary: Any, pairwise: Any, xp: Any
+) -> tuple[Any, Any, Any] | None:
+    """Marginals of nodes and edges, and λ; None for hard constraints and for several graphs."""
+    if problem.edges.ndim > 2:
+        return None
+    costs = _costs(problem, unary, pairwise, xp)
+    if not all(bool(xp.isfinite(a).all()) for a in (costs.unary, costs.tables)):
+        return None
+    point = optimum(costs, problem.eta, problem.tol)
+    return point.nodes.reshape(unary.shape), point.tables.reshape(pairwise.shape), point.lam
+
+
+def device_backward(
+    problem: Problem, costs: tuple[Any, Any], lam: Any, given: tuple[Any, Any], xp: Any
+) -> tuple[Any, Any]:
+    """Return gradients by the costs, given λ of `device_forward` and gradients by the marginals."""
+    whole = _costs(problem, *costs, xp)
+    lam = xp.ascontiguousarray(lam, dtype=np.float64).reshape(*whole.node.shape, whole.labels)
+    nodes, tables = (
+        xp.ascontiguousarray(a, dtype=np.float64).reshape(like.shape)
+        for a, like in zip(given, (whole.unary, whole.tables), strict=True)
+    )
+    by_node, by_table = pulled_back(Point(whole, lam, problem.eta), nodes, tables)
+    return by_node.reshape(costs[0].shape), by_table.reshape(costs[1].shape)

@@ -13,8 +13,6 @@ from softmap.learn.features import Floats, Ints, LinearModel, Sample
 from softmap.methods.marginals.smooth import approached
 from softmap.solving.batch import solve_batch
 
-__all__ = ["LOSSES", "Data", "Fit", "Inference", "Round", "fit_fenchel_young", "fit_hinge"]
-
 
 @dataclass(frozen=True)
 class Inference:

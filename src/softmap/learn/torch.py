@@ -9,12 +9,10 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from softmap.learn import device
+from softmap.learn import layer
 from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
 from softmap.methods.marginals.newton import SMOOTHING
-
-__all__ = ["soft_map"]
 
 
 @torch.compiler.disable  # the compiled core cannot be traced: torch.compile breaks the graph
@@ -78,7 +76,7 @@ class SoftMap(torch.autograd.Function):
         if cupy is not None:
             with cupy.cuda.Device(unary.device.index):
                 costs = _there(cupy, unary, pairwise)
-                found = device.forward(problem, costs[0], costs[1], cupy)
+                found = layer.device_forward(problem, costs[0], costs[1], cupy)
             if found is not None:
                 half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
                 made = from_dlpack(found[2].reshape(half))  # float64, as on the CPU below
@@ -117,7 +115,7 @@ class Pull(torch.autograd.Function):
             with cupy.cuda.Device(unary.device.index):
                 costs, given = _there(cupy, unary, pairwise), _there(cupy, nodes, pairs)
                 (known,) = _there(cupy, lam)
-                return _back(device.backward(problem, costs, known, given, cupy), unary)
+                return _back(layer.device_backward(problem, costs, known, given, cupy), unary)
         soft = problem.at(_array(unary), _array(pairwise), _array(lam))
         grads = soft.pulled(_array(nodes), _array(pairs))
         return tuple(_like(array, unary) for array in grads)

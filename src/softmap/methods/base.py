@@ -1,21 +1,27 @@
-"""The interface of every algorithm: `init` a state, `step` in place, `propose` λ and marginals."""
+"""The interface of every algorithm: `init` a state, `step` in place, `propose` λ and marginals.
+
+`METHODS` lists the methods by name, for `softmap.solve` and the command line.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import UserDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap.errors import OptionError
 from softmap.later import later
+from softmap.machine import usable_cores
 from softmap.methods.policy import Ask
 from softmap.model import Model
-from softmap.relaxation.point import Coupled
-
-__all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
+from softmap.relaxation.dual import check_eta
+from softmap.relaxation.polytope import Coupled
 
 Floats = NDArray[np.float64]
 
@@ -178,3 +184,78 @@ class Algorithm(ABC):
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         """Return the order in which `decode` fixes the variables."""
         return np.arange(model.num_variables)[::-1]
+
+
+MethodName = Literal[
+    "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
+    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd",
+]  # fmt: skip
+"""The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
+
+
+class Methods(UserDict[str, Any]):
+    """The method classes by name; an entry "module:class" is imported on first use."""
+
+    def __getitem__(self, name: str) -> type[Algorithm]:
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, kind = found.partition(":")
+            found = self.data[name] = getattr(import_module(f"softmap.methods.{module}"), kind)
+        method: type[Algorithm] = found
+        return method
+
+
+METHODS = Methods(
+    {
+        "anneal": "sweeps.anneal:Anneal",
+        "anneal-star": "sweeps.baselines:AnnealStar",
+        "trws": "sweeps.baselines:TRWS",
+        "mplp": "sweeps.baselines:MPLP",
+        "diffusion": "sweeps.baselines:Diffusion",
+        "nesterov": "sweeps.baselines:Nesterov",
+        "emp": "paper:EMP",
+        "smp": "paper:SMP",
+        "accel-emp": "paper:AccelEMP",
+        "accel-smp": "paper:AccelSMP",
+        "accel-emp-printed": "paper:AccelEMPPrinted",
+        "accel-smp-printed": "paper:AccelSMPPrinted",
+        "bcd": "paper:BCD",
+        "accel-bcd": "paper:AccelBCD",
+    }
+)
+
+
+def find(method: str) -> type[Algorithm]:
+    """Return the class of a method, or raise `OptionError` for an unknown name."""
+    if method not in METHODS:
+        raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    return METHODS[method]
+
+
+def make(
+    method: str,
+    *,
+    eta: float | None = None,
+    threads: int | None = None,
+    dtype: DTypeLike = "float64",
+) -> Algorithm:
+    """Return a configured method.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    eta : float, optional
+        Inverse temperature η. The paper's methods need it; other methods anneal η themselves by
+        default.
+    threads : int, optional
+        Number of threads of sweep methods.
+    dtype : float64 (default) or float32
+        Precision of the messages of sweep methods.
+    """
+    if eta is not None:
+        check_eta(eta)
+    found = find(method)
+    if found.fixed_eta and eta is None:
+        raise OptionError(f"method {method!r} works at a fixed η: give eta=..., for example 1000.0")
+    return found.configured(eta, threads or usable_cores(), dtype)

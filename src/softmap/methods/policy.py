@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Annealing", "Ask", "Checks", "Cooling", "Schedule"]
-
 
 @dataclass(frozen=True)
 class Annealing:

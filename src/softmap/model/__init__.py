@@ -11,7 +11,7 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Auxiliaries, Model, checked_model
+from softmap.model.model import Model, checked_model
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -21,6 +21,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
+from softmap.model.structure import Auxiliaries
 
 __all__ = [
     "AllDifferent",

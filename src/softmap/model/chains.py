@@ -25,8 +25,6 @@ from softmap.errors import ModelError
 from softmap.model.many import Automaton, Cardinality, Linear, Many, final_costs, joint
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["SIZES", "Chain", "ChainSizes", "chains"]
-
 
 @dataclass(frozen=True)
 class ChainSizes:
@@ -172,12 +170,17 @@ def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
     label; tables then have one axis entry per class.
     """
     names, short = [], []
+    known: dict[tuple[int, bytes], tuple[Ints, Ints]] = {}  # most variables have equal moves
     for v, moves in zip(automaton.variables, automaton.moves, strict=True):
         d = moves.shape[1]
         if d > SIZES.few_labels:
-            kept, kinds = np.unique(moves, axis=1, return_inverse=True)
+            key = d, moves.tobytes()
+            if key not in known:
+                kept, kinds = np.unique(moves, axis=1, return_inverse=True)
+                known[key] = kept, kinds.reshape(-1)
+            kept, kinds = known[key]
             if 2 * kept.shape[1] <= d:
-                v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
+                v, moves = found.follow((v,), kinds, kept.shape[1]), kept
         names.append(v)
         short.append(moves)
     return tuple(names), short

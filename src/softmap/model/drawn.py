@@ -8,22 +8,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model.drawing.graphs import Dot, graph_svg
-from softmap.model.drawing.images import Colours, image_uri, nominal, palette, reduced
+from softmap.model.drawing import Colours, Dot, graph_svg, image_uri, nominal, palette, reduced
 from softmap.model.facts import model_facts
 from softmap.model.structure import Structure
-
-__all__ = [
-    "figure",
-    "graph_drawing",
-    "html_table",
-    "is_image",
-    "label_colours",
-    "label_image",
-    "model_html",
-    "state_name",
-    "variable_name",
-]
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]

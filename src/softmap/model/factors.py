@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import chains
-from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
+from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets, within
 from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
@@ -34,19 +34,7 @@ from softmap.model.potentials.base import (
     largest,
     numbers,
 )
-from softmap.model.running import NO_RUNNING, Running, running_of
-from softmap.model.structure import NO_AUXILIARIES, Auxiliaries
-
-__all__ = [
-    "SIZES",
-    "Assembly",
-    "Factor",
-    "Pieces",
-    "Sizes",
-    "assemble",
-    "checked_counts",
-]
-
+from softmap.model.structure import NO_AUXILIARIES, NO_RUNNING, Auxiliaries, Running, running_of
 
 Factor = tuple[Sequence[Any], ArrayLike]
 Scope = tuple[int, ...]
@@ -81,6 +69,7 @@ class Pieces:
     auxiliaries: Auxiliaries = NO_AUXILIARIES
     running: Running = NO_RUNNING
     required: tuple[Many, ...] = ()
+    required_chains: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -107,6 +96,7 @@ class _RunningVariables:
         self.unary: list[Costs] = []
         self.follow: list[tuple[Scope, Ints]] = []
         self.required: list[Many] = []  # factors whose feasibility arc consistency does not decide
+        self.chains: list[tuple[int, int]] = []  # first and end of the chain variables of each
 
     def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
         """Add the chain variables of a factor over many variables; return its tables."""
@@ -114,6 +104,7 @@ class _RunningVariables:
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
         if not chain.tree:
             self.required.append(factor)
+            self.chains.append((chain.free, chain.free + len(chain.num_labels)))
         self.unary += [np.zeros(d) for d in chain.num_labels]
         self.follow += chain.running
         return chain.factors
@@ -240,7 +231,7 @@ class Assembly:
             return
         tables = count[long] - 2  # of each chain; one fewer are its running variables
         owner = np.repeat(long, tables)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(tables) - tables, tables)
+        place = within(tables)
         free = len(self.num_labels) + len(self._running.unary)
         running = free + np.arange(len(owner)) - np.repeat(np.arange(len(long)), tables)
         begins, ends = place == 0, place == count[owner] - 3
@@ -290,8 +281,9 @@ class Assembly:
             unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
             counts = np.concatenate([counts, *joint])
         running = running_of(self._running.follow)
-        required = tuple(self._running.required)
-        return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running, required)
+        required, chained = tuple(self._running.required), tuple(self._running.chains)
+        flat = FlatUnary(unary, counts)
+        return Pieces(flat, edges, self._constant, aux, running, required, chained)
 
     def _edge_groups(self, n: int) -> list[Group]:
         """The groups of all edges; a pair that occurs more than once becomes one table."""

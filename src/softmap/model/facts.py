@@ -8,8 +8,6 @@ import numpy as np
 
 from softmap.model.structure import Structure
 
-__all__ = ["arity_counts", "arity_max", "families", "model_facts"]
-
 
 def arity_counts(model: Structure) -> dict[int, int]:
     """Return the number of factors of each arity, without unary costs.

@@ -14,8 +14,6 @@ from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import Costs, numbers
 
-__all__ = ["Graph", "grid_costs", "grid_width", "neighbours", "spanning_forest"]
-
 
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
     """Return the shape of a grid, and its costs with one row per variable."""

@@ -25,23 +25,6 @@ from softmap.model.potentials.base import (
     single,
 )
 
-__all__ = [
-    "LARGEST_SUM",
-    "Group",
-    "Pairwise",
-    "checked_evidence",
-    "checked_labels",
-    "checked_number",
-    "checked_potentials",
-    "checked_reach",
-    "edge_groups",
-    "finite_number",
-    "flat_unary",
-    "groups_of",
-    "offsets",
-    "other_unary",
-]
-
 LARGEST_SUM = 1e306  # limit of the sum of all |costs|: energies and bounds stay finite
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
@@ -54,6 +37,12 @@ def offsets(sizes: Ints) -> Ints:
     np.cumsum(sizes, out=offset[1:])
     offset.flags.writeable = False
     return offset
+
+
+def within(counts: Ints) -> Ints:
+    """Return 0..count-1 for each of the counts, concatenated."""
+    places: Ints = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places
 
 
 def finite_number(value: Any, name: str) -> float:

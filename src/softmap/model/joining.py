@@ -18,9 +18,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
-from softmap.model.running import NO_RUNNING
-
-__all__ = ["Joined", "joined"]
+from softmap.model.structure import NO_RUNNING
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -11,8 +11,6 @@ from softmap import core
 from softmap.errors import ModelError
 from softmap.model.model import Model
 
-__all__ = ["kinds", "layout"]
-
 
 def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
     """Return the model's arrays for the kernels; computed once per model and precision.

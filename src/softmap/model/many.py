@@ -27,11 +27,6 @@ from softmap.model.potentials.base import (
     numbers,
 )
 
-__all__ = [
-    "AllDifferent", "Among", "AtMostOne", "Automaton", "Cardinality", "ExactlyOne", "Linear",
-    "Many", "Max", "Or", "Parity", "Regular", "dense", "final_costs", "joint",
-]  # fmt: skip
-
 MOST_SUMS = 1 << 16
 SHOWN = 12  # largest number of variables named in a message
 _BEYOND = 1 << 60  # above any sum: larger bounds are replaced by this one

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
-from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
@@ -29,11 +28,18 @@ from softmap.model.inputs import (
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
-from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, NO_AUXILIARIES, PIECE, Auxiliaries, Structure
+from softmap.model.structure import (
+    CARRIED,
+    NO_AUXILIARIES,
+    NO_RUNNING,
+    PIECE,
+    Auxiliaries,
+    Running,
+    Structure,
+    check_auxiliaries,
+    check_running,
+)
 from softmap.model.sums import careful_sums
-
-__all__ = ["Auxiliaries", "Model", "checked_model"]
 
 
 class Model(Structure):
@@ -86,6 +92,8 @@ class Model(Structure):
         part of labellings.
     required : tuple of Many
         Factors over many variables whose hard constraints are also checked directly.
+    required_chains : tuple of (int, int)
+        The first chain variable of each of these factors, and the one after its last.
 
     Examples
     --------
@@ -118,6 +126,7 @@ class Model(Structure):
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
             required=(),
+            required_chains=(),
             shape=None,
             names=None,
         )
@@ -249,7 +258,7 @@ class Model(Structure):
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
         if self.required and not self._still_required(changed):
-            changed["required"] = ()
+            changed |= {"required": (), "required_chains": ()}
         new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
@@ -443,7 +452,11 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """Return the model made of these parts; auxiliary nodes are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(running=pieces.running, required=pieces.required)
+        model = model._with(
+            running=pieces.running,
+            required=pieces.required,
+            required_chains=pieces.required_chains,
+        )
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

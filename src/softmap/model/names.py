@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from softmap.errors import ModelError, shown
 
-__all__ = ["Names", "checked_names", "named_counts"]
-
 States = tuple[Hashable, ...]
 
 

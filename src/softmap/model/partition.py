@@ -9,8 +9,6 @@ from softmap.arguments import count
 from softmap.errors import MissingExtra, OptionError, shown
 from softmap.model import Model
 
-__all__ = ["METHODS", "cut_size", "partition"]
-
 Ints = NDArray[np.int64]
 METHODS = ("auto", "grid", "metis", "own")
 

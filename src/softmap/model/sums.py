@@ -10,8 +10,6 @@ import numpy as np
 from softmap import core
 from softmap.model.potentials.base import Costs
 
-__all__ = ["careful_sums", "exact_terms"]
-
 
 def careful_sums(terms: Costs) -> Any:
     """Return exact sums over the last axis, each rounded once: a float, or an array for a batch.

@@ -10,8 +10,6 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.model.layout import layout
 
-__all__ = ["arc_consistency", "require_possible", "tighten"]
-
 SHOWN = 12  # largest number of variables that a message lists
 
 
@@ -63,7 +61,7 @@ def tighten(model: Model) -> Model:
 
 
 def _infeasible(model: Model, node: int) -> InfeasibleModel:
-    members = _visible(model, node)
+    members = visible_variables(model, node)
     called = members if model.names is None else [model.names.variables[i] for i in members]
     if node < model.num_visible:
         what = f"variable {called[0]}"
@@ -77,7 +75,7 @@ def _infeasible(model: Model, node: int) -> InfeasibleModel:
     )
 
 
-def _visible(model: Model, node: int) -> list[int]:
+def visible_variables(model: Model, node: int) -> list[int]:
     """Return the variables of the user's model that determine a node's state."""
     aux, running, found = model.auxiliaries, model.running, set[int]()
     front, seen = [node], {node}

@@ -19,17 +19,6 @@ from softmap.model import Model
 from softmap.model.potentials.base import numbers, softmin, softmin_by_block
 from softmap.relaxation.consistency import tighten
 
-__all__ = [
-    "EdgeBatch",
-    "SmoothedDual",
-    "check_lam",
-    "cost_scale",
-    "edge_batches",
-    "edge_entries",
-    "half_states",
-    "reduced_unary",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

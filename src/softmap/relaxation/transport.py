@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from softmap import core
 
-__all__ = ["cheapest_coupling", "exchanged", "nearest_coupling"]
-
 
 @dataclass(frozen=True)
 class MassLimits:

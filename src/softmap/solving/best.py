@@ -17,9 +17,9 @@ from softmap.later import later, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.gaps import relative_gap, stated_primal
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof
+from softmap.solving.proof import Penalty, Proof
 from softmap.solving.trace import PROVED, Status
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Best:
         Best point of the local polytope and its cost; None and +inf until one was offered.
     labels, energy
         Best labelling; the energy is +inf until one obeys the hard constraints.
+    penalty
+        Costs that stand for hard constraints, if there are any.
     cutoff
         The user's upper bound: only labellings that cost less are looked for. Bounds stay bounds on
         all labellings; the run may stop when they reach it.
@@ -97,6 +99,7 @@ class Best:
         self.energy = math.inf
         self._proved, self._proof = -math.inf, Proof()
         self._log: Log | PartialLog | None = None
+        self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
     # --- current values ---------------------------------------------------------------------------
@@ -225,6 +228,10 @@ class Best:
         if energy < self.point_cost:
             self.offer_point(energy, PrimalPoint(model, labels=labels))
         return better
+
+    def offer_penalty(self, penalty: Penalty) -> None:
+        """Offer what is known of costs that stand for hard constraints."""
+        self.penalty = penalty
 
     # --- storing ----------------------------------------------------------------------------------
 

@@ -44,8 +44,15 @@ class Checkpoint:
         stored = self.header["settings"]
         return {name: stored[name] for name in SETTINGS if name in stored or name != "upper_bound"}
 
-    def restore(self, relaxation: Relaxation) -> Trace:
-        """Restore the state of a new relaxation; return the trace."""
+    def trace(self) -> Trace:
+        """The trace of the stored run."""
+        try:
+            return Trace.from_array(self.arrays["trace"])
+        except Exception as error:
+            raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
+
+    def restore(self, relaxation: Relaxation) -> None:
+        """Restore the state of a new relaxation."""
         try:
             self._restore_state(relaxation)
             self._restore_best(relaxation)
@@ -53,7 +60,6 @@ class Checkpoint:
             relaxation.resume({name: _like_number(name, self.header[name]) for name in names})
             seconds = not_negative("seconds", self.header["seconds"])
             relaxation.budget.resume(seconds, count("work", self.header["work"]))
-            return Trace.from_array(self.arrays["trace"])
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
 

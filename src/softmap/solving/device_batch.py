@@ -18,7 +18,7 @@ from softmap.methods.policy import Checks
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step, stated_primal
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
 from softmap.solving.record import cautious

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import FlatModel, solve_exact
+from softmap.proof.search.exact import solve_exact
+from softmap.relaxation.flat import FlatModel
 
 __all__ = ["next_diverse"]
 

@@ -18,7 +18,7 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import reduced_nodes
-from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
+from softmap.relaxation.polytope import PrimalPoint, couple, needs_coupling
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 

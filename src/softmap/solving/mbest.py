@@ -13,11 +13,14 @@ from itertools import count as numbers_from
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.arguments import count, not_negative
-from softmap.model import Model
+from softmap.machine import available_memory, usable_cores
+from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import flat_lam, flatten, solve_exact
+from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.flat import EliminationOrder, elimination_order, flat_lam, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.solving.diverse import next_diverse
 from softmap.solving.problem import Problem
@@ -40,10 +43,22 @@ class RankTuning:
         Fraction of the time limit for the best labelling.
     tight : float
         Relative gap at which a search may stop.
+    entries : float
+        Largest number of table entries for which variable elimination finds all labellings.
+    entry_seconds : float
+        Estimated time of elimination per table entry, in seconds.
+    entry_bytes : int
+        Memory of elimination per stored table entry, in bytes.
+    chosen : int
+        Largest number of labels of all labellings that are found by elimination.
     """
 
     first: float = 0.5
     tight: float = 1e-10
+    entries: float = 5e8
+    entry_seconds: float = 5e-9
+    entry_bytes: int = 16
+    chosen: int = 20_000_000
 
 
 TUNING = RankTuning()
@@ -122,15 +137,71 @@ def solve_mbest(
     >>> ranked[0].energy <= ranked[1].energy <= ranked[2].energy
     True
     """
-    most = count("m", m, 1)
+    most, gap = count("m", m, 1), not_negative("gap", gap)
     apart = None if diversity is None else count("diversity", diversity, 1)
     limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
     deadline = time.perf_counter() + limit
+    cores = usable_cores() if threads is None else count("threads", threads, 1)
+    if apart is None:
+        known = _by_elimination(checked_model(model), most, gap, cores, deadline)
+        if known is not None:
+            return known
     share = None if math.isinf(limit) else TUNING.first * limit
     first = solve(model, goal="optimal", gap=gap, threads=threads, seed=seed, time_limit=share)
     if first.status is Status.INTERRUPTED:
         deadline = time.perf_counter()
     return _others(first, most, apart, deadline)
+
+
+def _by_elimination(
+    model: Model, most: int, gap: float, threads: int, deadline: float
+) -> list[RankedLabelling] | None:
+    """Return the best labellings by dynamic programming; None if the model is too wide for it."""
+    problem = Problem.of(model)
+    order = elimination_order(problem.model, TUNING.entries)
+    room, left = available_memory(), deadline - time.perf_counter()
+    short = (
+        order.found
+        and not len(model.running)  # their labellings are counted once per visible labelling
+        and most * model.num_variables <= TUNING.chosen
+        and TUNING.entry_seconds * order.entries <= TUNING.first * left
+        and (room is None or TUNING.entry_bytes * order.stored <= room)
+    )
+    if not short:
+        return None
+    upper = math.inf
+    while True:
+        labels, bounds, slack = _enumerated(problem, order, most, upper, threads, deadline)
+        if not labels:  # out of time, or infeasible: `solve` says which
+            return None
+        found = _sorted(model, list(zip(labels, map(problem.bound_back, bounds), strict=True)))
+        ranked = [_ranked(model, x, bound, gap) for x, bound in found]
+        if math.isfinite(upper) or len(ranked) < most or all(entry.proved for entry in ranked):
+            return ranked
+        # the energy of the last labelling allows a finer rounding of the costs
+        highest = max(float(problem.model.energy(x)) for x in labels)
+        upper = highest + 1e-6 * max(abs(highest), slack)
+
+
+def _enumerated(
+    problem: Problem,
+    order: EliminationOrder,
+    most: int,
+    upper: float,
+    threads: int,
+    deadline: float,
+) -> tuple[list[Ints] | None, list[float], float]:
+    """Return labellings, bounds of their ranks, and the rounding of bounds; None if time ran out.
+
+    `upper` is an upper bound on the energy of the last labelling, in the units of the problem.
+    """
+    flat, left = flatten(problem.model), deadline - time.perf_counter()
+    found = core.best_labellings(
+        flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
+        order.variables, most, upper, threads, min(left, 1e9),
+    )  # fmt: skip
+    labels = [np.array(x, np.int64) for x in found["labels"]]
+    return (labels if found["complete"] else None), found["bounds"], found["slack"]
 
 
 def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:

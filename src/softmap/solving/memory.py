@@ -12,7 +12,7 @@ from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
-from softmap.relaxation.point import needs_coupling
+from softmap.relaxation.polytope import needs_coupling
 
 __all__ = ["memory_needed", "require_memory", "room_beside"]
 

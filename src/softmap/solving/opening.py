@@ -1,116 +1,264 @@
-"""Graph cuts before the relaxation: exact for binary submodular models, else α-expansion.
+"""The stages before the relaxation: an earlier result, exact methods, first labels.
 
-A submodular model with two labels is solved by one minimum cut: the labels are optimal, and the
-flow is λ that proves it. Runs on other large pairwise models start with expansion moves, which find
-good labels long before the relaxation does.
+Models of small width are solved by variable elimination, submodular models with two labels by one
+minimum cut (its flow is λ that proves the labels), linear assignments as such. A search that
+propagates and learns finds labels that obey hard constraints, or proves that there are none. Runs
+on other large pairwise models start with labels of one pass of messages and expansion moves, which
+are good long before those of the relaxation.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from softmap.labels import cheapest
-from softmap.labels.cuts import Fusion, solve_binary
-from softmap.model import Model
+from softmap.labels import cheapest, first_labels
+from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
+from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
+from softmap.solving.budget import Share
+from softmap.solving.feasible import find_first_labels
+from softmap.solving.memory import room_beside
+from softmap.solving.relax import Passes
+from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
+from softmap.solving.warm import WarmStart
 
-__all__ = ["OpeningTuning", "open_run"]
+__all__ = [
+    "OPENING", "Assign", "Cut", "Eliminate", "Expand", "Obey", "Opening", "OpeningTuning", "Recall",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class OpeningTuning:
-    """Tuning numbers of the first stage.
+    """Tuning numbers of the first stages.
 
     Attributes
     ----------
     expanded : int
         Smallest number of variables for expansion moves.
     rounds : int
-        Number of expansions of every label.
-    share : float
-        Largest fraction of the time limit for expansion moves.
+        Largest number of rounds of expansions.
+    first : float
+        Largest fraction of the time of this stage for the messages of first labels.
     labels : int
         Largest number of labels for which every label is expanded.
+    variables : int
+        Largest number of variables for elimination before passes.
+    states : int
+        Smallest number of node states, auxiliary nodes included, for elimination before passes.
+        Passes over fewer states take milliseconds, and often prove the labels by λ.
+    per_state : float
+        Largest number of table entries of elimination per node state for elimination before passes:
+        with more, the first passes take less time.
+    edge_seconds : float
+        Time that an assignment takes per edge of its chains, in seconds.
     """
 
     expanded: int = 2_000
     rounds: int = 2
-    share: float = 0.3
+    first: float = 0.4
     labels: int = 256
+    variables: int = 3_000
+    states: int = 20_000
+    per_state: float = 300.0
+    edge_seconds: float = 3e-5
 
 
 TUNING = OpeningTuning()
 
 
-def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
-    """Solve the model by a cut, or find first labels by expansion moves.
+class Opening(Stage):
+    """A stage that runs once, before the passes of the relaxation.
+
+    Attributes
+    ----------
+    ran : bool
+        Whether the stage has found that it applies to the model, and has run.
+    """
+
+    share: ClassVar[float] = 1.0  # largest fraction of the time left
+    after_setup: ClassVar[bool] = False  # whether the relaxation is set up before it
+    ran = True
+
+    def applies(self) -> bool:
+        """Whether the model has pairs only, and the run uses the default method."""
+        model = self.problem.model
+        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        return pairs and self.default
+
+    @property
+    def default(self) -> bool:
+        """Whether the run uses the default method, on the processor, and wants labels."""
+        options = self.options
+        return options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
+
+
+class Recall(Stage):
+    """The earlier result of a warm start, evaluated with the costs of this model.
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    best : Best
-        Receives the labels and λ.
-    budget : Budget
-        The budget of the run.
-
-    Returns
-    -------
-    StageName or None
-        The stage that ran; None if neither applies to the model and the options.
+    passes : Passes
+        The passes; they are skipped if the earlier result is good enough.
+    warm : WarmStart
+        The warm start.
     """
-    model = problem.model
-    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
-    if not pairs or not default:
-        return None
-    if _cut(problem, best, budget):
-        return StageName.CUT
-    return StageName.LABELS if _expand(problem, best, budget) else None
+
+    name = StageName.RELAX
+
+    def __init__(self, passes: Passes, warm: WarmStart) -> None:
+        self._passes, self._warm = passes, warm
+        super().__init__(passes.problem, passes.options)
+
+    def applies(self) -> bool:
+        return self._warm.result is not None
+
+    def __call__(self, best: Best, share: Share) -> None:
+        relaxation, warm = self._passes.relaxation, self._warm
+        lower = warm.recall(relaxation.judge, relaxation.labels, self.options.seed)
+        if lower > 1.0 and relaxation.begun:
+            relaxation.algorithm.lower_eta(relaxation.state, lower)
+        self._passes.end(relaxation.closed() or warm.ended(best, self.options))
 
 
-def _barrier(model: Model) -> float:
-    """The finite cost that stands for +inf: above all differences of costs together.
+class Eliminate(Opening):
+    """Variable elimination, if it takes less time than the first passes over the model.
 
-    It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
+    This is so if factors of several variables have large tables: the relaxation has an auxiliary
+    node with a state for each of their entries, elimination has not.
     """
-    if not model.has_forbidden:
-        return math.inf
-    sizes = model.cost_sizes
-    return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0
+
+    name = StageName.SEARCH
+    share = 0.6
+
+    def applies(self) -> bool:
+        model, options = self.problem.model, self.options
+        large = len(model.auxiliaries) > 0 and model.unary.size >= TUNING.states
+        large = large and model.num_variables <= TUNING.variables
+        if not large or not self.default or options.goal == "labels" or options.whole_run:
+            return False
+        return elimination_order(model, TUNING.per_state * model.unary.size).found
+
+    def __call__(self, best: Best, share: Share) -> None:
+        from softmap.solving.stages import Search  # imported late: few models need it
+
+        search = Search(self.problem, self.options, self._proof)
+        self.ran = search.active and search.narrow
+        if self.ran:
+            search(best, share)
 
 
-def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Solve a submodular model of two labels; whether it is one."""
-    found = solve_binary(
-        problem.model, barrier=_barrier(problem.model), seconds=min(budget.left, 1e9)
-    )
-    if found is None:
-        return False
-    labels, lam = found
-    best.offer_lam(lam)
-    best.offer_labels(labels)
-    return True
+class Cut(Opening):
+    """The minimum cut of a submodular model of two labels."""
+
+    name = StageName.CUT
+
+    def applies(self) -> bool:
+        return super().applies() and int(self.problem.model.num_labels.max()) <= 2
+
+    def __call__(self, best: Best, share: Share) -> None:
+        model = self.problem.model
+        interrupts = share.budget.interrupts
+        found = solve_binary(
+            model, seconds=min(share.left, 1e9),
+            stop=lambda: interrupts.noted,
+        )  # fmt: skip
+        self.ran = found is not None
+        if found is not None:
+            labels, lam = found
+            best.offer_lam(lam)
+            best.offer_labels(labels)
 
 
-def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Find labels of a large model by expansion moves; return whether they were run."""
-    model = problem.model
-    if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
-        return False
-    start = best.labels.copy() if best.found else cheapest(model, model.unary)
-    labels = np.ascontiguousarray(start)
-    seconds = min(1e9, TUNING.share * budget.left)
-    Fusion(model, _barrier(model)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
-    best.offer_labels(labels)
-    best.offer_lam(best.lam)
-    return True
+class Assign(Opening):
+    """A linear assignment: unary costs, and labels that are all different."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return bool(self.problem.given.required) and self.default
+
+    def __call__(self, best: Best, share: Share) -> None:
+        from softmap.labels.assignment import solve_assignment  # imported late: few models need it
+
+        problem = self.problem
+        in_time = TUNING.edge_seconds * problem.model.m <= share.left
+        found = solve_assignment(problem.model, problem.given) if in_time else None
+        self.ran = found is not None
+        if found is not None:
+            labels, lam = found
+            best.offer_labels(labels)
+            best.offer_lam(lam)
+
+
+class Obey(Opening):
+    """First labels that obey the hard constraints, by a search that propagates and learns."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return self.default
+
+    def __call__(self, best: Best, share: Share) -> None:
+        self.ran = find_first_labels(self.problem, best, share.budget)
+
+
+class Expand(Opening):
+    """First labels of a large model: by one pass of messages, then by expansion moves.
+
+    The relaxation is set up before: set-up after it would often not fit into short time limits.
+
+    Attributes
+    ----------
+    expansions : Expansions or None
+        The expansion moves, which later stages continue.
+    """
+
+    name = StageName.LABELS
+    proves = False
+    share = 0.3
+    after_setup = True
+
+    def applies(self) -> bool:
+        self.expansions: Expansions | None = None
+        model = self.problem.model
+        large = model.num_variables >= TUNING.expanded
+        return super().applies() and large and int(model.num_labels.max()) <= TUNING.labels
+
+    def __call__(self, best: Best, share: Share) -> None:
+        interrupts = share.budget.interrupts
+        fusion = Fusion(self.problem.model)
+        labels = self._first(fusion, best, min(1e9, TUNING.first * share.left))
+        self.expansions = Expansions(fusion)
+        self.expansions.run(
+            labels, rounds=TUNING.rounds, seconds=min(share.left, 1e9),
+            stop=lambda: interrupts.noted,
+        )  # fmt: skip
+        best.offer_labels(labels)
+        if not math.isfinite(best.lp_bound):
+            best.offer_lam(best.lam)
+
+    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+        """Labels to start from: those of one pass of messages, fused with given ones.
+
+        If memory does not allow that: given ones, or those of lowest node cost.
+        """
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
+        if messages + Fusion.takes(model) > room:
+            return np.array(best.labels if best.found else cheapest(model, model.unary))
+        found = first_labels(model, seconds=seconds)
+        if best.found:
+            fusion.fuse(found, best.labels, seconds=seconds)
+            if not model.energy(found) < best.energy:
+                return best.labels.copy()
+        return found
+
+
+OPENING: tuple[type[Opening], ...] = (Eliminate, Cut, Assign, Obey, Expand)
+"""The stages before the relaxation, in order; the run ends if one of them closes the gap."""

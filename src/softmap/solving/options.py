@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
-from softmap.methods.registry import MethodName, find
+from softmap.methods.base import MethodName, find
 
 if TYPE_CHECKING:
     from softmap.model import Model

@@ -1,6 +1,6 @@
 """`Problem`: the given model, the scaled model that methods work on, and the units between them.
 
-Costs, λ and η are scaled exactly by a power of two (`softmap.relaxation.scaling`), so that costs
+Costs, λ and η are scaled exactly by a power of two (`softmap.relaxation.gaps`), so that costs
 are near 1. The constant is removed, and so are states that hard constraints exclude.
 """
 
@@ -17,9 +17,8 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.consistency import require_possible, tighten
-from softmap.relaxation.gaps import cost_step
-from softmap.relaxation.point import Beliefs
-from softmap.relaxation.scaling import largest_cost, scaled
+from softmap.relaxation.gaps import cost_step, largest_cost, scaled
+from softmap.relaxation.polytope import Beliefs
 
 __all__ = ["Problem"]
 

@@ -8,10 +8,10 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.relaxation.point import Beliefs
+from softmap.relaxation.polytope import Beliefs
 from softmap.solving.archive import Arrays
 
-__all__ = ["Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
+__all__ = ["Penalty", "Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
 
 Floats = NDArray[np.float64]
 Scope = tuple[int, ...]
@@ -26,6 +26,23 @@ class ProofKind(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Costs that stand for hard constraints, because they exceed all other costs together.
+
+    Attributes
+    ----------
+    cost : float
+        The least of these costs, counted from the least entry of its table.
+    verdict : str
+        "avoided": the labels pay none of them. "needed": every labelling pays one, by a proof.
+        "open": neither is known.
+    """
+
+    cost: float
+    verdict: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProofFile", "write_dual"]
 
-FORMAT, VERSION = "softmap proof", 1
-DUAL, PIECE, DONE = 23, 24, 25  # record kinds; the compiled search writes the others
+FORMAT, VERSION = "softmap proof", 2
+DUAL, PIECE = 17, 18  # record kinds; the compiled search writes the others
 CHUNK = 1 << 20
 
 
@@ -109,8 +109,6 @@ def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
         yield bytes([PIECE])
         yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
         yield from _copied(records)
-        yield bytes([DONE])
-        yield from _arrays([])
 
 
 def _bits(values: Any) -> Any:

@@ -23,12 +23,12 @@ from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import relative_gap
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
@@ -205,7 +205,7 @@ def watcher(model: Model, options: Options) -> Watcher:
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
         return Watcher(lambda snapshot: None, _log_end, lambda: None)
-    from softmap.views.watching import Watching
+    from softmap.views.progress import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)
@@ -252,6 +252,7 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         point=point,
         tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
         upper_bound=_infinite(relaxation.options.upper_bound),
+        penalty=_penalty_back(problem, best.penalty),
         **_bounds_back(problem, best),
     )
     plain = by_relaxation(result)
@@ -275,6 +276,13 @@ def by_relaxation(result: Result) -> Result:
     plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
     most = claims(plain).get(result.status, math.inf)
     return plain if plain.relative_gap(plain.claimed_gap) <= most else result
+
+
+def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
+    """The penalty in the user's units."""
+    if penalty is None:
+        return None
+    return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
 
 
 def _infinite(upper_bound: float | None) -> float:

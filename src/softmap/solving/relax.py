@@ -23,25 +23,27 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
+from softmap.labels.feasibility import find_feasible
 from softmap.labels.improving import best_labelling
-from softmap.labels.search import Priced, Readable, find_feasible
-from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
+from softmap.labels.search import Priced, Readable
+from softmap.methods.base import Algorithm, Floats, Proposal, Verdict, make
 from softmap.methods.policy import Ask, Checks, Schedule
-from softmap.methods.registry import make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.best import Best, Tolerances
-from softmap.solving.budget import Budget, Task
+from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.judge import Judge
+from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.trace import StageName, Status, Trace
+from softmap.solving.stage import Stage
+from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
     from softmap.solving.warm import WarmStart
 
-__all__ = ["Background", "Check", "Progress", "RelaxTuning", "Relaxation"]
+__all__ = ["Background", "Check", "Passes", "Progress", "RelaxTuning", "Relaxation"]
 
 Found = TypeVar("Found")
 
@@ -64,18 +66,6 @@ class RelaxTuning:
     exact_after, exact_size : int
         After `exact_after` passes, an LP of at most `exact_size` node states and edge pairs is
         solved by the interior-point method of HiGHS.
-    share : float
-        Largest fraction of the time limit for the relaxation if other stages follow.
-    first : int
-        Number of passes before the switch to other stages.
-    overtaken : int
-        Number of passes before the switch if a search has proved more than the LP is likely to
-        prove.
-    settling : int
-        Number of passes before the switch if the bound has converged.
-    little : float
-        The bound has converged if the second half of all passes gained less than this fraction of
-        the MAP gap.
     wide : float
         Number of pairs of labels per message entry that the time estimate of a check assumes.
     lazy : int
@@ -89,11 +79,6 @@ class RelaxTuning:
     proving_least: int = 100
     exact_after: int = 5_000
     exact_size: int = 50_000
-    share: float = 0.4
-    first: int = 20
-    overtaken: int = 20
-    settling: int = 40
-    little: float = 0.01
     wide: float = 8.0
     lazy: int = 1 << 19
 
@@ -268,8 +253,9 @@ class Relaxation:
     @cached_property
     def labels(self) -> LabelSearch:
         """The search for labels."""
-        model = self.problem.model
-        return LabelSearch(model, self.algorithm.decode_order(model))
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        return LabelSearch(model, self.algorithm.decode_order(model), room)
 
     # --- current state ----------------------------------------------------------------------------
 
@@ -316,16 +302,6 @@ class Relaxation:
         at.next_search = 4 * at.done
         return True
 
-    def switches(self, trace: Trace) -> Status | None:
-        """Return RELAXED if the run should switch to the next stages within its time limit."""
-        best, limit = self.best, self.options.time_limit
-        if self.options.goal == "lp" or not self.algorithm.sweeping or not len(trace) or not limit:
-            return None
-        middle = (best.lp_bound + best.point_cost) / 2  # the LP optimum is likely below it
-        overtaken = middle < best.bound and best.found
-        enough = self.budget.seconds > TUNING.share * limit and self.at.done >= TUNING.first
-        return Status.RELAXED if enough or _settled(trace, overtaken=overtaken) else None
-
     def restart_point(self) -> Floats:
         """The current λ of the method, computed once per step."""
         at, best = self.at, self.best
@@ -343,8 +319,11 @@ class Relaxation:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def advance(self, trace: Trace) -> Status | None:
-        """Do the steps up to the next check, or to a limit; return the status of the limit."""
+    def advance(self, share: Share) -> Status | None:
+        """Do the steps up to the next check, or to a limit; return the status of the limit.
+
+        The next check is due earlier, but after at least one step, if the time slice ends.
+        """
         at, budget = self.at, self.budget
         if budget.left <= 0 or not self.begun:
             return Status.TIME_LIMIT
@@ -353,9 +332,11 @@ class Relaxation:
         if not self.state.work and self._first is None:
             self._start_coarse()
         while at.done < at.next_check:
-            if status := budget.stop(at.done) or self.switches(trace) or self._out_of_time():
+            if status := budget.stop(at.done) or self._out_of_time():
                 return status
             self._step()
+            if share.left <= 0:
+                break
         return budget.stop(at.done)
 
     def hurry(self) -> bool:
@@ -668,7 +649,9 @@ class Relaxation:
         """Search for feasible labels, for a fraction of the time of the passes."""
         model, best, work = self.problem.model, self.best, self.state.work
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
-            found = find_feasible(model, nodes, seconds=self.budget.left, work=work // 2)
+            found = find_feasible(
+                model, nodes, given=self.problem.given, seconds=self.budget.left, work=work // 2
+            )
             if found is not None:
                 priced = found, float(model.energy(found))
                 best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))
@@ -679,6 +662,68 @@ class Relaxation:
         done = self.at.done
         theta = reduced_nodes(model, lam, self.problem.threads) if done else model.unary
         self.best.offer_labels(cheapest(model, theta))
+
+
+class Passes(Stage):
+    """The relaxation as a stage: a slice is the steps up to the next check, and the check.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+        The relaxation.
+    store : function
+        Stores the run. It is called before the check of a limit, which a run without this limit
+        does not make.
+
+    Attributes
+    ----------
+    status : Status or None
+        Why there are no more passes.
+    hurried : bool
+        Whether the time limit is so near that checks are brief.
+    found : Check
+        The last check.
+    """
+
+    name = StageName.RELAX
+
+    def __init__(self, relaxation: Relaxation, store: Callable[[], object]) -> None:
+        self.relaxation, self._store = relaxation, store
+        self.status: Status | None = None
+        self.limited, self.hurried, self.found = False, False, Check()
+        super().__init__(relaxation.problem, relaxation.options)
+
+    def applies(self) -> bool:
+        return True
+
+    def fits(self, budget: Budget) -> bool:
+        return True  # `advance` estimates whether a step and a check fit
+
+    def least(self, budget: Budget) -> float:
+        return budget.expected(Task.STEP, Task.CHECK)
+
+    def delay(self, budget: Budget) -> float:
+        return 2 * self.least(budget)  # so that checks take less than half of the time
+
+    def __call__(self, best: Best, share: Share) -> None:
+        relaxation = self.relaxation
+        limit = relaxation.advance(share)
+        self.limited = limit is not None
+        if self.limited and not self.hurried:
+            self._store()
+        self.found = relaxation.check(last=self.limited)
+        if limit is Status.TIME_LIMIT and relaxation.hurry():
+            limit, self.hurried = None, True
+        self.end(relaxation.closed() or limit or relaxation.stalled())
+
+    def end(self, status: Status | None) -> None:
+        """End the passes for a reason; None continues them."""
+        self.status, self.active = status, status is None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a run that is stored now continues as this one does."""
+        return not self.limited and not self.hurried
 
 
 def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
@@ -695,25 +740,6 @@ def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
 def _readable(seen: Proposal) -> Readable:
     """Return what labels are decoded from: the method's own decoder, or λ."""
     return seen.labels or seen.lam
-
-
-def _settled(trace: Trace, *, overtaken: bool) -> bool:
-    """Whether the bound has converged: the second half of all passes gained little.
-
-    Parameters
-    ----------
-    trace : Trace
-    overtaken : bool
-        Whether a short search has proved more than the relaxation is likely to prove.
-    """
-    rows: list[Any] = [row for row in trace if row.stage == StageName.RELAX]
-    if not rows or rows[-1].sweeps < TUNING.overtaken or not math.isfinite(rows[-1].energy):
-        return False
-    last = rows[-1]
-    if overtaken or last.sweeps < TUNING.settling:
-        return overtaken
-    earlier = max((row.bound for row in rows if 2 * row.sweeps <= last.sweeps), default=0.0)
-    return bool(last.bound - earlier <= TUNING.little * (last.energy - last.bound))
 
 
 def _label_width(model: Model) -> float:

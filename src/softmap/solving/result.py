@@ -16,9 +16,8 @@ from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.later import later, made
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import Gaps
-from softmap.relaxation.point import PrimalPoint
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import Gaps, scaled
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.archive import (
     Arrays,
     checked_path,
@@ -27,7 +26,7 @@ from softmap.solving.archive import (
     under,
     write_archive,
 )
-from softmap.solving.proof import Proof, ProofKind, proof_arrays, proof_from_arrays
+from softmap.solving.proof import Penalty, Proof, ProofKind, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
 
 if TYPE_CHECKING:
@@ -76,6 +75,9 @@ class Result(Gaps):
         Time in the loop, time before it, and threads used.
     tolerances, upper_bound
         The relative `lp_gap` and `gap` that were asked for, and the upper bound that was given.
+    penalty
+        Costs larger than all others together, which stand for hard constraints, and whether the
+        labels avoid them; None if there are none, or if the run did not look. Files do not keep it.
     point
         What the marginals are made from; its costs are in units of its own model.
     """
@@ -101,6 +103,7 @@ class Result(Gaps):
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
     upper_bound: float = math.inf
+    penalty: Penalty | None = None
 
     def __post_init__(self) -> None:
         if self.model is not None and self.model.shape is not None:  # None between processes

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +16,20 @@ from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Interrupts, Share, Task
+from softmap.solving.budget import Budget, Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
 from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
+from softmap.solving.schedule import Schedule
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
 
 if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
-    from softmap.solving.turns import Stages
-    from softmap.solving.warm import WarmStart
 
 __all__ = ["iterate", "resume", "solve"]
-
-OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # statuses after which other stages follow
 
 
 @with_options(Options)
@@ -48,9 +43,10 @@ def solve(model: Model, options: Options) -> Result:
     method : str, default "anneal"
         The method that solves the LP relaxation: one of `softmap.METHODS`.
     goal : "map", "lp", "labels" or "optimal", default "map"
-        What to do once the LP relaxation is solved. "map": reduce the gap between labelling and
-        bound, with a default effort if no limit is given. "lp": stop. "labels": improve the labels
-        only. "optimal": continue until optimality is proved.
+        What to do beside solving the LP relaxation. "map": reduce the gap between labelling and
+        bound, with a default effort if no limit is given. "lp": nothing. "labels": as "map" within
+        a time limit; without one, no effort is made to prove the labels. "optimal": continue until
+        optimality is proved.
     lp_gap : float, default 1e-4
         Relative gap at which the relaxation counts as solved.
     gap : float, default 1e-6
@@ -254,17 +250,10 @@ class _Run:
     budget: Budget
     relaxation: Relaxation
     record: Record
-    warm: WarmStart | None
+    schedule: Schedule
     checkpoints: Checkpoints
     watching: Watcher
     proof: ProofFile | None
-
-    @cached_property
-    def stages(self) -> Stages:
-        """The stages after the relaxation, created lazily: many small models do not need them."""
-        from softmap.solving.turns import Stages
-
-        return Stages(self.relaxation.problem, self.options, self.warm, self.proof)
 
     def note(self, stage: StageName, *check: Any) -> Snapshot:
         """Add a row to the trace."""
@@ -335,23 +324,26 @@ def _set_up(
     relaxation = Relaxation(problem, options, best, budget, warm)
     if labels is not None:
         best.offer_labels(labels)
-    relaxation.set_up()
-    trace = Trace()
-    budget.start()
-    if stored is not None:
-        trace = stored.restore(relaxation)
-    record = Record(problem, best, budget, trace)
+    trace = Trace() if stored is None else stored.trace()
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
     proof = None
     if options.proof is not None:
         from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
 
         proof = ProofFile(Path(options.proof))
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching, proof)
+    resumed = stored is not None and len(trace) > 0
+    schedule = Schedule(relaxation, warm, proof, store=checkpoints.save, resumed=resumed)
+    if not schedule.opens:
+        relaxation.set_up()
+    budget.start()
+    if stored is not None:
+        stored.restore(relaxation)
+    record = Record(problem, best, budget, trace)
+    return _Run(options, best, budget, relaxation, record, schedule, checkpoints, watching, proof)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
-    """Solve the relaxation, then run the other stages in time slices, until the run stops.
+    """Run stages in time slices until the run stops.
 
     An exception (also of a callback) gets the result so far as its attribute `result`; so does the
     KeyboardInterrupt of a second Ctrl-C within a second.
@@ -385,139 +377,28 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
-    """Run the relaxation and the stages after it; yield a snapshot after each check or slice."""
-    status = yield from _relax(run)
-    if run.options.goal != "lp" and status in OPEN:
-        run.checkpoints.suspend()  # other stages are not stored: a resumed run restarts them
-        status = yield from _take_turns(run)
-    elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
-        yield snapshot
-        stopped = Status.CALLBACK if run.asked_to_stop(snapshot) else status
-        status = run.relaxation.closed() or stopped
-    return status
-
-
-def _use_rest(run: _Run) -> Snapshot | None:
-    """Improve labels in the remaining time if it is too short for any other stage."""
-    from softmap.solving.stages import Improve
-
-    best, budget = run.best, run.budget
-    if run.options.goal == "lp" or not best.found or not budget.known(Task.BOUND):
-        return None
-    improve = Improve(run.relaxation.problem, run.options)
-    if not improve.active or not improve.fits(budget):
-        return None
-    with budget.interrupts:
-        # the end may take as long as the set-up
-        seconds = budget.left - budget.expected(Task.FINISH) - improve.least(budget)
-        improve(best, Share(budget, time.perf_counter() + max(0.0, seconds)))
-        return run.note(improve.name)
-
-
-def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
-    """Advance, check and store until the LP is solved or a limit is reached."""
-    relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
-    status, hurried = _ended_before(run), False
-    if status is None and run.warm is not None and run.warm.result is not None:
-        with interrupts:
-            snapshot, status = _recall(run, run.warm)
-        yield snapshot
-        if run.asked_to_stop(snapshot) and status is None:
-            status = Status.CALLBACK
-    elif status is None and not len(trace):
-        opened, status = _open(run)
-        if opened is not None:
-            yield opened
-            if run.asked_to_stop(opened) and status is None:
-                status = Status.CALLBACK
-            if status is not None:
-                run.checkpoints.save()
-    while status is None:
-        with interrupts:
-            run.checkpoints.suspend()
-            status = limited = relaxation.advance(trace)
-            if limited and not hurried:  # a run without this limit does not check here
-                run.checkpoints.save()
-            check = relaxation.check(last=limited is not None)
-            snapshot = run.note(StageName.RELAX, check)
-            if status is None and _search_is_due(run):
-                snapshot = _search_early(run) or snapshot
-            if limited is Status.TIME_LIMIT and relaxation.hurry():
-                status, hurried = None, True
-            status = relaxation.closed() or status or relaxation.stalled()
-            if limited is None and not hurried:
-                run.checkpoints.allow()
-        yield snapshot
-        if run.asked_to_stop(snapshot) and status is None:
-            status = Status.CALLBACK
-        if not limited and not hurried:
-            run.checkpoints.save_if_due(at_end=status is not None)
-    return status
-
-
-def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
-    """Run a minimum cut or expansion moves first if the structure of the model allows it."""
-    from softmap.solving.opening import open_run
-
-    with run.budget.interrupts:
-        stage = open_run(run.relaxation.problem, run.options, run.best, run.budget)
-        if stage is None:
-            return None, None
-        return run.note(stage), run.relaxation.closed()
-
-
-def _ended_before(run: _Run) -> Status | None:
-    """Return the status of a resumed run that has nothing left to do, else None."""
-    if not len(run.record.trace):
-        return None
-    return run.relaxation.closed() or run.relaxation.stalled()
-
-
-def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
-    """Evaluate a warm start; return a snapshot, and a status if that is enough."""
-    relaxation = run.relaxation
-    lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
-    if lower > 1.0 and relaxation.begun:
-        relaxation.algorithm.lower_eta(relaxation.state, lower)
-    snapshot = run.note(StageName.RELAX)
-    return snapshot, relaxation.closed() or warm.ended(run.best, run.options)
-
-
-def _search_is_due(run: _Run) -> bool:
-    """Whether to attempt an exact search before the LP is solved."""
-    warm = run.warm
-    if run.options.goal == "lp" or run.options.whole_run:
-        return False
-    if warm is not None and warm.result is not None and not warm.searched:
-        return False  # the warm-started relaxation is fast
-    return run.relaxation.search_due() and not run.relaxation.closed()
-
-
-def _search_early(run: _Run) -> Snapshot | None:
-    """Run a short slice of the exact search, from the best labels so far."""
-    stages = run.stages
-    search = stages.may_search_early(run.budget)
-    if search is None:
-        return None
-    if run.relaxation.take_labels() and run.relaxation.closed():
-        return run.note(StageName.LABELS)
-    stages.search_early(search, run.best, run.budget)
-    return run.note(search.name)
-
-
-def _take_turns(run: _Run) -> Generator[Snapshot, None, Status]:
-    """Run the stages after the relaxation; yield a snapshot after each slice."""
-    turns = run.stages.run(run.best, run.budget)
+    """Run the time slices of the schedule; yield a snapshot after each."""
+    schedule, checkpoints, interrupts = run.schedule, run.checkpoints, run.budget.interrupts
+    stop = False
     while True:
-        try:
-            with run.budget.interrupts:
-                snapshot = run.note(next(turns))
-        except StopIteration as stop:
-            status: Status = stop.value
-            return status
-        yield snapshot
-        if run.asked_to_stop(snapshot):
+        with interrupts:
+            turn = schedule.next()
+        if schedule.resumable:
+            checkpoints.save_if_due(at_end=stop or turn is None or not schedule.passes.active)
+        if turn is None:
+            assert schedule.status is not None
+            return schedule.status
+        if stop:
             return Status.CALLBACK
+        with interrupts:
+            checkpoints.suspend()
+            row = schedule.take(turn)
+            snapshot = None if row is None else run.note(*row)
+            if schedule.resumable:
+                checkpoints.allow()
+        if snapshot is not None:
+            yield snapshot
+            stop = run.asked_to_stop(snapshot)
 
 
 def _shown(

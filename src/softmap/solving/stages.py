@@ -1,48 +1,53 @@
 """The stages after the relaxation: exact search (whole or partial), labels, and tightening.
 
 A stage is called with a time slice and offers bounds and labels to `Best`. It must not claim a
-bound that it has not proved. `softmap.solving.turns` schedules the stages.
+bound that it has not proved. `softmap.solving.schedule` decides which stage runs when.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
-from softmap.labels.search import find_feasible
+from softmap.labels.cuts import Fusion
 from softmap.model import Model
 from softmap.proof.search.exact import (
     OPEN_NODE_BYTES,
     ExactResult,
     ExactSearch,
+)
+from softmap.proof.search.moves import LargeMoves
+from softmap.proof.search.partial import PartialSearch
+from softmap.relaxation.flat import (
+    EliminationOrder,
     FlatModel,
+    elimination_order,
     flat_lam,
     flatten,
 )
-from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Share, Task
-from softmap.solving.memory import memory_needed, room_beside
-from softmap.solving.options import Options
+from softmap.solving.budget import Budget, Share
+from softmap.solving.feasible import FirstLabels
+from softmap.solving.memory import memory_needed
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
-    from softmap.solving.prooffile import ProofFile
+    from softmap.labels.cuts import Expansions
     from softmap.solving.tighten import Tightening
     from softmap.solving.warm import Clusters
 
-__all__ = ["Improve", "Partial", "Search", "Stage", "StageTuning", "Tighten"]
+__all__ = ["Improve", "Partial", "Search", "StageTuning", "Tighten"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +56,6 @@ class StageTuning:
 
     Attributes
     ----------
-    at_most : float
-        Largest fraction of the time left for the set-up of a stage.
     backtracks : int
         Smallest number of backtracks in a slice of the search without a time limit.
     longest : float
@@ -81,6 +84,8 @@ class StageTuning:
         Largest number of table entries for which variable elimination solves the model.
     entry_bytes : int
         Memory of a search per table entry, in bytes.
+    entry_seconds : float
+        Set-up time of a search per table entry, in seconds.
     edge_bytes : int
         Memory of a search, or of a search for labels, per edge, in bytes.
     copy_bytes : int
@@ -91,14 +96,20 @@ class StageTuning:
         Memory of dynamic programming per table entry, in bytes, if memory is limited.
     without_clusters : float
         Memory of tightening before the first cluster, relative to that of the relaxation.
-    memory_share : float
-        Largest fraction of the memory left by the relaxation for one stage. A search and tightening
-        keep their memory between slices.
     state_bytes : int
         Memory per joint state of a cluster, in bytes.
+    moved : int
+        Largest number of table entries of a model whose labels are improved by exact search over
+        small parts.
+    mobile : int
+        Largest number of variables of such a model.
+    move_work : int
+        Work that the search of one part stands for.
+    lean : float
+        Smallest fraction of the time for either kind of improvement, and the change of the fraction
+        after a success.
     """
 
-    at_most: float = 0.5
     backtracks: int = 50
     longest: float = 10.0
     few: int = 600
@@ -113,13 +124,17 @@ class StageTuning:
     narrow: int = 3_000
     eliminated: float = 5e8
     entry_bytes: int = 64
+    entry_seconds: float = 3e-7
     edge_bytes: int = 2000
     copy_bytes: int = 400
     copy_share: float = 0.25
-    dp_bytes: int = 32
+    dp_bytes: int = 16
     without_clusters: float = 5.0
-    memory_share: float = 0.4
     state_bytes: int = 1000
+    moved: int = 6_000_000
+    mobile: int = 5_000
+    move_work: int = 20_000
+    lean: float = 0.15
 
 
 TUNING = StageTuning()
@@ -137,58 +152,6 @@ def _search_threads(problem: Problem, spare: float) -> tuple[int, float]:
     fits = TUNING.copy_share * max(spare, 0.0) / max(each, 1)  # +inf if memory is not limited
     further = int(min(problem.threads - 1, fits))
     return 1 + further, float(further * each)
-
-
-class Stage(ABC):
-    """A stage improves the best bound or labels; it runs in time slices and is resumable.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    proof : ProofFile, optional
-        Provides files for the proofs of searches.
-
-    Attributes
-    ----------
-    active : bool
-        Whether the stage may still improve something.
-    room : float
-        Memory for the stage, in bytes.
-    """
-
-    name: ClassVar[StageName]
-    setup: ClassVar[float] = 0.0  # time of the shortest slice, in evaluations of the bound
-    proves: ClassVar[bool] = True  # whether the stage may raise the bound
-
-    def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
-        self.problem, self.options = problem, options
-        room = room_beside(problem.model, options.precision, options.memory_limit)
-        self.room = TUNING.memory_share * room
-        self.fresh_log = None if proof is None else proof.fresh
-        self.active = self.applies() and self.takes() <= self.room
-
-    @abstractmethod
-    def applies(self) -> bool:
-        """Whether the stage supports the kind and size of the model."""
-
-    @abstractmethod
-    def __call__(self, best: Best, share: Share) -> None:
-        """Run for one time slice, and offer bounds and labels."""
-
-    def takes(self) -> float:
-        """Smallest memory of the stage, in bytes, without that of the relaxation."""
-        return 0.0
-
-    def fits(self, budget: Budget) -> bool:
-        """Whether a slice would end well before the time limit and leave time for others."""
-        return self.least(budget) <= TUNING.at_most * budget.left
-
-    def least(self, budget: Budget) -> float:
-        """Expected time of the shortest slice, in seconds."""
-        return self.setup * budget.expected(Task.BOUND)
 
 
 class Search(Stage):
@@ -211,6 +174,9 @@ class Search(Stage):
     def takes(self) -> float:
         return _search_takes(self.problem.model, self.entries)
 
+    def delay(self, budget: Budget) -> float:
+        return TUNING.entry_seconds * self.entries if self._search is None else 0.0
+
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
             return
@@ -232,11 +198,14 @@ class Search(Stage):
     @cached_property
     def narrow(self) -> bool:
         """Whether variable elimination solves the model: its width is small."""
+        return self.elimination.found
+
+    @cached_property
+    def elimination(self) -> EliminationOrder:
+        """The order and the size of variable elimination, if the model has few variables."""
         if self.problem.model.num_variables > TUNING.narrow:
-            return False
-        flat = self._flattened()
-        sizes = flat.num_labels, flat.scope_start, flat.scope
-        return bool(core.elimination_entries(*sizes, TUNING.eliminated) <= TUNING.eliminated)
+            return EliminationOrder(math.inf, math.inf, np.zeros(0, np.int64))
+        return elimination_order(self.problem.model, TUNING.eliminated)
 
     def _flattened(self) -> FlatModel:
         if self._flat is None:
@@ -270,8 +239,8 @@ class Search(Stage):
                 dp_limit=min(tables, spare / TUNING.dp_bytes),
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
-                log=None if self.fresh_log is None else self.fresh_log(),
                 threads=threads,
+                log=None if self.fresh_log is None else self.fresh_log(),
             )
         return self._search
 
@@ -311,6 +280,9 @@ class Partial(Stage):
         entries = model.unary.size + int(model.edge_offset[-1])
         return OPEN_NODE_BYTES + _search_takes(model, entries)
 
+    def ready(self, best: Best) -> bool:
+        return best.found
+
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             return
@@ -343,7 +315,11 @@ class Partial(Stage):
 
 
 class Improve(Stage):
-    """Large-neighbourhood search from the best labels; finds feasible labels if there are none."""
+    """Expansion moves and large-neighbourhood search; finds feasible labels if there are none.
+
+    Dynamic programming over narrow parts of the model and exact search over small ones share the
+    time; the one that improved the labels last gets more of it.
+    """
 
     name = StageName.LABELS
     setup = 8.0
@@ -351,27 +327,74 @@ class Improve(Stage):
 
     def applies(self) -> bool:
         self._turns = 0
+        self._expansions: Expansions | None = None
+        self._first = FirstLabels(self.problem)
+        self._moves: LargeMoves | None = None
+        self._part = 0.5  # fraction of the time for exact search over small parts
+        model = self.problem.model
+        pairs = int(np.diff(model.edge_offset).sum()) if model.m else 0
+        small = pairs + model.unary.size <= TUNING.moved and model.num_variables <= TUNING.mobile
+        self._may_move = small and model.m > 0
         return True
 
     def takes(self) -> float:
         model = self.problem.model
         return float(TUNING.edge_bytes * model.m / 10 + 8 * model.unary.size)
 
+    def start_from(self, expansions: Expansions | None) -> None:
+        """Continue the expansion moves of the opening, if memory allows it."""
+        fits = Fusion.takes(self.problem.model) <= self.room
+        self._expansions = expansions if fits else None
+
+    def least(self, budget: Budget) -> float:
+        seconds = super().least(budget)
+        return seconds if self._expansions is None else min(seconds, self._expansions.seconds)
+
     def __call__(self, best: Best, share: Share) -> None:
         model = self.problem.model
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
-            labels = find_feasible(model, nodes, seconds=share.left, work=share.work)
-            if labels is not None:
-                best.offer_labels(labels)
-        if best.found:
+            stopped = share.budget.stop
+            self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
+        if best.found and self._expanded(best, share):
             self._turns += 1
-            found = neighbourhoods(
-                model, best.labels, seconds=share.left, work=share.work,
-                seed=self.options.seed + self._turns, gap=best.energy - best.bound,
+            part = self._part if self._may_move else 0.0
+            narrow = neighbourhoods(
+                model, best.labels, seconds=(1.0 - part) * share.left,
+                work=int((1.0 - part) * share.work), seed=self.options.seed + self._turns,
+                gap=best.energy - best.bound,
             )  # fmt: skip
-            best.offer_labels(found)
+            self._weigh(best.offer_labels(narrow), -1)
+            if part > 0.0 and share.left > 0.0:
+                self._weigh(best.offer_labels(self._moved(best, share, part)), 1)
         share.spend()
+
+    def _expanded(self, best: Best, share: Share) -> bool:
+        """Whether no expansion move improves the labels, after as many as the slice allows.
+
+        Slices without a time limit have none: a resumed run could not continue them.
+        """
+        moves = self._expansions
+        if moves is None or not share.timed or moves.ended(best.labels):
+            return True
+        labels = best.labels.copy()
+        stop = share.budget.interrupts
+        ended = moves.run(labels, seconds=share.left, stop=lambda: stop.noted)
+        best.offer_labels(labels)
+        return ended
+
+    def _moved(self, best: Best, share: Share, part: float) -> NDArray[np.int64]:
+        """Labels improved by exact search over small parts."""
+        if self._moves is None:
+            self._moves = LargeMoves(flatten(self.problem.model), self.options.seed)
+        moves = int(part * share.work) // TUNING.move_work
+        stopped = share.budget.stop
+        return self._moves.improve(best.labels, seconds=share.left, moves=moves, stopped=stopped)
+
+    def _weigh(self, gained: bool, sign: int) -> None:
+        """Give more time to a search that has improved the labels."""
+        if gained:
+            self._part = min(max(self._part + sign * TUNING.lean, TUNING.lean), 1.0 - TUNING.lean)
 
 
 class Tighten(Stage):
@@ -388,6 +411,12 @@ class Tighten(Stage):
 
     def takes(self) -> float:
         return TUNING.without_clusters * memory_needed(self.problem.model)
+
+    def ready(self, best: Best) -> bool:
+        return best.found
+
+    def delay(self, budget: Budget) -> float:
+        return self.least(budget) if self._run is None else 0.0
 
     def start_from(self, clusters: Clusters | None) -> None:
         """Start from the clusters of an earlier proof."""

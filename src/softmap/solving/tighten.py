@@ -18,7 +18,7 @@ from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, c
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-from softmap.relaxation.point import Beliefs
+from softmap.relaxation.polytope import Beliefs
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
@@ -73,6 +73,9 @@ class TightenTuning:
         Number of cycles that are added together, per existing cluster.
     first : int
         Number of cycles in the first batch.
+    repaid : float
+        Time for passes after clusters are added, even beyond the end of the time slice, relative to
+        the time to choose and build them: a slice that ends before proves nothing.
     gain : float
         A check counts as progress if it raises the bound by this fraction of the MAP gap.
     """
@@ -97,6 +100,7 @@ class TightenTuning:
     batch: int = 200
     share: float = 0.5
     first: int = 10_000
+    repaid: float = 1.0
     gain: float = 1e-3
 
 
@@ -169,6 +173,7 @@ class Tightening:
         self.limits = limits or Limits()
         self.work, self.seconds = 0, 0.0
         self._proved = best.lp_bound  # the best bound of this stage
+        self._repaid = -math.inf  # time until which passes use the last clusters
         self._building, self._left_to_try = TUNING.building, ["cycles", "unions"]
         self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
 
@@ -193,7 +198,8 @@ class Tightening:
         if not self.tight.clusters and not self._closed(gap) and not self.grow(clock):
             return self._late(clock)
         while not self._closed(gap):
-            if self.work >= work or time.perf_counter() >= clock.turn or self._late(clock):
+            over = time.perf_counter() >= max(clock.turn, self._repaid)
+            if self.work >= work or over or self._late(clock):
                 return True
             self.check(clock)
             if not self._late(clock) and self._spent(clock):
@@ -221,6 +227,7 @@ class Tightening:
         self.state.eta = max(
             self.state.eta / TUNING.again if have else 0.0, TUNING.beliefs / self._scale
         )
+        started = time.perf_counter()
         load()
         passed = self._pass(TUNING.warm if have else 2 * TUNING.warm, clock)
         if not passed or not self._time_to_choose(clock):
@@ -236,7 +243,9 @@ class Tightening:
         lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
         self.seconds *= new.model.unary.size / self.tight.model.unary.size  # until a pass is timed
         self._enter(new, lam, eta if have else RULE.first_eta(self._scale))
-        self._building = (time.perf_counter() - began) / new.model.unary.size
+        now = time.perf_counter()
+        self._building = (now - began) / new.model.unary.size
+        self._repaid = now + TUNING.repaid * (now - started)
         return True
 
     def _chosen(self, clock: TurnClock) -> tuple[Scope, ...]:

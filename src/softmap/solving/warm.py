@@ -19,15 +19,13 @@ import numpy as np
 
 from softmap.errors import ModelError, OptionError
 from softmap.labels import LabelSearch
-from softmap.methods.base import Floats, Proposal
-from softmap.methods.registry import find
+from softmap.methods.base import Floats, Proposal, find
 from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
-from softmap.relaxation.point import Beliefs
-from softmap.relaxation.polytope import checked_marginals
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import scaled
+from softmap.relaxation.polytope import Beliefs, checked_marginals
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options

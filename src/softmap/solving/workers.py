@@ -25,7 +25,7 @@ from typing import Any
 
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import scaled
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, ModelError, OptionError
+from softmap.errors import FormatError, OptionError
 from softmap.model import Model
-from softmap.proof.tightening.regions import build
 from softmap.relaxation.gaps import relative_gap
 from softmap.solving.archive import checked_path
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
-from softmap.verification.dual import blocks, dual_proves, largest_cost
+from softmap.verification.dual import blocks, dual_proves, largest_cost, tightened
 from softmap.verification.exact import TINIEST
 from softmap.verification.proof import Checked, check_proof
 
@@ -296,7 +294,10 @@ def _proof(path: Path, result: Result) -> tuple[Checked | None, Statement]:
     except FormatError as error:
         return None, Statement("proof", Verdict.FALSE, str(error))
     enough = "" if found.proves(result.bound) else ", which is less than was stated"
-    said = f"{found.words}: no labelling costs less than {found.rounded!r}{enough}"
+    low = float(found.bound)
+    low = low if low <= found.bound else math.nextafter(low, -math.inf)
+    said = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
+    said = f"{said}: no labelling costs less than {low!r}{enough}"
     return found, Statement("proof", Verdict.CHECKED, said)
 
 
@@ -345,29 +346,14 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
         return _relaxed("bound", result.model, result.lam, result.bound, "λ")
     if proof.kind is ProofKind.TIGHTENED:
         try:
-            tightened = _tightened(result.model, proof)
-        except (ModelError, ValueError) as error:
+            held = 0 if proof.lam is None else np.size(proof.lam)
+            model = tightened(result.model, proof.clusters, held)
+        except ValueError as error:
             return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
         by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
-        return _relaxed("bound", tightened, proof.lam, result.bound, by)
+        return _relaxed("bound", model, proof.lam, result.bound, by)
     said = f"{result.bound!r}, by {proof.kind} of {proof.nodes} nodes, which was not done again"
     return Statement("bound", Verdict.STATED, said)
-
-
-def _tightened(model: Model, proof: Proof) -> Model:
-    """Return the model with the clusters of a proof added, if λ fits its size.
-
-    λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
-    """
-    for i in chain.from_iterable(proof.clusters):
-        if not 0 <= i < model.num_variables:
-            raise ValueError(f"there is no variable {i}")
-    labels = model.num_labels.tolist()
-    states = sum(math.prod(labels[i] for i in scope) for scope in set(proof.clusters))
-    held = np.size(proof.lam) if proof.lam is not None else 0
-    if states > held:
-        raise ValueError(f"they have {states:.6g} joint states, λ has {held} numbers")
-    return build(model, proof.clusters).model
 
 
 def _lp_bound(result: Result) -> Statement:

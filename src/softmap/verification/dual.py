@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.errors import ModelError
 from softmap.model import Model
+from softmap.proof.tightening.regions import build
 from softmap.verification.exact import Expansion, product, sign_of_sum, two_sum
 
-__all__ = ["Block", "DualBound", "allowed_states", "blocks", "dual_proves", "outer_terms"]
+__all__ = [
+    "Block",
+    "DualBound",
+    "allowed_states",
+    "blocks",
+    "dual_proves",
+    "outer_terms",
+    "tightened",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -118,6 +128,26 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
     supported = open_pairs.any(axis=2), open_pairs.any(axis=1)
     for states, alive in zip((rows, cols), supported, strict=True):
         allowed[states[~alive]] = False
+
+
+def tightened(model: Model, clusters: Sequence[tuple[int, ...]], held: int) -> Model:
+    """Return the model with clusters added, if λ, which has `held` entries, fits its size.
+
+    λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
+    """
+    if not clusters:
+        return model
+    for i in chain.from_iterable(clusters):
+        if not 0 <= i < model.num_variables:
+            raise ValueError(f"there is no variable {i}")
+    labels = model.num_labels.tolist()
+    states = sum(math.prod(labels[i] for i in scope) for scope in set(clusters))
+    if states > held:
+        raise ValueError(f"clusters have {states:.6g} joint states, λ has {held} numbers")
+    try:
+        return build(model, clusters).model
+    except ModelError as error:
+        raise ValueError(f"the clusters are not valid ({error})") from error
 
 
 @dataclass(frozen=True)

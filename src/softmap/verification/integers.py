@@ -7,35 +7,27 @@ becomes its minimum, in units, and the nonnegative differences of its entries fr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
 from softmap.verification.dual import allowed_states, blocks
-from softmap.verification.records import Ints, Numbers, Rejected, list_of
+from softmap.verification.records import Ints, Rejected
 
-__all__ = [
-    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "at_label", "each", "flat_model", "flat_piece",
-    "least_along", "sorted_axes",
-]  # fmt: skip
+__all__ = ["FORBIDDEN", "HALF", "Flat", "Scale", "along", "flat_model", "flat_piece"]
 
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
 
 HALF = 1 << 59  # costs from here on count as forbidden
 
-
 Floats = NDArray[np.float64]
 LEAST = float(np.finfo(np.float64).tiny)
-ZERO = Fraction(0)
 
 
-@dataclass(frozen=True)
-class Flat:
+class Flat(NamedTuple):
     """A model as unary costs of variables, and factors with scopes and tables."""
 
     unary: list[Floats]
@@ -45,17 +37,15 @@ class Flat:
 
 def flat_model(model: Model) -> Flat:
     """Return the model without auxiliary nodes; products are rounded down to float64."""
-    n, aux = model.num_variables, model.auxiliaries
-    allowed = allowed_states(model)
-    costs = np.where(allowed, model.unary, np.inf)
+    n, aux, labels = model.num_variables, model.auxiliaries, model.num_labels.tolist()
+    costs = np.where(allowed_states(model), model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
     tables = _lower_tables(model)
     inner = (model.edges < n).all(axis=1)
     if any(tables[e].min() < 0 for e in np.flatnonzero(~inner).tolist()):
         raise Rejected("a factor is tied to its variables by more than hard constraints")
-    pairs = np.flatnonzero(inner)
-    factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs.tolist()]
-    labels = model.num_labels.tolist()
+    pairs = np.flatnonzero(inner).tolist()
+    factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs]
     for a in range(len(aux)):
         own = slice(aux.start[a], aux.start[a + 1])
         scope = tuple(aux.member[own].tolist())
@@ -69,9 +59,8 @@ def flat_model(model: Model) -> Flat:
 def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
     """Return the submodel of some nodes with the given unary costs, and some edges."""
     place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
-    ends = model.edges[edges].tolist()
-    scopes = [tuple(place[i] for i in pair) for pair in ends]
-    return Flat(unary, [(s, tables[e]) for s, e in zip(scopes, edges.tolist(), strict=True)], ZERO)
+    factors = [(tuple(place[i] for i in model.edges[e].tolist()), tables[e]) for e in edges]
+    return Flat(unary, factors, Fraction(0))
 
 
 def _lower_tables(model: Model) -> dict[int, Floats]:
@@ -95,6 +84,8 @@ class Scale:
         The cost of one unit.
     base : int
         The sum of the minima of all blocks so far, in units.
+    most : int
+        Entries that exceed the minimum of their block by more than this are forbidden.
     common : int
         A common divisor of all costs so far; 1 if a cost was rounded.
     """
@@ -102,7 +93,7 @@ class Scale:
     def __init__(self, granule: int, exponent: int, most: int) -> None:
         if granule < 1 or not -5000 < exponent < 5000 or not 0 <= most < HALF:
             raise Rejected("the unit of costs is not a valid one")
-        self._granule, self._exponent, self._most = granule, exponent, most
+        self._granule, self._exponent, self.most = granule, exponent, most
         self.unit = Fraction(granule) * Fraction(2) ** exponent
         self.base, self.common = 0, 0
 
@@ -115,7 +106,7 @@ class Scale:
         units = self._units(costs[finite])
         low = int(units.min())
         above = units - low
-        near = above <= self._most
+        near = above <= self.most
         self.base += low
         if self.common != 1:
             steps = int(np.gcd.reduce(above[near].astype(np.int64)))
@@ -139,38 +130,7 @@ class Scale:
             self.common = 1
         return np.array([math.floor(part) for part in parts], dtype=object)
 
-    def forbidden_from(self) -> int:
-        """Lower bound on labellings with an entry forbidden by `convert`, in units."""
-        return self.base + self._most + 1
-
-
-def sorted_axes(scope: tuple[int, ...], table: Ints) -> tuple[tuple[int, ...], Ints]:
-    """The table with its axes in increasing order of the variables."""
-    order = sorted(range(len(scope)), key=lambda k: scope[k])
-    return tuple(scope[k] for k in order), np.ascontiguousarray(table.transpose(order))
-
-
-def least_along(table: Ints, axis: int) -> Ints:
-    """The minimum over all other axes for each label of one axis."""
-    others = tuple(k for k in range(table.ndim) if k != axis)
-    least: Ints = table.min(axis=others)
-    return least
-
-
-def at_label(table: Ints, axis: int, a: int) -> Ints:
-    """The entries with one label of one axis."""
-    found: Ints = np.take(table, a, axis=axis)
-    return found
-
 
 def along(values: Ints, axis: int, axes: int) -> Ints:
     """Values along one axis, reshaped to broadcast against a table."""
     return values.reshape([-1 if k == axis else 1 for k in range(axes)])
-
-
-def each(values: Numbers, size: int, what: str) -> Iterator[tuple[int, ...]]:
-    """Yield consecutive groups of `size` integers; raise an error if one is incomplete."""
-    if len(values) % size:
-        raise Rejected(f"{what} come in groups of {size}")
-    flat = list_of(values)
-    yield from zip(*(flat[k::size] for k in range(size)), strict=True)

@@ -10,29 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from operator import add
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from softmap.verification.integers import FORBIDDEN, HALF, along, at_label
-from softmap.verification.records import Ints, Numbers, Op, Rejected, list_of, one_of
+from softmap.verification.integers import FORBIDDEN, HALF, along
+from softmap.verification.records import Ints, Numbers, Rejected
 
 __all__ = ["Tree"]
 
-LARGEST_TABLE = 1 << 24  # entries of a factor made by `Network.combine`
-LARGEST_COST = 1 << 58
-LARGEST_SCOPE = 24
-MOST_COMBINED = 4
-EQUAL, DIFFERENT, AT_MOST, ABOVE = range(4)
-NEGATED = {EQUAL: DIFFERENT, DIFFERENT: EQUAL, AT_MOST: ABOVE, ABOVE: AT_MOST}
+LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
+LARGEST_COST = 1 << 54  # moved from a factor to one label
+MOST_COMBINED = 3  # factors: sums of their entries, at most FORBIDDEN + 64 moved costs, fit int64
 
 Decision = tuple[int, int, int]  # variable, kind, label
+Side = tuple[list[int], list[int], set[int]]  # moved costs, unary costs and labels of an axis
+Word = tuple["Factor", int, int, list[int], list[int], set[int]]  # factor, axis, label, its side
 Path = tuple[Any, Decision] | None  # the parent's path and the last decision
-
-
-def _capped(cost: int) -> int:
-    return FORBIDDEN if cost >= HALF else cost
 
 
 class Factor:
@@ -41,32 +36,38 @@ class Factor:
     The reduced cost of labels a, b of two variables is table[a, b] - moved[0][a] - moved[1][b].
     """
 
-    __slots__ = ("_rows", "active", "moved", "scope", "table")
+    __slots__ = ("active", "moved", "rows", "scope", "sides", "table")
 
     def __init__(self, scope: list[int], table: Ints) -> None:
-        if len(scope) > LARGEST_SCOPE:  # the sums of moved costs in `reduced` must fit int64
-            raise Rejected("a factor has too many variables to check")
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
-        self._rows: dict[tuple[int, int], list[int]] = {}
+        self.rows: list[list[list[int]]] = [[] for _ in scope]  # empty until `load`
+        self.sides: list[Side] = []  # the lists and sets of `Tree`, so that they need no look-up
 
-    def row(self, axis: int, a: int) -> list[int]:
-        """The entries with label `a` on one axis, flattened in row-major order."""
-        known = self._rows.get((axis, a))
-        if known is None:
-            known = self._rows[axis, a] = at_label(self.table, axis, a).ravel().tolist()
-        return known
+    def load(self, axis: int) -> list[list[int]]:
+        """Return, and keep, the entries of each label on one axis, flattened in row-major order."""
+        flat = np.moveaxis(self.table, axis, 0).reshape(self.table.shape[axis], -1)
+        self.rows[axis] = flat.tolist()
+        return self.rows[axis]
 
-    def reduced(self) -> Ints:
-        """The reduced costs as an array."""
-        table = self.table
-        for axis, moved in enumerate(self.moved):
-            table = table - along(np.array(moved, np.int64), axis, table.ndim)
+    def reduced(self, labels: dict[int, int | slice]) -> Ints:
+        """The reduced costs of the labels chosen; those of labels removed before are arbitrary."""
+        table = self.table[tuple([labels[v] for v in self.scope])]
+        axis = 0
+        for v, moved in zip(self.scope, self.moved, strict=True):
+            chosen = labels[v]
+            if max(moved) > LARGEST_COST or min(moved) < -LARGEST_COST:
+                raise Rejected("costs are too large")
+            if isinstance(chosen, int):
+                table = table - moved[chosen]
+            else:
+                table = table - along(np.array(moved), axis, table.ndim) if any(moved) else table
+                axis += 1
         return table
 
 
-class Network:
-    """Costs and remaining labels of one component, with an undo stack for backtracking.
+class Tree:
+    """The nodes of one branch-and-bound search, with an undo stack for backtracking.
 
     Parameters
     ----------
@@ -79,70 +80,67 @@ class Network:
     ----------
     lower : int
         The cost moved to the lower bound, in units.
+    upper : int
+        Labellings that cost this much or more are not searched for, in units: the cut.
     """
 
+    STEPS = frozenset({"cut", "dive", "branch", "close", "leave", "step", "combine"})
+
     def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
-        self._unary = unary
-        self._live = [list(range(len(costs))) for costs in unary]
-        self._alive = [[True] * len(costs) for costs in unary]
-        self._gone = [False] * len(unary)  # eliminated variables
+        self._cost = unary
+        self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
+        self._live = [set(range(len(costs))) for costs in unary]
         self._empty = 0  # number of variables without labels
         self._factors: list[Factor] = []
-        self._of: list[list[Factor]] = [[] for _ in unary]
-        self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
-        self.lower = 0
+        self._words: list[Word] = []
+        self.lower, self.upper = 0, HALF
         self._undo: list[Callable[[], None]] = []
+        self._levels: list[tuple[int, Decision, int, Path]] = []
+        self._path: Path = None
+        self._diving, self._node_bound = False, 0
+        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
+        self._opened = 0
         for scope, table in factors:
-            self._add_factor(Factor(scope, table))
+            self._add(Factor(scope, table))
 
-    def _add_factor(self, factor: Factor) -> None:
+    def bound(self) -> int:
+        """Lower bound on all labellings of the component, proved by the search so far."""
+        if self._diving:
+            raise Rejected("the search ends within a dive")
+        least = [max(bound, self.lower) for bound, _ in self._open.values()]
+        return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
+
+    def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
-        for axis, v in enumerate(factor.scope):
-            self._of[v].append(factor)
-            self._words += [(factor, axis, a) for a in range(factor.table.shape[axis])]
+        for axis, (x, moved) in enumerate(zip(factor.scope, factor.moved, strict=True)):
+            side = (moved, self._cost[x], self._live[x])
+            factor.sides.append(side)
+            self._words += [(factor, axis, a, *side) for a in range(len(moved))]
 
     def _back_to(self, mark: int) -> None:
         while len(self._undo) > mark:
             self._undo.pop()()
 
-    # --- costs ------------------------------------------------------------------------------------
+    # --- costs and labels -------------------------------------------------------------------------
 
-    def move(self, words: Numbers, amounts: Numbers, variables: Numbers, lowered: Numbers) -> None:
-        """Move costs from factors to labels, and from all labels of variables to `lower`."""
-        pairs = zip(list_of(words), list_of(amounts), strict=True)
-        moves = [(*self._word(w), amount) for w, amount in pairs]
-        pairs = zip(list_of(variables), list_of(lowered), strict=True)
-        falls = [(self._variable(v), amount) for v, amount in pairs]
-        if any(amount < 0 for _, amount in falls):
-            raise Rejected("the bound falls")
-        self._shift(moves, falls, 1)
-        self._undo.append(lambda: self._shift(moves, falls, -1))
-        for factor, axis, a, amount in moves:
-            x = factor.scope[axis]
-            if not self._alive[x][a]:
-                continue
-            if amount < 0:
-                if self._unary[x][a] < 0:
-                    raise Rejected("more is moved from a label than it costs")
-            elif self._least(factor, axis, a) < 0:
-                raise Rejected("more is moved from a factor than it costs")
-        for v, _ in falls:
-            if any(self._unary[v][a] < 0 for a in self._live[v]):
+    def step(
+        self, words: Numbers, amounts: Numbers, variables: Numbers, falls: Numbers, out: Numbers
+    ) -> None:
+        """Move costs from factors to labels and from variables to `lower`; then remove labels."""
+        moves = list(zip(map(self._word, words), amounts, strict=True))
+        lowered = list(zip(variables, falls, strict=True))
+        if any(x < 0 or amount < 0 for x, amount in lowered):
+            raise Rejected("the bound falls, or by no variable")
+        self._move(moves, lowered)
+        self._undo.append(partial(self._move, moves, lowered, -1))
+        self._check_costs(moves)
+        for x in variables:
+            if any(self._cost[x][a] < 0 for a in self._live[x]):
                 raise Rejected("more is moved to the bound than a label costs")
+        if out:
+            self._check_removals(out)
 
-    def _shift(self, moves: list[Any], falls: list[Any], sign: int) -> None:
-        unary = self._unary
-        for factor, axis, a, amount in moves:
-            moved = factor.moved[axis]
-            moved[a] += sign * amount
-            if abs(moved[a]) > LARGEST_COST:  # tables are int64 arrays
-                raise Rejected("costs are too large")
-            unary[factor.scope[axis]][a] += sign * amount
-        for v, amount in falls:
-            unary[v] = [cost - sign * amount for cost in unary[v]]
-            self.lower += sign * amount
-
-    def _word(self, w: int) -> tuple[Factor, int, int]:
+    def _word(self, w: int) -> Word:
         if not 0 <= w < len(self._words):
             raise Rejected(f"there is no label {w} in a factor")
         found = self._words[w]
@@ -150,247 +148,150 @@ class Network:
             raise Rejected("costs of a factor that is gone")
         return found
 
-    def _variable(self, x: int) -> int:
-        if not 0 <= x < len(self._unary) or self._gone[x]:
-            raise Rejected(f"there is no variable {x}, or it is gone")
-        return x
+    def _move(
+        self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]], sign: int = 1
+    ) -> None:
+        for (_, _, a, moved, costs, _), amount in moves:
+            moved[a] += sign * amount
+            costs[a] += sign * amount
+        for x, amount in lowered:
+            self._cost[x][:] = [cost - sign * amount for cost in self._cost[x]]
+            self.lower += sign * amount
 
-    def _least(self, factor: Factor, axis: int, a: int, *, with_own: bool = False) -> int:
-        """The minimal reduced cost of label `a` in a factor, optionally with unary costs."""
-        row = factor.row(axis, a)
-        if len(factor.scope) == 2:  # fast path: most factors have two variables
-            other, moved = factor.scope[1 - axis], factor.moved[1 - axis]
-            live, own = self._live[other], self._unary[other]
-            if with_own:
-                costs = [row[b] - moved[b] + own[b] for b in live]
+    def _check_costs(self, moves: list[tuple[Word, int]]) -> None:
+        """Reject negative costs of remaining labels where costs have been moved."""
+        for (factor, axis, a, moved, costs, live), amount in moves:
+            if a not in live:
+                continue
+            if amount < 0 and costs[a] < 0:
+                raise Rejected("more is moved from a label than it costs")
+            if amount > 0 and self._least(factor, axis, a, 0) < moved[a]:
+                raise Rejected("more is moved from a factor than it costs")
+
+    def _check_removals(self, out: Numbers) -> None:
+        """Remove labels one by one; reject one whose costs do not reach the cut.
+
+        A reason below 0 names the label, whose unary cost suffices. Another one is the word of a
+        label; the smallest sum of the factor and the unary costs of its other labels is added.
+        """
+        room = self.upper - self.lower
+        removed: list[tuple[int, int]] = []
+        self._undo.append(partial(self._restore, removed))
+        for reason in out:
+            if reason < 0:
+                x, a = self._labels[-1 - reason]
+                least = self._cost[x][a]
             else:
-                costs = [row[b] - moved[b] for b in live]
-        else:
-            places = [(0, 0)]
-            for k, v in enumerate(factor.scope):
-                if k != axis:
-                    size, moved, own = factor.table.shape[k], factor.moved[k], self._unary[v]
-                    paid = [(b, own[b] * with_own - moved[b]) for b in self._live[v]]
-                    places = [(at * size + b, c + d) for at, c in places for b, d in paid]
-            costs = [row[at] + cost for at, cost in places]
-        return min(costs, default=FORBIDDEN) - factor.moved[axis][a]
+                factor, axis, a, moved, costs, _ = self._word(reason)
+                x = factor.scope[axis]
+                least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
+            if least < room:
+                raise Rejected("a label goes whose costs do not reach the cut")
+            self._remove(x, a, removed)
 
-    def _within(self, scope: list[int], table: Ints) -> Ints:
-        """The entries of a table at the remaining labels."""
-        inside: Ints = table[np.ix_(*(self._live[v] for v in scope))]
-        return inside
+    def _least(self, factor: Factor, axis: int, a: int, own: int) -> int:
+        """The smallest cost of a label in a factor with its other labels.
 
-    # --- labels -----------------------------------------------------------------------------------
+        Costs moved to the other labels are subtracted; their unary costs are added if `own` is 1.
+        """
+        row = (factor.rows[axis] or factor.load(axis))[a]
+        if len(factor.scope) == 2:
+            moved, costs, live = factor.sides[1 - axis]
+            return min([row[b] - moved[b] + own * costs[b] for b in live], default=FORBIDDEN)
+        places = [(0, 0)]  # places in the row and costs, for all labels so far
+        for k, (moved, costs, live) in enumerate(factor.sides):
+            if k != axis:
+                near, size = [(b, own * costs[b] - moved[b]) for b in live], len(moved)
+                places = [(at * size + b, c + d) for at, c in places for b, d in near]
+        return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
 
-    def _take_out(self, out: Iterable[tuple[int, int]]) -> None:
-        before: dict[int, list[int]] = {}
-        for x, a in out:
-            if self._alive[x][a]:
-                before.setdefault(x, self._live[x])
-                self._alive[x][a] = False
-                self._live[x] = [b for b in self._live[x] if b != a]
-                self._empty += not self._live[x]
+    def _remove(self, x: int, a: int, removed: list[tuple[int, int]]) -> None:
+        if a in self._live[x]:
+            self._live[x].remove(a)
+            self._empty += not self._live[x]
+            removed.append((x, a))
 
-        def undo() -> None:
-            for x, live in before.items():
-                self._empty -= not self._live[x]
-                self._live[x] = live
-                for a in live:
-                    self._alive[x][a] = True
-
-        self._undo.append(undo)
+    def _restore(self, removed: Iterable[tuple[int, int]]) -> None:
+        for x, a in removed:
+            self._empty -= not self._live[x]
+            self._live[x].add(a)
 
     # --- factors ----------------------------------------------------------------------------------
 
-    def combine(self, which: Numbers, members: Numbers, over: Numbers) -> None:
-        """Replace factors by one over a scope, and eliminate the variable `out` unless it is -1.
+    def combine(self, own: Numbers, members: Numbers, scope: Numbers) -> None:
+        """Replace factors, and the unary costs of at most one variable, by one over two variables.
 
-        The new table is the minimum of the sum over all other variables, a lower bound. Other
-        factors of an eliminated variable are nonnegative and are dropped.
+        The new table is the minimum of their sum over the remaining labels of all other variables,
+        a lower bound. Its entries are nonnegative, as those of the factors are.
         """
-        out, numbers, scope = one_of(which), list_of(members), list_of(over)
-        if not 1 <= len(set(numbers)) == len(numbers) <= MOST_COMBINED:
+        if not 1 <= len(set(members)) == len(members) <= MOST_COMBINED or min(members) < 0:
             raise Rejected("so many factors are not combined")
-        if not all(0 <= f < len(self._factors) and self._factors[f].active for f in numbers):
-            raise Rejected("a factor is combined that is gone")
-        factors = [self._factors[f] for f in numbers]
-        variables = sorted({v for factor in factors for v in factor.scope})
-        if out != -1 and (self._variable(out) not in variables or out in scope):
-            raise Rejected(f"variable {out} cannot go")
-        if not 1 <= len(set(scope)) == len(scope) <= 2 or not set(scope) <= set(variables):
-            raise Rejected("the scope of combined factors is none")
-        table = self._least_sum(out, factors, scope, variables)
-        if self._within(scope, table).min(initial=0) < 0:
-            raise Rejected("combined factors cost less than 0")
-        own = self._of[out] if out >= 0 else []
-        gone = [*factors, *(f for f in own if f.active and f not in factors)]
-        for factor in gone:
+        factors = [self._factors[f] for f in members]
+        if not all(factor.active for factor in factors):
+            raise Rejected("factors are combined that are gone")
+        if len(scope) != 2 or len(own) > 1 or len({*scope, *own}) != 2 + len(own):
+            raise Rejected("factors are combined to one over two variables")
+        if not {*scope, *own} <= {v for factor in factors for v in factor.scope}:
+            raise Rejected("combined factors do not have these variables")
+        table = self._least_sum(own, factors, scope)
+        words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
+        self._add(Factor(list(scope), table))
+        for factor in factors:
             factor.active = False
-        if out >= 0:
-            self._gone[out] = True
-        added: list[int] = []
-        words = len(self._words)
-        if len(scope) == 1:
-            added = table.tolist()
-            costs = self._unary[scope[0]]
-            self._unary[scope[0]] = [a + b for a, b in zip(costs, added, strict=True)]
-        else:
-            self._add_factor(Factor(scope, table))
+        for x in own:
+            self._cost[x][:] = [0] * len(self._cost[x])
 
         def undo() -> None:
-            if len(scope) == 1:
-                costs = self._unary[scope[0]]
-                self._unary[scope[0]] = [a - b for a, b in zip(costs, added, strict=True)]
-            else:
-                for v in self._factors.pop().scope:
-                    self._of[v].pop()
-                del self._words[words:]
-            for factor in gone:
+            self._factors.pop()
+            del self._words[words:]
+            for factor in factors:
                 factor.active = True
-            if out >= 0:
-                self._gone[out] = False
+            for x, costs in before:
+                self._cost[x][:] = costs
 
         self._undo.append(undo)
 
-    def _least_sum(
-        self, out: int, factors: list[Factor], scope: list[int], variables: list[int]
-    ) -> Ints:
-        """Minimise the sum of factors and of the unary costs of `out` over all but the scope."""
-        if {out, *scope} == set(variables) and all(len(factor.scope) == 2 for factor in factors):
-            return self._least_over(out, factors, scope)
-        labels = [
-            list(range(len(self._unary[v]))) if v in scope else self._live[v] for v in variables
-        ]
-        sizes = list(map(len, labels))
+    def _least_sum(self, own: Numbers, factors: list[Factor], scope: Numbers) -> Ints:
+        """Minimise a sum over all variables but two; entries of removed labels are arbitrary."""
+        rest = {v for factor in factors for v in factor.scope} - {*scope, *own}
+        variables = [*scope, *own, *rest]
+        labels: dict[int, int | slice] = dict.fromkeys(variables, slice(None))
+        for x in variables[2:]:
+            if len(self._live[x]) == 1:
+                (labels[x],) = self._live[x]
+        kept = [x for x in variables if isinstance(labels[x], slice)]
+        sizes = [len(self._cost[x]) for x in kept]
         if math.prod(sizes) > LARGEST_TABLE:
             raise Rejected("combined factors are too large to check")
         total: Ints = np.zeros(sizes, np.int64)
         for factor in factors:
-            order = sorted(range(len(factor.scope)), key=lambda k: factor.scope[k])
-            places = [variables.index(factor.scope[k]) for k in order]
-            table = np.clip(factor.reduced(), -FORBIDDEN, FORBIDDEN).transpose(order)
-            table = table[np.ix_(*(labels[k] for k in places))]
-            total = total + table.reshape([n if k in places else 1 for k, n in enumerate(sizes)])
-        if out >= 0:
-            at = variables.index(out)
-            costs = np.array([min(self._unary[out][a], FORBIDDEN) for a in labels[at]], np.int64)
-            total = total + along(costs, at, len(variables))
-        rest = tuple(k for k, v in enumerate(variables) if v not in scope)
-        least = total.min(axis=rest, initial=4 * FORBIDDEN) if rest else total
-        least = least if scope == sorted(scope) else least.T
-        found: Ints = np.where(least >= HALF, FORBIDDEN, least)
-        return found
-
-    def _least_over(self, out: int, factors: list[Factor], scope: list[int]) -> Ints:
-        """As `_least_sum`, for factors of two variables, on lists."""
-        live, shape = self._live[out], [len(self._unary[v]) for v in scope]
-        own = [self._unary[out][a] for a in live]
-        beside = [dict.fromkeys(self._live[scope[0]], own)]  # costs by the label of `out`
-        beside += [{b: [0] * len(live) for b in self._live[v]} for v in scope[1:]]
-        for factor in factors:
-            if out in factor.scope:
-                axis = factor.scope.index(out)
-                moved, away = factor.moved[axis], factor.moved[1 - axis]
-                costs = beside[scope.index(factor.scope[1 - axis])]
-                for b, before in costs.items():
-                    row = factor.row(1 - axis, b)
-                    costs[b] = [
-                        c + row[a] - moved[a] - away[b] for c, a in zip(before, live, strict=True)
-                    ]
-        table = np.zeros(shape, np.int64)
-        if len(scope) == 1:
-            for b, costs_b in beside[0].items():
-                table[b] = _capped(min(costs_b, default=FORBIDDEN))
-            return table
-        rest = [factor for factor in factors if out not in factor.scope]
-        for b, first in beside[0].items():
-            row_b = [0] * shape[1]
-            for c, second in beside[1].items():
-                row_b[c] = min(map(add, first, second), default=FORBIDDEN)
-            for factor in rest:
-                axis = factor.scope.index(scope[0])
-                row, moved = factor.row(axis, b), factor.moved[1 - axis]
-                for c in beside[1]:
-                    row_b[c] += row[c] - moved[c] - factor.moved[axis][b]
-            table[b] = list(map(_capped, row_b))
-        return table
-
-
-class Tree(Network):
-    """The nodes of one branch-and-bound search.
-
-    Parameters
-    ----------
-    unary : list of lists
-        The costs of each variable's labels.
-    factors : list of (scope, table)
-        Scopes are in the numbers of this component.
-
-    Attributes
-    ----------
-    cut : int
-        Labellings that cost this much or more are not searched for, in units.
-    leaves : int
-        Number of search nodes that were closed.
-    """
-
-    def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
-        super().__init__(unary, factors)
-        self.cut, self.leaves = HALF, 0
-        self._levels: list[tuple[int, Decision, int, Path]] = []
-        self._path: Path = None
-        self._diving, self._node_bound = False, 0
-        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
-        self._opened = 0
-
-    @property
-    def steps(self) -> dict[Op, Callable[..., None]]:
-        """The method that checks each kind of record."""
-        return {
-            Op.MOVE: self.move, Op.REMOVE: self.remove, Op.COMBINE: self.combine,
-            Op.CUT: self.set_cut, Op.DIVE: self.dive, Op.BRANCH: self.branch,
-            Op.CLOSE: self.close, Op.LEAVE: self.leave,
-        }  # fmt: skip
-
-    def bound(self) -> int:
-        """Lower bound on all labellings of the component, proved by the search so far."""
-        if self._diving:
-            raise Rejected("the search ends within a dive")
-        least = self.cut
-        if not self._empty:
-            least = min([least, *(max(bound, self.lower) for bound, _ in self._open.values())])
-        return max(0, least)  # all costs are nonnegative
-
-    def remove(self, plain: Numbers, reasons: Numbers) -> None:
-        """Remove labels whose unary cost, alone or with one factor, reaches the cut."""
-        room = self.cut - self.lower
-        own = list_of(plain)
-        out = [(self._variable(x), a) for x, a in zip(own[::2], own[1::2], strict=True)]
-        for x, a in out:
-            if not 0 <= a < len(self._unary[x]):
-                raise Rejected(f"there is no label {a} of variable {x}")
-            if self._unary[x][a] < room:
-                raise Rejected("a label goes whose cost does not reach the cut")
-        for w in list_of(reasons):
-            factor, axis, a = self._word(w)
-            x = factor.scope[axis]
-            if self._least(factor, axis, a, with_own=True) + self._unary[x][a] < room:
-                raise Rejected("a label goes whose costs do not reach the cut")
-            out.append((x, a))
-        self._take_out(out)
+            at = [kept.index(v) for v in factor.scope if v in kept]
+            order = sorted(range(len(at)), key=at.__getitem__)
+            shape = [size if k in at else 1 for k, size in enumerate(sizes)]
+            total = total + factor.reduced(labels).transpose(order).reshape(shape)
+        for x in own:
+            costs = np.full(len(self._cost[x]), FORBIDDEN)
+            for a in self._live[x]:
+                costs[a] = min(self._cost[x][a], FORBIDDEN)
+            total = total + (along(costs, 2, len(kept)) if x in kept else costs.min())
+        for k, x in enumerate(kept[2:], 2):
+            total = total.take(list(self._live[x]), axis=k)
+        if len(kept) > 2:
+            total = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
+        return np.where(total >= HALF, FORBIDDEN, total)
 
     # --- nodes ------------------------------------------------------------------------------------
 
-    def set_cut(self, which: Numbers) -> None:
+    def cut(self, which: Numbers) -> None:
         """Lower the cut: from now on, only labellings below it are searched for."""
-        cut = one_of(which)
+        (cut,) = which
         if abs(cut) > HALF:
             raise Rejected("the cut is too large")
-        self.cut = min(self.cut, cut)
+        self.upper = min(self.upper, cut)
 
     def dive(self, which: Numbers) -> None:
         """Select an open node and apply its decisions, from the root on."""
-        number = one_of(which)
+        (number,) = which
         if self._diving or number not in self._open:
             raise Rejected(f"node {number} is not open")
         self._node_bound, self._path = self._open.pop(number)
@@ -399,53 +300,56 @@ class Tree(Network):
         while path is not None:
             path, decision = path
             decisions.append(decision)
-        for x, kind, a in reversed(decisions):
-            if not self._gone[x]:
-                self._restrict(x, kind, a)
+        for decision in reversed(decisions):
+            self._restrict(decision)
 
     def branch(self, decision: Numbers) -> None:
         """Branch: apply a decision; its negation is explored after the node is closed."""
-        x, kind, a = list_of(decision)
-        if not self._diving or kind not in NEGATED:
-            raise Rejected("a decision outside of a dive, or of no kind")
-        self._levels.append((len(self._undo), (self._variable(x), kind, a), self.lower, self._path))
+        x, kind, a = decision
+        if not self._diving or not 0 <= kind < 4 or not 0 <= x < len(self._cost):
+            raise Rejected("a decision outside of a dive, or about nothing")
+        self._levels.append((len(self._undo), (x, kind, a), self.lower, self._path))
         self._path = (self._path, (x, kind, a))
-        self._restrict(x, kind, a)
+        self._restrict((x, kind, a))
 
-    def _restrict(self, x: int, kind: int, a: int) -> None:
-        if kind in (EQUAL, DIFFERENT):
-            out = [(x, b) for b in self._live[x] if (b == a) == (kind == DIFFERENT)]
-        else:
-            out = [(x, b) for b in self._live[x] if (b <= a) == (kind == ABOVE)]
-        self._take_out(out)
+    def _restrict(self, decision: Decision) -> None:
+        """Remove the labels that a decision excludes: kind 0 is =, 1 is ≠, 2 is ≤, 3 is >."""
+        x, kind, a = decision
+        removed: list[tuple[int, int]] = []
+        for b in list(self._live[x]):
+            if (b == a if kind < 2 else b <= a) == (kind % 2 == 1):
+                self._remove(x, b, removed)
+        self._undo.append(partial(self._restore, removed))
 
-    def close(self, nothing: Numbers) -> None:
+    def close(self) -> None:
         """Close a node whose bound reaches the cut, and negate the last decision."""
-        if not self._diving or (self.lower < self.cut and not self._empty):
+        if not self._diving or (self.lower < self.upper and not self._empty):
             raise Rejected("a node is closed whose bound does not reach the cut")
-        self.leaves += 1
         if not self._levels:
             self._back_to(0)
             self._diving = False
             return
-        mark, (x, kind, a), _, path = self._levels.pop()
+        mark, decision, _, path = self._levels.pop()
         self._back_to(mark)
-        self._path = (path, (x, NEGATED[kind], a))
-        self._restrict(x, NEGATED[kind], a)
+        self._path = (path, _negated(decision))
+        self._restrict(_negated(decision))
 
-    def leave(self, leaf_first: Numbers) -> None:
-        """End a dive: the node and the negation of each decision become open nodes."""
+    def leave(self) -> None:
+        """End a dive: the negation of each decision and the current node become open nodes."""
         if not self._diving:
             raise Rejected("there is no dive to leave")
-        leaf = (max(self.lower, self._node_bound), self._path)
-        sides: list[tuple[int, Path]] = [
-            (max(lower, self._node_bound), (path, (x, NEGATED[kind], a)))
-            for _, (x, kind, a), lower, path in self._levels
+        nodes: list[tuple[int, Path]] = [
+            (lower, (path, _negated(decision))) for _, decision, lower, path in self._levels
         ]
-        for bound, path in [leaf, *sides] if one_of(leaf_first) else [*sides, leaf]:
+        for lower, path in [*nodes, (self.lower, self._path)]:
             self._opened += 1
-            if bound < self.cut:
-                self._open[self._opened] = (bound, path)
+            if max(lower, self._node_bound) < self.upper:
+                self._open[self._opened] = (max(lower, self._node_bound), path)
         self._levels = []
         self._back_to(0)
         self._diving = False
+
+
+def _negated(decision: Decision) -> Decision:
+    x, kind, a = decision
+    return x, kind ^ 1, a

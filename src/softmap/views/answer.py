@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.model.drawing.images import Colours
+from softmap.model.drawing import Colours
 from softmap.model.drawn import is_image, label_image, state_name, variable_name
 from softmap.views.subject import Subject
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["half_blocks", "labels_in_words", "print_answer"]
 
 
 @dataclass(frozen=True)

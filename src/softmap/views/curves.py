@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Curves", "cost_range", "curves_svg"]
-
 Curves = Mapping[str, NDArray[Any]]
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from softmap.model.drawing.images import image_uri, reduced
+from softmap.model.drawing import image_uri, reduced
 from softmap.model.drawn import (
     figure,
     graph_drawing,
@@ -18,12 +18,9 @@ from softmap.model.drawn import (
     variable_name,
 )
 from softmap.views.curves import curves_svg
-from softmap.views.facts import result_facts
 from softmap.views.pictures import doubt, doubt_image
 from softmap.views.subject import Subject
-from softmap.views.words import certificate_sentences, headline
-
-__all__ = ["result_html"]
+from softmap.views.words import certificate_sentences, headline, result_facts
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from softmap.views.pictures import clusters, pictures
 from softmap.views.subject import STAGES, Subject
 from softmap.views.words import certificate_sentences, headline, percent, standing
 
-__all__ = ["likeliest", "payload", "render", "write"]
-
 
 def write(result: Subject, path: Path | str, name: str | None = None, picture: Any = None) -> None:
     """Write the report page of a result.

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import ModelError
-from softmap.model.drawing.images import Colours, as_bytes, image_uri, reduced, tinted, washed
+from softmap.model.drawing import Colours, as_bytes, image_uri, reduced, tinted, washed
 from softmap.model.drawn import graph_drawing, is_image, label_colours, label_image
 from softmap.model.potentials.base import numbers
 from softmap.views.subject import Subject
-
-__all__ = ["clusters", "doubt", "doubt_image", "pictures"]
 
 Floats = NDArray[np.float64]
 

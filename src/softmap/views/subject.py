@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-__all__ = ["STAGES", "Basis", "Columns", "Subject"]
-
 STAGES = ("relaxation", "search", "tightening", "labels", "minimum cut")  # by the column `stage`
 
 

@@ -1,13 +1,28 @@
-"""The certificate of a result in sentences: what was found, and what is proved."""
+"""A result in words: its numbers as text, and its certificate in sentences."""
 
 from __future__ import annotations
 
 import math
 
 from softmap.relaxation.gaps import relative_gap
+from softmap.views.console import number, ratio
 from softmap.views.subject import Subject
 
-__all__ = ["EXACT", "certificate_sentences", "headline", "percent", "standing"]
+
+def result_facts(result: Subject) -> dict[str, str]:
+    """Return energy, bound, gaps and time of a result as text, by name."""
+    gap, lp_gap = (relative_gap(value, result.unit) for value in (result.gap, result.lp_gap))
+    return {
+        "energy": number(result.energy),
+        "bound": number(result.bound),
+        "primal": number(result.primal),
+        "gap": f"{ratio(result.gap)} ({ratio(gap)} relative)",
+        "lp gap": f"{ratio(result.lp_gap)} ({ratio(lp_gap)} relative)",
+        "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
+        f"{result.sweeps:,.0f} sweeps",
+        "stopped": str(result.status),
+    }
+
 
 # Largest relative gap at which bound and energy count as equal.
 EXACT = 1e-9
@@ -39,14 +54,28 @@ def standing(result: Subject) -> str:
 
 def certificate_sentences(result: Subject) -> list[str]:
     """Return the sentences that say what a result proves."""
-    said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
-    return [sentence for sentence in [*said, _relaxation(result)] if sentence]
+    said = [_labelling(result), _penalty(result), _bound(result), _cutoff(result)]
+    said += [_verdict(result), _relaxation(result)]
+    return [sentence for sentence in said if sentence]
 
 
 def _labelling(result: Subject) -> str:
     if not math.isfinite(result.energy):
         return "No labelling that satisfies all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
+
+
+def _penalty(result: Subject) -> str:
+    """Return a sentence about costs that stand for hard constraints."""
+    penalty = getattr(result, "penalty", None)
+    if penalty is None:
+        return ""
+    costs = f"Costs of {penalty.cost:.10g} and more exceed all others together"
+    if penalty.verdict == "avoided":
+        return f"{costs}: they count as hard constraints, and the labelling obeys them."
+    if penalty.verdict == "needed":
+        return f"{costs}: they count as hard constraints, and no labelling obeys them all."
+    return f"{costs}; whether a labelling can do without them is open."
 
 
 def _bound(result: Subject) -> str:

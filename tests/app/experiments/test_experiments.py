@@ -7,13 +7,11 @@ import pytest
 
 from softmap.app.cli.app import main
 from softmap.app.experiments import plan as plans
-from softmap.app.experiments import runner, trials
+from softmap.app.experiments import trials
 from softmap.app.experiments.pictures import draw_all
-from softmap.app.experiments.plan import Plan
+from softmap.app.experiments.plan import Plan, Settings, settings_for, spaced
 from softmap.app.experiments.reproduce import read_tables, reproduce
-from softmap.app.experiments.runner import Store
-from softmap.app.experiments.settings import Settings, settings_for, spaced
-from softmap.app.experiments.trials import PAPER, Method, cvxpy_optimum, problem, solvers
+from softmap.app.experiments.trials import PAPER, Method, Store, cvxpy_optimum, problem, solvers
 from softmap.errors import OptionError
 from softmap.solving.judge import Judge
 
@@ -104,7 +102,7 @@ def test_another_seed_is_another_run():
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     plan = Plan(("figure2",), TINY, workers=1)
-    seen, ran = [], []
+    seen, ran, follow = [], [], trials.follow
 
     def stop(done):
         seen.append(done)
@@ -113,9 +111,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     def counted(given, *rest):
         ran.append(given.figure)
-        return trials.follow(given, *rest)
+        return follow(given, *rest)
 
-    monkeypatch.setattr(runner, "follow", counted)
+    monkeypatch.setattr(trials, "follow", counted)
     with pytest.raises(KeyboardInterrupt):
         reproduce(plan, tmp_path, on_done=stop, draw=False)
     kept = len(list((tmp_path / "trials").iterdir()))

@@ -8,7 +8,7 @@ import pytest
 
 from softmap.app.experiments import claims
 from softmap.app.experiments.claims import MAIN, Claim, Outcome, Shares, overview, write_claims
-from softmap.app.experiments.settings import settings_for
+from softmap.app.experiments.plan import settings_for
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, log_ratio
 from softmap.errors import FormatError
 from support.data import ROOT

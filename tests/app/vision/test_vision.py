@@ -7,7 +7,7 @@ import pytest
 
 import softmap
 from softmap.app.vision import picture
-from softmap.app.vision.scenes import regions, stereo_pair
+from softmap.app.vision.demos import regions, stereo_pair
 from softmap.views.plotting import load_image
 
 RNG = np.random.default_rng(3)

@@ -11,12 +11,12 @@ import pytest
 
 from softmap import core
 from softmap.methods.cuda.arena import ARENA
-from softmap.methods.cuda.compiling import HEADERS, Compiler, Store, sources
+from softmap.methods.cuda.cupy_device import HEADERS, Compiler, Store, sources
 from softmap.methods.cuda.engine import Clock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape
 from softmap.methods.cuda.tiling import LANES, LIMITS
-from softmap.methods.sweeps.messages import AVERAGING
+from softmap.methods.sweeps.chains import AVERAGING
 
 
 class Counting:

@@ -15,11 +15,10 @@ from softmap.methods.base import Proposal
 from softmap.methods.cuda import Engine, HostDevice
 from softmap.methods.cuda.anneal import judged_on_device
 from softmap.methods.cuda.arena import Lam
-from softmap.methods.cuda.links import Links
-from softmap.methods.cuda.tiling import LANES, Limits, Tiling, levels_of
+from softmap.methods.cuda.tiling import LANES, Limits, Links, Tiling, levels_of
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.point import couple
+from softmap.relaxation.polytope import couple
 from softmap.solving.judge import Judge
 from support.small_models import random_model
 from support.strategies import FAMILIES, models

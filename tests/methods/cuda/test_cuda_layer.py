@@ -9,7 +9,7 @@ import pytest
 
 import softmap
 from methods.cuda.conftest import usable
-from softmap.learn import device, soft_map_vjp
+from softmap.learn import layer, soft_map_vjp
 
 EDGES = softmap.generators.grid_edges(5, 6)
 RNG = np.random.default_rng(0)
@@ -28,7 +28,7 @@ def calls(monkeypatch):
     seen = []
 
     def watched(name):
-        real = getattr(device, name)
+        real = getattr(layer, name)
 
         def call(*arguments):
             seen.append(name)
@@ -36,8 +36,8 @@ def calls(monkeypatch):
 
         return call
 
-    for name in ("forward", "backward"):
-        monkeypatch.setattr(device, name, watched(name))
+    for name in ("device_forward", "device_backward"):
+        monkeypatch.setattr(layer, name, watched(name))
     monkeypatch.setattr("softmap.learn.layer.Problem.forward", None)
     return seen
 
@@ -67,7 +67,7 @@ def test_torch_tensors_stay_on_the_device(request):
     for a, b in zip((unary.grad, tables.grad), gradients, strict=True):
         assert a.is_cuda
         assert np.allclose(a.cpu(), b, atol=1e-7)
-    assert seen == ["forward", "backward"]
+    assert seen == ["device_forward", "device_backward"]
 
 
 def test_jax_arrays_stay_on_the_device(request):
@@ -86,4 +86,4 @@ def test_jax_arrays_stay_on_the_device(request):
         found = jax.grad(loss, argnums=(0, 1))(jax.numpy.array(UNARY), jax.numpy.array(TABLES))
     for a, b in zip(found, gradients, strict=True):
         assert np.allclose(np.asarray(a), b, atol=1e-4)
-    assert seen == ["forward", "backward"]
+    assert seen == ["device_forward", "device_backward"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.learn import device, soft_map_vjp
+from softmap.learn import layer, soft_map_vjp
 from softmap.learn.layer import Problem
 
 EDGES = softmap.generators.grid_edges(3, 4)
@@ -18,11 +18,11 @@ GIVEN = RNG.normal(size=UNARY.shape), RNG.normal(size=TABLES.shape)
 @pytest.mark.parametrize("eta", [0.7, 12.0])
 def test_marginals_and_gradients_are_those_of_the_general_code(eta):
     problem = Problem(EDGES, eta)
-    nodes, edges, lam = device.forward(problem, UNARY, TABLES, np)
+    nodes, edges, lam = layer.device_forward(problem, UNARY, TABLES, np)
     expected, pull = soft_map_vjp(UNARY, TABLES, EDGES, eta)
     assert np.allclose(nodes, expected.nodes, atol=1e-9)
     assert np.allclose(edges, expected.edges, atol=1e-9)
-    found = device.backward(problem, (UNARY, TABLES), lam, GIVEN, np)
+    found = layer.device_backward(problem, (UNARY, TABLES), lam, GIVEN, np)
     for a, b in zip(found, pull(*GIVEN), strict=True):
         assert np.allclose(a, b, atol=1e-7)
 
@@ -30,11 +30,11 @@ def test_marginals_and_gradients_are_those_of_the_general_code(eta):
 def test_without_edges_it_is_a_softmax():
     problem = Problem(np.zeros((0, 2), dtype=np.int64), 2.0)
     none = np.zeros((2, 0, 3, 3))
-    nodes, edges, lam = device.forward(problem, UNARY, none, np)
+    nodes, edges, lam = layer.device_forward(problem, UNARY, none, np)
     weight = np.exp(-2 * UNARY)
     assert np.allclose(nodes, weight / weight.sum(axis=-1, keepdims=True))
     assert edges.shape == none.shape
-    by_unary, _ = device.backward(problem, (UNARY, none), lam, (GIVEN[0], none), np)
+    by_unary, _ = layer.device_backward(problem, (UNARY, none), lam, (GIVEN[0], none), np)
     mean = (nodes * GIVEN[0]).sum(axis=-1, keepdims=True)
     assert np.allclose(by_unary, -2 * nodes * (GIVEN[0] - mean))
 
@@ -42,4 +42,4 @@ def test_without_edges_it_is_a_softmax():
 def test_hard_constraints_are_left_to_the_general_code():
     barred = TABLES.copy()
     barred[0, 0, 0, 0] = np.inf
-    assert device.forward(Problem(EDGES, 1.0), UNARY, barred, np) is None
+    assert layer.device_forward(Problem(EDGES, 1.0), UNARY, barred, np) is None

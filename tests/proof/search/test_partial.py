@@ -8,9 +8,10 @@ import pytest
 import softmap
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
-from softmap.proof.search.exact import flat_lam, solve_exact
+from softmap.proof.search.exact import solve_exact
 from softmap.proof.search.partial import PartialSearch
 from softmap.relaxation.consistency import tighten
+from softmap.relaxation.flat import flat_lam
 from support.oracles import brute_force
 from support.small_models import random_labels, random_model
 from support.stage_runs import partly_searched

@@ -13,7 +13,7 @@ from softmap.proof.tightening.point import _Links, agreeing, tightened_point
 from softmap.proof.tightening.regions import build
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.point import Beliefs
+from softmap.relaxation.polytope import Beliefs
 from softmap.solving.proof import ProofKind
 from support.stage_runs import NEVER, tightened, tightening
 

@@ -9,7 +9,7 @@ import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
 from softmap.app.cli.app import main
 from softmap.io.npz import mapped
-from softmap.scale.distributed.storage import read_parts, read_whole
+from softmap.scale.distributed.storage import read_part, read_whole
 from support.whole_runs import check, numbers
 
 OPTIONS = {"threads": 1, "lp_gap": 0.0, "gap": 0.0, "max_passes": 60}
@@ -40,14 +40,14 @@ def test_parts_are_mapped_not_read(tmp_path):
     numbers = [array for array in arrays.values() if array.size and array.dtype.kind != "U"]
     assert len(numbers) > 8
     assert not any(array.flags.owndata or array.flags.writeable for array in numbers)
-    part = read_parts(tmp_path, read_whole(tmp_path), range(1))[0]
+    part = read_part(tmp_path, 0, read_whole(tmp_path))
     assert not part.model.unary.flags.writeable
 
 
 def test_a_grid_is_written_part_by_part(tmp_path):
     distributed.write_grid(tmp_path, 11, 14, 3, tiles=(2, 3), seed=4)
     whole = read_whole(tmp_path)
-    parts = read_parts(tmp_path, whole, range(6))
+    parts = [read_part(tmp_path, number, whole) for number in range(6)]
     unary = np.full((11 * 14, 3), np.nan)
     for part in parts:  # copies of one variable agree
         given = part.model.unary.reshape(-1, 3)

@@ -24,8 +24,7 @@ import distributed
 
 from scale.many.cluster import MEMORY, Cluster
 from softmap.scale.many.cluster import Connection
-from softmap.scale.many.folder import Folder
-from softmap.scale.many.items import batches, listed, names_of
+from softmap.scale.many.items import Folder, batches, listed, names_of
 from softmap.scale.many.solve import outcomes
 from softmap.scale.many.work import Settings, checkpoint_of, work
 from softmap.solving.memory import memory_needed

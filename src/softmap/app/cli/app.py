@@ -13,12 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from softmap import __version__
-from softmap.app.cli.exits import HELP, SHORT, Exit
-from softmap.app.cli.options import as_typed
+from softmap.app.cli.options import HELP, SHORT, Exit, as_typed
 from softmap.errors import InfeasibleModel, OptionError, SoftmapError
-from softmap.views.streams import discard_output, say
-
-__all__ = ["Exit", "app", "main"]
+from softmap.views.console import discard_output, say
 
 DEBUG = "SOFTMAP_DEBUG"
 # Errors of writing to standard output. Errors of other files carry the file's name.

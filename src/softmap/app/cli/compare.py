@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from softmap.model import Model
     from softmap.views.plotting import Columns
 
-__all__ = ["compare_command"]
-
 # The exact LP solver is an external library: it has one row in the table and no trace.
 EXACT_LP = "highs"
 
@@ -61,7 +59,7 @@ def compare_command(
 ) -> None:
     """Compare methods on a model: a table, and a picture if you name one."""
     import softmap
-    from softmap.methods.registry import METHODS
+    from softmap.methods.base import METHODS
     from softmap.views.console import results
 
     targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})
@@ -93,7 +91,7 @@ def _draw(traces: dict[str, Columns], path: Path) -> None:
 
 def _names(methods: str) -> list[str]:
     from softmap.errors import OptionError
-    from softmap.methods.registry import METHODS
+    from softmap.methods.base import METHODS
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     known = [*METHODS, EXACT_LP]

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from softmap.app.vision.demos import Demo
     from softmap.solving.result import Result
 
-__all__ = ["demo_command"]
-
 KINDS = ("input", "labelling", "convergence")  # suffixes of the images written
 
 

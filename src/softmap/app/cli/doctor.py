@@ -12,8 +12,6 @@ from softmap.app.cli.options import JsonOption
 from softmap.machine import usable_cores
 from softmap.views.console import facts_table, results
 
-__all__ = ["doctor_command"]
-
 CORE = ("numpy", "scipy", "highspy", "typer", "rich")
 OPTIONAL = {
     "matplotlib": ".[plot]",

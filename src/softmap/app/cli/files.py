@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
     BlockOption,
     EvidenceOption,
+    Exit,
     FormatOption,
     JsonOption,
     ModelArgument,
     ValuesOption,
 )
-from softmap.app.cli.reading import evidence_file, labellings, read_model
-from softmap.app.cli.targets import Targets, check_folder
+from softmap.app.cli.targets import Targets, check_folder, evidence_file, labellings, read_model
 from softmap.views.console import facts_table, messages, results
 
 if TYPE_CHECKING:
     from softmap.model import Model
-
-__all__ = ["convert_command", "energy_command", "info_command", "verify_command"]
 
 
 def info_command(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from softmap.scale.distributed import DistributedResult
     from softmap.solving.trace import Row
 
-__all__ = ["solve_large_command"]
-
 
 @dataclass(frozen=True)
 class Large:

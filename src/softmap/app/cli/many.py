@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
@@ -17,9 +16,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
     EtaOption,
+    Exit,
     GapOption,
     GoalOption,
     LPGapOption,
@@ -28,15 +27,12 @@ from softmap.app.cli.options import (
 )
 from softmap.app.cli.targets import check_folder
 from softmap.errors import InfeasibleModel, WriteError
-from softmap.views.console import messages, ratio
-from softmap.views.streams import say
+from softmap.views.console import messages, ratio, say
 
 if TYPE_CHECKING:
-    from softmap.scale.many.folder import Answer, Folder
+    from softmap.scale.many.items import Answer, Folder
     from softmap.scale.many.work import Outcome
     from softmap.solving.result import Result
-
-__all__ = ["ManyDisplay", "many_display", "pick", "remaining", "solve_many_command"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +79,7 @@ def solve_many_command(
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; models that already have a result are skipped."""
-    from softmap.scale.many.folder import Folder
-    from softmap.scale.many.items import files_in
+    from softmap.scale.many.items import Folder, files_in
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
@@ -162,7 +157,7 @@ def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> Non
     """Store the outcome of one model; a failed write is recorded, and the run continues."""
     if isinstance(outcome.error, InfeasibleModel):
         from softmap.app.cli.summary import infeasible_object
-        from softmap.scale.many.folder import Answer
+        from softmap.scale.many.items import Answer
 
         answer = Answer(infeasible_object(outcome.error), None)
         outcome = replace(outcome, value=answer, error=None, unchanged=False)
@@ -182,7 +177,7 @@ def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> Non
 def pick(result: Result) -> Answer:
     """The part of a result that a worker returns: facts and labels, not λ or the model."""
     from softmap.app.cli.summary import as_object
-    from softmap.scale.many.folder import Answer
+    from softmap.scale.many.items import Answer
 
     relative = result.relative_gap(result.gap) if result.found else None
     return Answer(
@@ -221,14 +216,9 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._live is not None:
-            self._live.__exit__(kind, error, trace)
+            self._live.__exit__(*error)
         if self._enabled:
             self._console.print(self.totals())
 

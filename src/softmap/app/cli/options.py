@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and how shells complete them."""
+"""Arguments and exit codes that several commands share, and how shells complete arguments."""
 
 from __future__ import annotations
 
@@ -8,36 +8,20 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = [
-    "BackendOption",
-    "BestOption",
-    "BlockOption",
-    "DiversityOption",
-    "DtypeOption",
-    "EtaOption",
-    "EvidenceOption",
-    "FormatOption",
-    "GapOption",
-    "GoalOption",
-    "InitialOption",
-    "JsonOption",
-    "LPGapOption",
-    "MemoryOption",
-    "MethodOption",
-    "ModelArgument",
-    "OutputOption",
-    "QuietOption",
-    "SeedOption",
-    "ThreadsOption",
-    "TimeOption",
-    "UpperBoundOption",
-    "ValuesOption",
-    "as_typed",
-    "complete_demo",
-    "complete_format",
-    "complete_method",
-    "complete_methods",
-]
+
+class Exit:
+    """Exit codes. A run that ends at a limit of the user is a success."""
+
+    OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+SHORT = "Exit codes: 0 done, 1 failed, 2 bad input, 3 none found, 4 infeasible, 130 Ctrl-C."
+
+HELP = (
+    "Exit codes: 0 done, also where a limit stopped it; 1 something failed or a check is false; "
+    "2 wrong arguments or files; 3 no labelling was found that obeys the hard constraints; "
+    "4 infeasible: it is proved that there is none; 130 interrupted."
+)
 
 
 def _beginning(names: list[str], start: str) -> list[str]:
@@ -46,7 +30,7 @@ def _beginning(names: list[str], start: str) -> list[str]:
 
 def methods() -> list[str]:
     """Names of methods."""
-    from softmap.methods.registry import METHODS
+    from softmap.methods.base import METHODS
 
     return list(METHODS)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["reproduce_command"]
-
 
 class What(StrEnum):
     """What to reproduce."""
@@ -43,9 +41,8 @@ def reproduce_command(
     Writes tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The same command, given
     again, resumes an interrupted run.
     """
-    from softmap.app.experiments.plan import FIGURES, Plan
+    from softmap.app.experiments.plan import FIGURES, Plan, settings_for
     from softmap.app.experiments.reproduce import reproduce
-    from softmap.app.experiments.settings import settings_for
     from softmap.views.console import messages
 
     check_folder("--out", out)

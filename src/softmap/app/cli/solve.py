@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
     BackendOption,
     BestOption,
@@ -18,6 +19,7 @@ from softmap.app.cli.options import (
     DtypeOption,
     EtaOption,
     EvidenceOption,
+    Exit,
     FormatOption,
     GapOption,
     GoalOption,
@@ -35,15 +37,23 @@ from softmap.app.cli.options import (
     UpperBoundOption,
     ValuesOption,
 )
-from softmap.app.cli.reading import best_labels, evidence_file, read_model
-from softmap.app.cli.targets import STANDARD, Targets, same_file
+from softmap.app.cli.targets import (
+    STANDARD,
+    Targets,
+    best_labels,
+    evidence_file,
+    read_model,
+    same_file,
+)
 from softmap.errors import OptionError
+from softmap.views.console import number, results
 
 if TYPE_CHECKING:
-    from softmap.model import Model
-    from softmap.solving.result import Result
+    from rich.table import Table
 
-__all__ = ["solve_command"]
+    from softmap.model import Model
+    from softmap.solving.mbest import RankedLabelling
+    from softmap.solving.result import Result
 
 
 def solve_command(
@@ -94,7 +104,7 @@ def solve_command(
         if initial is not None:
             options["labels"] = best_labels(initial, loaded)
         if mbest is not None:
-            from softmap.app.cli.ranked import solve_ranked
+            from softmap.app.cli.solve import solve_ranked
 
             options |= {"trace": trace, "report": report, "save": save, "resume": resume}
             options |= {"diversity": diversity}
@@ -165,3 +175,59 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
         )
     return softmap.resume(resume, model, **given)
+
+
+TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
+
+
+def solve_ranked(
+    model: Model, most: int, options: dict[str, Any], targets: Targets, as_json: bool
+) -> int:
+    """Find, print and write the best labellings of a model; return the exit code."""
+    import softmap
+
+    given = {name: value for name, value in options.items() if value is not None}
+    names = {
+        name: "--initial" if name == "labels" else f"--{name.replace('_', '-')}" for name in given
+    }
+    if other := [names[name] for name in given if name not in TAKEN]:
+        raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
+    found = softmap.solve_mbest(model, most, **given)
+    from softmap.io.results import format_labellings, write_labellings
+
+    labellings = [entry.labels for entry in found]
+    alone = targets.path("--output") == STANDARD
+    with targets.printing():
+        if alone and found:
+            print(format_labellings(labellings), end="")
+        elif as_json:
+            print(json.dumps([_as_object(entry, model) for entry in found], default=str))
+        else:
+            results().print(_table(found))
+    if found and not alone:
+        targets.write("--output", partial(write_labellings, labellings, model=model))
+    return targets.exit_code()
+
+
+def _as_object(entry: RankedLabelling, model: Model) -> dict[str, Any]:
+    """The JSON fields of one labelling; a bound that is not finite is null."""
+    from softmap.io.results import labelling_object
+
+    return {
+        **labelling_object(entry.labels.reshape(-1).tolist(), model),
+        "energy": entry.energy,
+        "bound": entry.bound if math.isfinite(entry.bound) else None,
+        "proved": entry.proved,
+    }
+
+
+def _table(found: list[RankedLabelling]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("rank", "energy", "bound", "proved"):
+        table.add_column(name, justify="right", header_style="dim")
+    for rank, entry in enumerate(found, 1):
+        proved = "yes" if entry.proved else "no"
+        table.add_row(str(rank), number(entry.energy), number(entry.bound), proved)
+    return table

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from softmap import __version__
-from softmap.app.cli.exits import Exit
-from softmap.app.cli.options import as_typed
+from softmap.app.cli.options import Exit, as_typed
 from softmap.io.results import labelling_object
 from softmap.model.facts import arity_max
-from softmap.views.streams import say
+from softmap.views.console import say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from softmap.errors import InfeasibleModel
     from softmap.solving.result import Result
-
-__all__ = [
-    "as_object",
-    "exit_code",
-    "infeasible_object",
-    "print_result",
-    "remark",
-    "show_infeasible",
-    "show_result",
-]
 
 
 def as_object(result: Result) -> dict[str, Any]:
@@ -57,6 +47,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "proof": result.proof.kind.name.lower(),
         "stated": result.proof.stated,
         "upper_bound": _finite(result.upper_bound),
+        "penalty": None if result.penalty is None else asdict(result.penalty),
         **(
             labelling_object(result.labels.reshape(-1).tolist(), model)
             if result.found
@@ -70,7 +61,9 @@ def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
     numbers = dict.fromkeys(("energy", "bound", "primal", "gap", "lp_gap"))
     return {
         "found": False, **numbers, "status": "infeasible", "reason": str(error),
-        "variable": error.variable, "labels": None, "version": __version__,
+        "variable": error.variable,
+        "constraints": [asdict(constraint) for constraint in error.constraints],
+        "labels": None, "version": __version__,
     }  # fmt: skip
 
 
@@ -90,8 +83,7 @@ def print_result(console: Console, result: Result) -> None:
     """Print the labelling if it is small or an image, the figures and the certificate."""
     from softmap.views.answer import print_answer  # not needed for JSON
     from softmap.views.console import facts_table
-    from softmap.views.facts import result_facts
-    from softmap.views.words import certificate_sentences
+    from softmap.views.words import certificate_sentences, result_facts
 
     print_answer(console, result)
     facts = {name: as_typed(words) for name, words in result_facts(result).items()}

@@ -1,4 +1,7 @@
-"""The files that a command writes: checked before the run, written one by one after it."""
+"""The files that a command reads and writes.
+
+Those that it writes are checked before the run and written one by one after it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from softmap.errors import MissingExtra, OptionError, SoftmapError
-from softmap.views.streams import discard_output, say
+from softmap.views.console import discard_output, say
 
-__all__ = ["STANDARD", "Targets", "check_folder", "check_plot", "same_file"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from softmap.model import Model
+
 
 STANDARD = Path("-")  # standard input or output
 FAILURE = 1  # the exit code if a requested file was not written
@@ -166,3 +175,46 @@ def check_plot() -> None:
     """Raise an error before the run if a package that draws figures is missing."""
     if not all(find_spec(package) for package in ("matplotlib", "PIL")):
         raise MissingExtra("A picture", "plot")
+
+
+def read_model(
+    path: Path,
+    *,
+    values: str | None = None,
+    form: str | None = None,
+    block: int | None = None,
+    evidence: str | None = None,
+) -> Model:
+    """Read a model and apply its evidence, given as a file or as text such as `0=3,x7=1`."""
+    import softmap
+
+    options: dict[str, Any] = {} if block is None else {"block": block}
+    return softmap.read(str(path), values=values, format=form, evidence=evidence, **options)
+
+
+def evidence_file(evidence: str | None) -> Path | None:
+    """The file of `--evidence`, or None if evidence is given as text or not at all."""
+    if evidence is None or ("=" in evidence and not Path(evidence).exists()):
+        return None
+    return Path(evidence)
+
+
+def labellings(path: Path, model: Model) -> list[NDArray[np.int64]]:
+    """All labellings of a file: `.MPE`, `.sol`, JSON, or a result written by `--save`."""
+    from softmap.io.results import parse_labellings
+    from softmap.io.streams import load
+
+    content = load(str(path))
+    if content.data[:4] == b"PK\x03\x04":
+        import softmap
+
+        return [softmap.load_result(path, model).labels.reshape(-1)]
+    return parse_labellings(content, model)
+
+
+def best_labels(path: Path, model: Model) -> NDArray[np.int64]:
+    """The labelling of lowest cost in a file, or the first one if all costs are infinite."""
+    found = labellings(path, model)
+    if not found:
+        raise OptionError(f"{path}: there is no labelling in it")
+    return min(found, key=lambda labels: float(model.energy(labels)))

@@ -12,24 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softmap.app.experiments.settings import Settings
+from softmap.app.experiments.plan import Settings
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, ratio_curve
 from softmap.app.experiments.trials import FORMS
 from softmap.relaxation import theory
-
-__all__ = [
-    "AHEAD",
-    "APPENDIX",
-    "MAIN",
-    "Claim",
-    "Outcome",
-    "Shares",
-    "Tables",
-    "decide",
-    "details",
-    "overview",
-    "write_claims",
-]
 
 MAIN = "section “Numerical Experiments”"
 APPENDIX = "appendix “Numerical Experiments Details”"

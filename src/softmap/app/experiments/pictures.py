@@ -12,8 +12,6 @@ from softmap.app.experiments.tables import Curve, Table, curve, ratio_curve
 from softmap.app.experiments.trials import FORMS, Method
 from softmap.views.plotting import drawing_for
 
-__all__ = ["draw_all"]
-
 Tables = Mapping[str, Table]
 
 # The colours of Okabe and Ito, for colour-blind readers; forms also differ in dashes.

@@ -1,4 +1,4 @@
-"""The trials of each figure: Figure 1, Figure 2 of the appendix, and an additional Figure 3.
+"""The settings and trials of each figure: Figures 1 and 2 of the paper, and an additional Figure 3.
 
 Figure 1 shows convergence on one graph. Figure 2 compares SMP with Accel-SMP on graphs of different
 sizes. Figure 3 shows gaps by messages, by seconds and by η, with the methods of softmap.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from softmap.app.experiments.settings import Settings, spaced
+import numpy as np
+
 from softmap.app.experiments.trials import (
     PAPER,
     Method,
@@ -23,7 +25,84 @@ from softmap.app.experiments.trials import (
 from softmap.errors import OptionError
 from softmap.model import Model
 
-__all__ = ["FIGURES", "Plan", "eta_units", "size_units", "trial_units", "work_units"]
+
+@dataclass(frozen=True)
+class Settings:
+    """The paper's values, and values that the paper does not give (updates, points, range of η).
+
+    Attributes
+    ----------
+    trials : int
+        Number of runs of each randomised method on the same graph (Figures 1 and 2).
+    updates : int
+        Number of updates of each run; in Figure 3 every method computes `4 * updates` messages.
+    seed : int
+        Seed of the graphs and of the trials.
+    points : int
+        Number of evaluations of a run, evenly spaced in log(updates).
+    size : int
+        Number of variables in Figures 1 and 3.
+    sizes : tuple of int
+        Numbers of variables in Figure 2.
+    labels : int
+        Number of labels d of Figures 1 and 2.
+    eta : float
+        η of Figures 1 and 2.
+    etas : tuple of float
+        Values of η in Figure 3.
+    eta_trials : int
+        Number of trials at each of `etas`.
+    """
+
+    trials: int = 10
+    updates: int = 100_000
+    seed: int = 0
+    points: int = 40
+    size: int = 100
+    sizes: tuple[int, ...] = (9, 36, 81)
+    labels: int = 3
+    eta: float = 1000.0
+    etas: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
+    eta_trials: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "updates", "points", "eta_trials"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.seed < 0:
+            raise OptionError(f"seed must not be negative, found {self.seed}")
+
+    @property
+    def messages(self) -> int:
+        """The work of each run of Figure 3, in messages."""
+        return 4 * self.updates
+
+
+def settings_for(
+    *,
+    quick: bool = False,
+    trials: int | None = None,
+    updates: int | None = None,
+    seed: int | None = None,
+) -> Settings:
+    """Return the full or the quick settings, with some values replaced."""
+    small: dict[str, Any] = {
+        "trials": 3,
+        "updates": 5000,
+        "points": 16,
+        "etas": (10.0, 100.0, 1000.0, 10000.0),
+        "eta_trials": 1,
+    }
+    chosen: dict[str, Any] = small if quick else {}
+    given = {"trials": trials, "updates": updates, "seed": seed}
+    return Settings(**{**chosen, **{k: v for k, v in given.items() if v is not None}})
+
+
+def spaced(last: int, points: int) -> tuple[int, ...]:
+    """Return integers from 10 to `last`, evenly spaced in the logarithm."""
+    first = min(10, last)
+    return tuple(int(k) for k in np.unique(np.geomspace(first, last, points).round().astype(int)))
+
 
 FIGURE1, FIGURE2, FIGURE3, FIGURE3_ETA = "figure1", "figure2", "figure3", "figure3-eta"
 FIGURES = (FIGURE1, FIGURE2, FIGURE3)

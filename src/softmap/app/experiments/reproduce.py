@@ -14,14 +14,28 @@ from pathlib import Path
 import softmap
 from softmap.app.experiments.claims import decide, write_claims
 from softmap.app.experiments.pictures import draw_all
-from softmap.app.experiments.plan import FIGURE1, FIGURE2, FIGURE3, FIGURE3_ETA, FIGURES, Plan
-from softmap.app.experiments.runner import OnDone, Results, Store, run_units
-from softmap.app.experiments.settings import Settings
+from softmap.app.experiments.plan import (
+    FIGURE1,
+    FIGURE2,
+    FIGURE3,
+    FIGURE3_ETA,
+    FIGURES,
+    Plan,
+    Settings,
+)
 from softmap.app.experiments.tables import Table, ratio_curve
-from softmap.app.experiments.trials import COLUMNS, FORMS, Problem, Unit, reference_row
+from softmap.app.experiments.trials import (
+    COLUMNS,
+    FORMS,
+    OnDone,
+    Problem,
+    Results,
+    Store,
+    Unit,
+    reference_row,
+    run_units,
+)
 from softmap.io.atomic import write_text
-
-__all__ = ["read_tables", "reproduce"]
 
 CURVE = ("n", "method", "form", "eta", "trial", "updates", "work")
 GAPS = ("gap", "returned_gap", "bound_gap")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.io.atomic import write_text
 
-__all__ = ["FLOOR", "Curve", "Table", "curve", "first_below", "log_ratio", "ratio_curve"]
-
 Column = NDArray[Any]
 WORDS = ("method", "form", "fingerprint")
 WHOLE = ("n", "m", "trial", "trials", "updates", "work")

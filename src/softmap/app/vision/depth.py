@@ -16,8 +16,6 @@ from softmap.model import Model
 from softmap.model.graph import neighbours
 from softmap.model.potentials import TruncatedLinear
 
-__all__ = ["at_the_end", "matching_cost", "stereo", "stereo_model"]
-
 
 def stereo(
     left: ArrayLike,

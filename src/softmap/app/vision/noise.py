@@ -15,8 +15,6 @@ from softmap.model import Model
 from softmap.model.potentials import TruncatedQuadratic
 from softmap.model.potentials.base import plain
 
-__all__ = ["colour_model", "denoise", "grey_model", "grey_of", "has_colours"]
-
 
 @dataclass(frozen=True)
 class NoiseCosts:

@@ -13,18 +13,15 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.model import Model
-from softmap.model.drawing.images import as_bytes, image_uri, png, reduced
+from softmap.model.drawing import as_bytes, image_uri, png, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
-from softmap.views.console import number, ratio
-from softmap.views.streams import interactive
+from softmap.views.console import interactive, number, ratio
 from softmap.views.words import headline
-
-__all__ = ["EFFORT", "Image", "Picture", "pixels"]
 
 Image = NDArray[np.float64]
 

@@ -15,8 +15,6 @@ from softmap.model.graph import neighbours
 from softmap.model.potentials import Potts
 from softmap.model.potentials.base import integers
 
-__all__ = ["cluster", "region_model", "segment"]
-
 
 def segment(
     image: ArrayLike,

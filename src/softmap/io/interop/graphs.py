@@ -1,10 +1,11 @@
-"""Conversions from and to networkx: graphs whose nodes and edges have costs."""
+"""Conversions from and to networkx, sparse matrices of weights, plain arrays and data frames."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softmap.errors import MissingExtra, ModelError, OptionError, shown
 from softmap.io.named import Named
@@ -12,7 +13,92 @@ from softmap.model import Model, checked_model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import Costs, numbers, per_edge
 
-__all__ = ["from_networkx", "to_networkx"]
+
+def to_arrays(model: Model) -> dict[str, Any]:
+    """Return the arguments of `Model(...)` as a dict: unary, edges, pairwise, constant.
+
+    `unary` and `pairwise` are numpy arrays if all shapes agree, else lists of arrays.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+    >>> softmap.interop.to_arrays(model)["pairwise"].tolist()
+    [[[0.0, 0.4], [0.4, 0.0]]]
+    """
+    if checked_model(model).n != model.num_variables:
+        raise ModelError("plain arrays hold factors of one and two variables only; see to_pgmpy")
+    unary = [model.unary_of(i).copy() for i in range(model.n)]
+    tables = list(model.tables())
+    return {
+        "unary": np.array(unary) if len({len(u) for u in unary}) == 1 else unary,
+        "edges": model.edges.astype(np.int64),
+        "pairwise": np.array(tables) if len({t.shape for t in tables}) == 1 else tables,
+        "constant": model.constant,
+    }
+
+
+def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
+    """Return a Potts model with one edge per stored weight.
+
+    Parameters
+    ----------
+    adjacency : scipy.sparse matrix or array
+        Weights: a symmetric matrix (each pair counts once), or one triangle only.
+    unary : float array (variables, labels), or list of arrays
+        Costs of the labels of each variable.
+
+    Examples
+    --------
+    >>> import scipy.sparse, softmap
+    >>> weights = scipy.sparse.coo_array(([0.4], ([0], [1])), shape=(2, 2))
+    >>> softmap.interop.from_sparse(weights, [[0, 1], [1, 0]])
+    Model(2 variables, 1 edges, potts)
+    """
+    if not hasattr(adjacency, "tocoo"):
+        raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
+    matrix = adjacency.tocoo()
+    matrix.sum_duplicates()
+    rows, cols = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+    weights = numbers(matrix.data, "weights")
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ModelError(f"the matrix of weights must be square, not {matrix.shape}")
+    if (rows == cols).any():
+        i = int(rows[np.argmax(rows == cols)])
+        raise ModelError(f"the matrix has a weight on its diagonal, at {i}")
+    upper, lower = rows < cols, rows > cols
+    if upper.any() and lower.any():
+        if abs(matrix - matrix.T).max() != 0:
+            raise ModelError("the matrix must be symmetric, or have one triangle only")
+        rows, cols, weights = rows[upper], cols[upper], weights[upper]
+    edges = np.column_stack([rows, cols]).astype(np.int64)
+    return Model(unary, None, [(edges, Potts(weights))] if len(edges) else [])
+
+
+def to_sparse(model: Model) -> Any:
+    """Return the weights of a Potts model as a symmetric sparse array; parallel edges add up."""
+    import scipy.sparse
+
+    if not all(isinstance(p, Potts) for p in checked_model(model).potentials):
+        raise ModelError("only models whose edges are all Potts have a matrix of weights")
+    weights = [p.weights for p in model.potentials if isinstance(p, Potts)]
+    data = np.concatenate(weights) if weights else np.zeros(0)
+    i, j = model.edges.T
+    both = np.concatenate([i, j]), np.concatenate([j, i])
+    array = scipy.sparse.coo_array((np.tile(data, 2), both), shape=(model.n, model.n))
+    return array.tocsr()
+
+
+def trace_frame(run: Any) -> Any:
+    """Return the trace of a result (or a trace) as a `pandas.DataFrame`, one row per check."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtra("the conversion to pandas", "interop") from error
+    trace: Any = getattr(run, "trace", run)
+    if not callable(getattr(trace, "columns", None)):
+        raise OptionError(f"expected a result or a trace, not {shown(run)}")
+    return pandas.DataFrame(trace.columns())
 
 
 def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -> Named:

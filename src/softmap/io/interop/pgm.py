@@ -14,8 +14,6 @@ from softmap.io.named import Named
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Costs
 
-__all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]
-
 Names = Sequence[Hashable]
 Part = tuple[tuple[int, ...], Costs]
 

@@ -12,17 +12,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Floats, Proposal, State, Verdict
 from softmap.methods.cuda.arena import Lam
-from softmap.methods.cuda.arrays import Kept
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Engine
+from softmap.methods.cuda.engine import Engine, Kept
 from softmap.methods.policy import Ask, Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.point import PrimalPoint, needs_coupling
-
-__all__ = ["CudaAnneal", "CudaState", "DeviceJudge", "judged_on_device"]
+from softmap.relaxation.polytope import PrimalPoint, needs_coupling
 
 
 def judged_on_device(model: Model) -> bool:

@@ -13,12 +13,9 @@ from numpy.typing import DTypeLike, NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.links import Links
 from softmap.methods.cuda.shapes import NUMBERS, SHARED, TRUNCATED, Shape, room_of, shape_of
-from softmap.methods.cuda.tiling import LANES, Tiling
+from softmap.methods.cuda.tiling import LANES, Links, Tiling
 from softmap.model import Model
-
-__all__ = ["Arena", "Lam", "Offsets"]
 
 Floats = NDArray[np.float64]
 

@@ -12,18 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.methods.cuda.arena import Arena, Lam
-from softmap.methods.cuda.arrays import Kept, Messages, Points
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Clock
+from softmap.methods.cuda.engine import Clock, Kept, Messages, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
-from softmap.methods.sweeps.messages import AVERAGING
+from softmap.methods.sweeps.chains import AVERAGING
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale
-
-__all__ = ["Batch", "Judged", "Relaxed"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,8 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 from softmap.errors import OptionError
 from softmap.methods.cuda.shapes import Shape
 
-__all__ = ["Device", "HostDevice", "Launch"]
-
 Launch = tuple[str, int, Sequence[Any]]
 """A kernel by name, the threads it needs, and its arguments: arrays, integers, floats, and records
 (numpy arrays of a structured type with one entry), which go by value."""

@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device, Launch
-from softmap.methods.cuda.links import Links
 from softmap.methods.cuda.shapes import Shape, steepest
-from softmap.methods.cuda.tiling import LANES
-
-__all__ = ["Half", "Heat", "Heats", "Level", "Levels"]
+from softmap.methods.cuda.tiling import LANES, Links
 
 
 class Heat(IntEnum):

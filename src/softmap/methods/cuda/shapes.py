@@ -12,8 +12,6 @@ from softmap.methods.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["NUMBERS", "SHARED", "TRUNCATED", "Shape", "room_of", "shape_of", "steepest"]
-
 Ints = NDArray[np.int64]
 NUMBERS = {"float32": "float", "float64": "double"}  # names of the types in C++
 SHARED = len(core.KINDS)  # kind of tables that several edges share

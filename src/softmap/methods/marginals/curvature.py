@@ -16,8 +16,6 @@ from softmap.methods.marginals.newton import Solved, conjugate_gradients
 from softmap.model import Model
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, half_states
 
-__all__ = ["Curvature", "Frame"]
-
 Ints = NDArray[np.int64]
 LEAST = 1e-290  # marginals below this count as 0 when something is divided by them
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.arguments import count, positive
 from softmap.errors import InfeasibleModel, OptionError
+from softmap.machine import available_memory, usable_cores
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-
-__all__ = ["ExactMarginals", "exact_marginals", "log_sum", "narrow"]
+from softmap.relaxation.flat import EliminationOrder, FlatModel, elimination_order, flatten
 
 
 @dataclass(frozen=True)
@@ -26,16 +25,19 @@ class EliminationLimits:
     Attributes
     ----------
     entries : int
-        Largest number of entries of a table.
+        Largest number of table entries in all.
+    entry_bytes : int
+        Memory per stored table entry, in bytes.
+    seconds : float
+        Longest time in the compiled loops before Python may handle Ctrl-C, if no table takes more.
     """
 
-    entries: int = 1 << 22
+    entries: int = 500_000_000
+    entry_bytes: int = 12
+    seconds: float = 0.1
 
 
 ELIMINATION = EliminationLimits()
-
-
-Scope = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ def exact_marginals(
 ) -> ExactMarginals:
     """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 
-    Variables are eliminated in a greedy order (bucket elimination).
+    Variables are eliminated in a greedy order (bucket elimination), on all cores.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def exact_marginals(
     eta : float, default 1
         Inverse temperature η, in units of 1 / cost.
     entries : int, optional
-        Largest number of entries of a table. If more are needed, an `OptionError` says how many.
+        Largest number of table entries in all. If more are needed, an `OptionError` is raised.
 
     Returns
     -------
@@ -94,139 +96,94 @@ def exact_marginals(
     """
     model = tighten(checked_model(model))
     eta, entries = positive("eta", eta), count("entries", entries, 1)
-    buckets = _buckets(model)
-    largest = max(int(np.prod(model.num_labels[list(scope)])) for scope in buckets.values())
-    if largest > entries:
+    order = elimination_order(model, entries)
+    if not order.found:
         raise OptionError(
-            f"entries={entries}: this model needs a table of {largest}; "
+            f"entries={entries}: variable elimination needs more table entries for this model; "
             "softmap.log_partition_bounds works for models of any width"
         )
-    return _Elimination(model, eta, buckets).marginals()
+    if not _fits(order):
+        raise OptionError(
+            f"variable elimination needs {order.stored:.3g} stored table entries for this model, "
+            "more than the memory available; softmap.log_partition_bounds needs less"
+        )
+    sums = _Sums(model, eta, order)
+    total = sums.log_partition()
+    return ExactMarginals(model, eta, *sums.marginals(), total)
 
 
-def narrow(model: Model, entries: int = ELIMINATION.entries) -> bool:
-    """Whether all tables of variable elimination have at most `entries` entries."""
-    return all(
-        int(np.prod(model.num_labels[list(scope)])) <= entries
-        for scope in _buckets(model, entries).values()
-    )
+def exact_log_partition(model: Model, eta: float, entries: int) -> float | None:
+    """Return log Z of a model without unsupported states, or None if that takes more entries."""
+    order = elimination_order(model, entries)
+    return _Sums(model, eta, order).log_partition() if order.found and _fits(order) else None
 
 
-def _buckets(model: Model, stop: int | None = None) -> dict[int, Scope]:
-    """Return the buckets: each variable in the order of elimination, with its scope at that time.
-
-    The scope is the variable and its remaining neighbours. The next variable is one with the
-    smallest table. The loop ends early at a table of more than `stop` entries.
-    """
-    near: list[set[int]] = [set() for _ in range(model.n)]
-    for i, j in model.edges.tolist():
-        near[i].add(j)
-        near[j].add(i)
-    size = [float(v) for v in np.log(model.num_labels)]
-    weight = {i: size[i] + sum(size[j] for j in near[i]) for i in range(model.n)}
-    order: dict[int, Scope] = {}
-    heap = [(w, i) for i, w in weight.items()]
-    heapq.heapify(heap)
-    while heap:
-        w, i = heapq.heappop(heap)
-        if i in order or w != weight[i]:  # an outdated entry of the heap
-            continue
-        order[i] = tuple(sorted({i, *near[i]}))
-        if stop is not None and weight[i] > np.log(stop) + 1e-9:
-            break
-        for j in near[i]:
-            near[j] |= near[i] - {j}
-            near[j].discard(i)
-        for j in near[i]:
-            weight[j] = size[j] + sum(size[k] for k in near[j])
-            heapq.heappush(heap, (weight[j], j))
-    return order
+def _fits(order: EliminationOrder) -> bool:
+    available = available_memory()
+    return available is None or ELIMINATION.entry_bytes * order.stored <= available
 
 
-class _Elimination:
-    """The log-tables of the buckets, and the upward and downward messages between them."""
+class _Sums:
+    """The sums over all labellings: log Z first, then the marginals."""
 
-    def __init__(self, model: Model, eta: float, scopes: dict[int, Scope]) -> None:
-        self.model, self.eta, self.scopes = model, eta, scopes
-        place = {i: k for k, i in enumerate(scopes)}
-        self.parent = {
-            i: min((j for j in scope if j != i), key=place.__getitem__, default=None)
-            for i, scope in scopes.items()
-        }
-        self.home = [min(ends, key=place.__getitem__) for ends in model.edges.tolist()]
-        self._taken = [model.constant]  # off tables: what they have in common is of no account
-        self.table = {i: self._shaped(self._logs(model.unary_of(i)), (i,), i) for i in scopes}
-        for e, (i, j) in enumerate(model.edges.tolist()):
-            cost = model.table(e)
-            ends, cost = ((i, j), cost) if i < j else ((j, i), cost.T)
-            self.table[self.home[e]] = self.table[self.home[e]] + self._shaped(
-                self._logs(cost), ends, self.home[e]
-            )
+    def __init__(self, model: Model, eta: float, order: EliminationOrder) -> None:
+        self.model, self.eta, self.flat = model, eta, flatten(model)
+        flat = self.flat
+        # the smallest cost of each table is subtracted, so that the others keep their digits
+        unary, taken = _logs(flat.unary, _ends(flat.num_labels), eta)
+        tables, more = _logs(flat.tables, _ends(_sizes(flat)), eta)
+        self.taken = np.concatenate([[model.constant], taken, more])
+        self.native = core.LogSums(
+            flat.num_labels, unary, flat.scope_start, flat.scope, tables, order.variables,
+            usable_cores(),
+        )  # fmt: skip
 
-    def _logs(self, costs: Floats) -> Floats:
-        """-η times costs above the least one, which is taken off: the rest keeps its digits."""
-        least = float(costs.min())
-        if not math.isfinite(least):
-            return -self.eta * costs
-        self._taken.append(least)
-        return -self.eta * (costs - least)
-
-    def _shaped(self, table: Floats, scope: Scope, bucket: int) -> Floats:
-        """Reshape a table to one axis per variable of a bucket; length 1 for other variables."""
-        target = self.scopes[bucket]
-        sizes = [int(self.model.num_labels[k]) if k in scope else 1 for k in target]
-        return table.reshape(sizes)
-
-    def _full(self, i: int) -> Floats:
-        shape = tuple(int(self.model.num_labels[k]) for k in self.scopes[i])
-        return np.broadcast_to(self.table[i], shape)
-
-    def marginals(self) -> ExactMarginals:
-        """Pass messages up and down the tree of buckets; return the marginals."""
-        total, sent = 0.0, {}
-        for i, scope in self.scopes.items():
-            message = log_sum(self._full(i), (scope.index(i),))
-            parent = self.parent[i]
-            if parent is None:
-                total += float(message)
-            else:
-                rest = tuple(k for k in scope if k != i)
-                sent[i] = message, rest
-                self.table[parent] = self.table[parent] + self._shaped(message, rest, parent)
+    def log_partition(self) -> float:
+        """Return log Z, the constant of the model included."""
+        while not self.native.up(ELIMINATION.seconds):
+            pass  # Ctrl-C is handled here
+        total = float(self.native.log_sum)
         if math.isinf(total):
             raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
-        for i in reversed(self.scopes):
-            parent = self.parent[i]
-            if parent is not None:
-                self._receive(i, parent, *sent[i])
-        return self._read(total - self.eta * float(core.careful_sum(np.array(self._taken))))
+        return total - self.eta * float(core.careful_sum(self.taken))
 
-    def _receive(self, i: int, parent: int, message: Floats, rest: Scope) -> None:
-        """Multiply a bucket by its parent's belief without the bucket's own message."""
-        gone = tuple(k for k, v in enumerate(self.scopes[parent]) if v not in rest)
-        known = log_sum(self._full(parent), gone)
-        with np.errstate(invalid="ignore"):
-            more = np.where(np.isneginf(message), -np.inf, known - message)
-        self.table[i] = self.table[i] + self._shaped(more, rest, i)
-
-    def _read(self, log_partition: float) -> ExactMarginals:
-        model = self.model
-        nodes = np.empty(int(model.node_offset[-1]))
+    def marginals(self) -> tuple[Floats, Floats]:
+        """Return the marginals of nodes and edges, after `log_partition`."""
+        while not self.native.down(ELIMINATION.seconds):
+            pass  # Ctrl-C is handled here
+        variables, factors = self.native.marginals()
+        model, sizes = self.model, _sizes(self.flat)
+        pairs = (model.edges < model.num_variables).all(axis=1)
+        split = int(sizes[: pairs.sum()].sum())
+        nodes = np.concatenate([variables, factors[split:]])
         edges = np.empty(int(model.edge_offset[-1]))
-        for i in self.scopes:
-            nodes[model.node_slice(i)] = self._marginal(i, (i,))
-        for e, (i, j) in enumerate(model.edges.tolist()):
-            pair = self._marginal(self.home[e], (min(i, j), max(i, j)))
+        edges[np.repeat(pairs, np.diff(model.edge_offset))] = factors[:split]
+        for e in np.flatnonzero(~pairs).tolist():  # an auxiliary node decides its neighbour's label
+            belief = nodes[model.node_slice(int(model.edges[e, 0]))]
+            allowed = np.isfinite(model.table(e))
             begin, end = model.edge_offset[e : e + 2]
-            edges[begin:end] = (pair if i < j else pair.T).ravel()
-        return ExactMarginals(model, self.eta, nodes, edges, log_partition)
+            edges[begin:end] = np.where(allowed, belief[:, None], 0.0).ravel()
+        return nodes, edges
 
-    def _marginal(self, bucket: int, kept: Scope) -> Floats:
-        gone = tuple(k for k, v in enumerate(self.scopes[bucket]) if v not in kept)
-        table = log_sum(self._full(bucket), gone)
-        weight = np.exp(table - table.max())
-        mu: Floats = weight / weight.sum()
-        return mu
+
+def _sizes(flat: FlatModel) -> NDArray[np.int64]:
+    """Return the number of entries of each factor."""
+    if len(flat.scope_start) < 2:
+        return np.zeros(0, np.int64)
+    return np.multiply.reduceat(flat.num_labels[flat.scope], flat.scope_start[:-1])
+
+
+def _ends(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _logs(costs: Floats, offset: NDArray[np.int64], eta: float) -> tuple[Floats, Floats]:
+    """Return -η times the costs above the smallest one of each block, and the smallest ones."""
+    if not len(costs):
+        return costs, np.zeros(0)
+    least = np.minimum.reduceat(costs, offset[:-1])
+    least = np.where(np.isfinite(least), least, 0.0)
+    return -eta * (costs - np.repeat(least, np.diff(offset))), least
 
 
 def log_sum(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:

@@ -10,8 +10,6 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SMOOTHING", "Parts", "Smoothed", "Solved", "approach", "conjugate_gradients", "newton"]
-
 
 @dataclass(frozen=True)
 class SmoothLimits:

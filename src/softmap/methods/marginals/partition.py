@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import count, positive
-from softmap.methods.marginals.exact import ELIMINATION, exact_marginals, log_sum, narrow
+from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition, log_sum
 from softmap.model import Model, checked_model
 from softmap.model.graph import spanning_forest
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-
-__all__ = ["Forest", "Padded", "PartitionBounds", "cover", "log_partition_bounds"]
 
 Ints = NDArray[np.int64]
 
@@ -161,7 +159,7 @@ def log_partition_bounds(
     rounds : int, default 40
         Number of steps that improve each bound.
     entries : int, optional
-        Largest number of entries of a table for variable elimination.
+        Largest number of table entries of variable elimination in all.
 
     Returns
     -------
@@ -180,8 +178,8 @@ def log_partition_bounds(
     start = None if labels is None else tight.complete(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
     shift = -eta * tight.constant
-    if narrow(tight, count("entries", entries, 1)):
-        exact = exact_marginals(tight, eta, entries=entries).log_partition
+    exact = exact_log_partition(tight, eta, count("entries", entries, 1))
+    if exact is not None:
         margin = _margin(Padded(tight), eta, 1.0, exact) + 32 * EPS * abs(shift)
         return PartitionBounds(exact - margin, exact + margin)
     padded = Padded(tight)

@@ -14,14 +14,12 @@ from softmap.arguments import positive
 from softmap.errors import ConvergenceWarning
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import SMOOTHING, approach
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-
-__all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
 
 
 @dataclass(frozen=True, eq=False)

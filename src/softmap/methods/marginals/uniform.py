@@ -19,8 +19,6 @@ from softmap.methods.marginals.curvature import LEAST
 from softmap.methods.marginals.newton import SMOOTHING, Solved, approach, conjugate_gradients
 from softmap.model.graph import Graph
 
-__all__ = ["Costs", "Point", "optimum", "pulled_back"]
-
 
 class Costs:
     """The costs of a batch of models over one graph.

@@ -15,14 +15,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
-from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Chains, Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
-
-__all__ = ["MPLP", "TRWS", "AnnealStar", "Diffusion", "Nesterov"]
 
 
 @dataclass(frozen=True)

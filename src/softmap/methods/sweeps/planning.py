@@ -16,20 +16,6 @@ from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
 
-__all__ = [
-    "Column",
-    "RowColumn",
-    "Schedule",
-    "Way",
-    "aligned",
-    "chain_schedule",
-    "colour_schedule",
-    "decoding_order",
-    "level_schedule",
-    "pass_order",
-    "surpluses",
-]
-
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -110,11 +96,18 @@ class Schedule:
         Parameters of each lane's edge, or 0; `truncation` is empty if no edge has one.
     table : float[packed tables]
         Tables of tiles; the same entry of all lanes is contiguous.
-    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], int32[n]
-        Blocks by level of their early endpoint; number of chains that end at each node in this
-        direction.
-    backward_start, backward, backward_ends
-        The same for late endpoints and the backward direction.
+    forward_start, forward : int64[levels * bands + 1], int32[blocks]
+        Blocks by level and band of their early endpoints. A band is a part of a level that depends
+        on few bands of the levels before.
+    forward_after : uint64[levels * bands * 2]
+        For each level and band, the sets of bands (one bit each) that must have finished the steps
+        before: of computing the shares of the nodes, and of sending.
+    forward_ends : int32[n]
+        Number of chains that end at each node in this direction.
+    backward_start, backward, backward_after, backward_ends
+        As the arrays of the forward direction, by the late endpoints.
+    later : int32[blocks]
+        Blocks by level of their late endpoints, otherwise in the order of `blocks`.
 
     Notes
     -----
@@ -142,11 +135,14 @@ class Schedule:
     truncation: Floats
     table: NDArray[Any]
     forward_start: Ints
-    forward: Ints
+    forward: Steps
+    forward_after: NDArray[np.uint64]
     forward_ends: Steps
     backward_start: Ints
-    backward: Ints
+    backward: Steps
+    backward_after: NDArray[np.uint64]
     backward_ends: Steps
+    later: Steps
 
     @cached_property
     def native(self) -> Any:
@@ -168,6 +164,11 @@ class Schedule:
         at[half ^ 1] = of[:, Column.LATE_AT] + within
         step[half] = step[half ^ 1] = of[:, Column.STEP]
         return at, step
+
+    @property
+    def bands(self) -> int:
+        """The number of bands of each level."""
+        return (len(self.forward_start) - 1) // max(1, len(self.row_start) - 1)
 
     @cached_property
     def cost_size(self) -> int:

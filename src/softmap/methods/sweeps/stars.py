@@ -10,14 +10,19 @@ from numpy.typing import DTypeLike
 from softmap import core
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.chains import CHAINS, ChainMarginals, Proved
-from softmap.methods.sweeps.messages import CLOCK, Messages, Sampling, sampled_by_turns
+from softmap.methods.sweeps.chains import (
+    CHAINS,
+    CLOCK,
+    ChainMarginals,
+    Messages,
+    Proved,
+    Sampling,
+    sampled_by_turns,
+)
 from softmap.methods.sweeps.planning import colour_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states
-
-__all__ = ["Rule", "Stars"]
 
 
 class Rule(Enum):

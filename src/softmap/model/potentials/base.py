@@ -11,30 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 
-__all__ = [
-    "LARGEST_COST",
-    "RANGE",
-    "Costs",
-    "Ints",
-    "KernelData",
-    "Potential",
-    "beyond",
-    "finite_extremes",
-    "frozen",
-    "integers",
-    "largest",
-    "least_steps",
-    "numbers",
-    "per_edge",
-    "places",
-    "plain",
-    "scale_factor",
-    "single",
-    "softmin",
-    "softmin_by_block",
-    "times",
-]
-
 Floats = NDArray[np.float64]
 
 

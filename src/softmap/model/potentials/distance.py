@@ -22,8 +22,6 @@ from softmap.model.potentials.base import (
     times,
 )
 
-__all__ = ["Potts", "TruncatedLinear", "TruncatedQuadratic"]
-
 
 class Potts(Potential):
     """The Potts potential: edge k costs `weights[k]` if its labels differ, else 0.

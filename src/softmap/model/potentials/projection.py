@@ -20,8 +20,6 @@ from softmap.model.potentials.base import (
     scale_factor,
 )
 
-__all__ = ["Projection"]
-
 TILED_STATES = 1024  # up to this many joint states, several edges are updated together
 
 

@@ -30,8 +30,6 @@ from softmap.model.potentials.base import (
     times,
 )
 
-__all__ = ["SharedTables", "Tables"]
-
 
 @dataclass(frozen=True)
 class TableLimits:

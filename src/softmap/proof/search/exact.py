@@ -7,29 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.bounds import lower_tables
+from softmap.relaxation.flat import FlatModel, flatten
 
-__all__ = ["ExactResult", "ExactSearch", "FlatModel", "Log", "flatten", "solve_exact"]
+__all__ = ["ExactResult", "ExactSearch", "Log", "solve_exact"]
 
 OPEN_NODE_BYTES = 2.0**30
 """Memory for open nodes; beyond it the search goes on depth first."""
-
-
-@dataclass(frozen=True)
-class FlatModel:
-    """Variables with unary costs, and factors of two or more variables as row-major tables."""
-
-    num_labels: Ints
-    unary: Costs
-    scope_start: Ints
-    scope: Ints
-    tables: Costs
-    constant: float
 
 
 @dataclass(frozen=True)
@@ -71,52 +59,6 @@ class ExactResult:
         return self.complete and self.labels is not None
 
 
-def flatten(model: Model) -> FlatModel:
-    """Return the model with each auxiliary node replaced by the factor that it represents.
-
-    Costs that are products are rounded down, so a lower bound of the flat model is a lower bound of
-    the model.
-    """
-    n, aux = model.num_variables, model.auxiliaries
-    pairs = np.flatnonzero((model.edges < n).all(axis=1))
-    split = int(model.node_offset[n])
-    order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
-    arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
-    scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
-    return FlatModel(
-        model.num_labels[:n].astype(np.int64),
-        np.ascontiguousarray(model.unary[:split], float),
-        np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
-        np.concatenate(scopes).astype(np.int64),
-        np.concatenate([lower_tables(model, pairs), model.unary[split:]]),
-        float(model.constant),
-    )
-
-
-def _spans(start: Ints) -> list[tuple[int, int]]:
-    return list(zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
-
-
-def _joint_scope(stride: Ints, member: Ints) -> Ints:
-    """Members of a factor in the order of the axes of its table, by decreasing stride."""
-    if (np.diff(stride) > 0).any():
-        raise ValueError("the strides of an auxiliary node must not increase")
-    return member
-
-
-def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
-    """Return λ of the half-edges as one block per variable in the scope of each flat factor."""
-    n = model.num_variables
-    tied = (model.edges >= n).any(axis=1)
-    pairs = np.flatnonzero(~tied)
-    ties = np.flatnonzero(tied)
-    member = 2 * ties + (model.edges[ties, 0] >= n)
-    halves = np.concatenate([np.stack([2 * pairs, 2 * pairs + 1], axis=1).ravel(), member])
-    sizes = np.diff(model.half_offset)[halves]
-    begin = np.cumsum(sizes) - sizes
-    return lam[np.repeat(model.half_offset[halves] - begin, sizes) + np.arange(sizes.sum())]
-
-
 class ExactSearch:
     """A resumable search for an optimal labelling; each call of `go_on` continues it.
 
@@ -140,15 +82,18 @@ class ExactSearch:
         Memory for open nodes, in bytes. Beyond it, the search is depth first.
     seconds : float
         Total time over all calls, in seconds; decides whether dynamic programming is started.
-    log : str or Path, optional
-        Prefix of the names of the files with proofs of the bound (docs/proofs.md).
+    tried_first : float
+        Work of a search before dynamic programming, relative to its table entries; only tests
+        change it.
     threads : int, default 1
-        Number of threads of calls without a limit on backtracks; one thread writes a proof. The
-        optimum and its proof do not depend on the number or the timing of threads. If several
-        labellings are optimal within the gaps, the labels may; a known labelling that is optimal is
-        returned unchanged.
+        Number of threads of dynamic programming, and of searches without a limit on backtracks and
+        without a log. The optimum and its proof do not depend on the number or the timing of
+        threads. If several labellings are optimal within the gaps, the labels may; a known
+        labelling that is optimal is returned unchanged.
     split_work : int, optional
         Table entries read before further threads start; by default 20 to 80 ms.
+    log : str or Path, optional
+        Prefix of the names of the files with proofs of the bound (docs/proofs.md).
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -164,16 +109,17 @@ class ExactSearch:
         dp_limit: float = 1e9,
         open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
-        log: str | Path | None = None,
+        tried_first: float = 0.1,
         threads: int = 1,
         split_work: int = -1,
+        log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
-            threads, split_work,
+            open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
+            "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(

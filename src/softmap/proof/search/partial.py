@@ -25,10 +25,11 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import ExactResult, FlatModel, Log, solve_exact
+from softmap.proof.search.exact import ExactResult, Log, solve_exact
 from softmap.relaxation.bounds import lower_tables, reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
+from softmap.relaxation.flat import FlatModel
 
 __all__ = ["Budget", "PartialLog", "PartialResult", "PartialSearch"]
 

@@ -23,8 +23,8 @@ from softmap.proof.tightening.regions import Scope, Tightened, build
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.point import Beliefs, couple
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import scaled
+from softmap.relaxation.polytope import Beliefs, couple
 
 __all__ = ["TightenedPoint", "agreeing", "tightened_point"]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.inputs import Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
+from softmap.model.structure import Auxiliaries
 from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
 

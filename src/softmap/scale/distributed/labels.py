@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
+from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
-from softmap.scale.distributed.parts import Part, piece, spread
+from softmap.scale.distributed.parts import Part, piece
 from softmap.scale.distributed.passes import Passes
-
-__all__ = ["LabelsByParts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,8 +85,7 @@ class LabelsByParts:
         self._offer(found)
 
     def _turns(self) -> list[list[int]]:
-        turns = self._passes.whole.turns
-        mine = self._passes.chains.keys()
+        turns, mine = self._passes.whole.turns, self._passes.chains
         return [[n for n in mine if turns[n] == turn] for turn in range(int(turns.max()) + 1)]
 
     def _offer(self, labels: dict[int, Ints]) -> None:
@@ -110,12 +108,10 @@ class _Inner:
     """The submodel of the own variables of one part and the edges among them."""
 
     def __init__(self, part: Part) -> None:
-        self._part = part
-        model, self.own = self._part.model, self._part.own
-        self._inside = (model.edges < self.own).all(axis=1)
-        everyone = np.arange(model.n)
-        chosen = np.flatnonzero(self._inside)
-        self._model = piece(model, everyone[: self.own], chosen, everyone)
+        self._part, self.own, nodes = part, part.own, np.arange(part.model.n)
+        self._inside = (part.model.edges < self.own).all(axis=1)
+        inner = np.flatnonzero(self._inside)
+        self._model = piece(part.model, nodes[: self.own], inner, nodes)
 
     def decoded(self, labels: Ints, lam: Floats, nodes: Floats) -> Ints:
         """Decode labels from λ and marginals, given the labels of decided neighbours."""
@@ -144,7 +140,7 @@ class _Inner:
                 cut = np.flatnonzero((ends[:, side] < self.own) & (ends[:, 1 - side] >= self.own))
                 near, far = ends[cut, side], labels[ends[cut, 1 - side]]
                 counts = model.num_labels[near]
-                label = spread(counts)
+                label = within(counts)
                 edge, other = np.repeat(cut, counts), np.repeat(far, counts)
                 open_ = other < 0
                 pair = (label, other) if side == 0 else (other, label)

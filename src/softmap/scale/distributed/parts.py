@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.graph import Graph
-from softmap.model.inputs import Group
-
-__all__ = ["Part", "Whole", "cut_model", "part_nodes", "piece", "spread"]
+from softmap.model.inputs import Group, within
 
 Ints = NDArray[np.int64]
 
@@ -121,9 +119,7 @@ class Part:
         return level, list(zip(first, [*first[1:], len(keys)], strict=True))
 
 
-def cut_model(
-    model: Model, part: Ints, wanted: range | None = None, *, most_phases: int = 8
-) -> tuple[Whole, list[Part]]:
+def cut_model(model: Model, part: Ints, wanted: range | None = None) -> tuple[Whole, list[Part]]:
     """Partition a model that is in memory.
 
     Parameters
@@ -134,8 +130,6 @@ def cut_model(
         The part of each variable.
     wanted : range, optional
         The parts to return; all by default.
-    most_phases : int
-        Largest number of colours of the parts for which the phases are these colours.
     """
     if len(model.auxiliaries):
         raise ModelError(
@@ -147,7 +141,8 @@ def cut_model(
     crossing = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
     touching = Graph.from_edges(np.ascontiguousarray(crossing, dtype=np.int32), parts)
     turns = touching.colouring().astype(np.int64)
-    few = parts == 1 or int(turns.max()) + 1 <= max(2, min(most_phases, parts // 2))
+    # with more colours, most processes would be idle in each phase
+    few = parts == 1 or int(turns.max()) + 1 <= max(2, min(8, parts // 2))
     phase = turns[part] if few else model.graph.colouring().astype(np.int64)
     whole = Whole(
         variables=model.n,
@@ -203,14 +198,13 @@ def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
         chosen = edges[(edges >= first) & (edges < last)]
         if len(chosen):
             groups.append((local[model.edges[chosen]], potential.take(chosen - first)))
-    labels = model.num_labels[nodes]
-    flat = model.unary[np.repeat(model.node_offset[nodes], labels) + spread(labels)]
+    labels, flat = model.num_labels[nodes], model.unary[states_of(model, nodes)]
     if labels.min() == labels.max():
         return Model(flat.reshape(len(nodes), -1), None, groups)
     return Model(np.split(flat, np.cumsum(labels)[:-1]), None, groups)
 
 
-def spread(counts: Ints) -> Ints:
-    """Concatenate 0..count-1 for each of the counts."""
-    within: Ints = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return within
+def states_of(model: Model, nodes: Ints) -> Ints:
+    """Indices of the states of some nodes in arrays over all states."""
+    labels = model.num_labels[nodes]
+    return np.repeat(model.node_offset[nodes], labels) + within(labels)

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.messages import CLOCK, ChainLoops
+from softmap.methods.sweeps.chains import CLOCK, ChainLoops
 from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
-from softmap.scale.distributed.halo import Boundary, message_exchanges
-from softmap.scale.distributed.parts import Part, Whole, spread
-from softmap.scale.distributed.team import Team
-
-__all__ = ["PartChains", "Passes"]
+from softmap.model.inputs import within
+from softmap.scale.distributed.parts import Part, Whole
+from softmap.scale.distributed.team import Boundary, Team, message_exchanges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,10 +51,6 @@ class PartChains:
 
     # --- passes ---
 
-    def extrapolate(self, clock: Floats) -> None:
-        """Extrapolate the messages (momentum) before a pass."""
-        core.extrapolate(self.msg, self.prev, clock.copy(), self.loops.threads)
-
     def half_pass(self, phase: int, forward: bool, eta: float, momentum: bool, msg: Floats) -> None:
         """Compute the messages from own nodes of one phase, forward or backward."""
         levels = self._phases[phase] if phase < len(self._phases) else None
@@ -64,15 +58,9 @@ class PartChains:
             prev = self.prev if momentum else None
             self.loops.half_pass(forward, msg, eta, prev=prev, shift=self.shift, levels=levels)
 
-    def receive(self, places: Ints, values: Floats, *, early: bool, msg: Floats) -> None:
-        """Store messages from another part; those into early endpoints have momentum."""
-        if early and msg is self.msg:
-            self.prev[places] += core.RELAX * (msg[places] - values)
-        msg[places] = values
-
     def sample(self, eta: float, weight: float) -> None:
         """Add the current node marginals to their running average."""
-        nodes = self.soft_nodes(self.shares(self.msg), eta)[0][: self.part.own_states]
+        nodes = self.loops.soft_nodes(self.msg, eta)[0][: self.part.own_states]
         self.mean += weight * (nodes - self.mean)
 
     def places(self, halves: Ints) -> Ints:
@@ -80,7 +68,7 @@ class PartChains:
         model = self.part.model
         labels = model.num_labels[model.edges.reshape(-1)[halves]]
         place, step = self.loops.plan.half_places
-        return np.repeat(place[halves], labels) + spread(labels) * np.repeat(step[halves], labels)
+        return np.repeat(place[halves], labels) + within(labels) * np.repeat(step[halves], labels)
 
     # --- values of the messages ---
 
@@ -88,16 +76,6 @@ class PartChains:
         """θ̂_i / n_i by node, after a pass; the caller fills in those of the halo."""
         self.loops.make_shares(msg)
         return self.loops.by_node()
-
-    def soft_nodes(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
-        """Marginals, entropies and soft minima of all nodes, from their shares."""
-        model, loops = self.part.model, self.loops
-        nodes, entropy, minima = np.empty(model.unary.size), np.empty(model.n), np.empty(model.n)
-        core.soft_nodes(
-            loops.layout, model.node_offset[:-1], np.ones(model.n, dtype=np.int64), shares, eta,
-            nodes, entropy, minima, loops.threads,
-        )  # fmt: skip
-        return nodes, entropy, minima
 
     def point_terms(self, coupling: Floats, eta: float, nodes: Floats) -> list[float]:
         """Cost, edge entropy and slack of a point of the polytope, summed over this part."""
@@ -141,21 +119,23 @@ class PartChains:
         core.edge_minima(loops.layout, lam, edges, loops.threads)
         return float(core.lower_sum(np.concatenate([nodes[: part.own], edges[part.counted]])))
 
-    def stored(self) -> dict[str, Floats]:
-        """The arrays that a checkpoint stores."""
-        return {"msg": self.msg, "prev": self.prev, "mean": self.mean, "shift": self.shift}
-
 
 def _slice(plan: Schedule, first: int, last: int) -> Any:
     """Levels first..last-1 of a schedule, in compiled form; None if there are none."""
     if first == last:
         return None
-    some = slice(first, last + 1)
+    bands = plan.bands
+    starts, sets = (
+        slice(first * bands, last * bands + 1),
+        slice(2 * first * bands, 2 * last * bands),
+    )
     return replace(
         plan,
-        row_start=plan.row_start[some],
-        forward_start=plan.forward_start[some],
-        backward_start=plan.backward_start[some],
+        row_start=plan.row_start[first : last + 1],
+        forward_start=plan.forward_start[starts],
+        forward_after=plan.forward_after[sets],
+        backward_start=plan.backward_start[starts],
+        backward_after=plan.backward_after[sets],
     ).native
 
 
@@ -205,18 +185,21 @@ class Passes:
         following = self.clock.copy()
         core.extrapolate(np.empty(0), np.empty(0), following, 1)
         for chains in self.chains.values():
-            chains.extrapolate(self.clock)
+            core.extrapolate(chains.msg, chains.prev, self.clock.copy(), chains.loops.threads)
         self.clock = following
 
     def _half(self, forward: bool, eta: float, momentum: bool, arrays: dict[int, Floats]) -> None:
         def receive(part: int, places: Ints, values: Floats) -> None:
-            self.chains[part].receive(places, values, early=not forward, msg=arrays[part])
+            chains, msg = self.chains[part], arrays[part]
+            if not forward and msg is chains.msg:  # messages into early endpoints have momentum
+                chains.prev[places] += core.RELAX * (msg[places] - values)
+            msg[places] = values
 
         phases = range(self.whole.phases)
         for phase in phases if forward else reversed(phases):
             for number, chains in self.chains.items():
                 chains.half_pass(phase, forward, eta, momentum, arrays[number])
-            self._exchanges[forward, phase].run(arrays, receive)
+            self._exchanges[forward, phase](arrays, receive)
 
     def hard(self, count: int) -> dict[int, Floats]:
         """Messages after `count` hard passes and a half, which define a bound.

@@ -1,32 +1,232 @@
 """A distributed run: annealed passes and checks until a limit.
 
 `softmap.methods.policy` decides when to raise η, when to check and what a check computes. Every
-decision depends on numbers that are equal in all processes.
+decision depends on numbers that are equal in all processes. A bound is a sum of terms rounded down,
+and the sum is rounded down as well. It does not depend on which process owns which part. No process
+reads messages of other parts beyond its halo.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.errors import InfeasibleModel, ModelError
 from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
-from softmap.methods.sweeps.chains import polish
-from softmap.methods.sweeps.messages import AVERAGING
-from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
-from softmap.scale.distributed.judge import Judgement, bound_of, judge, survey, tightened
-from softmap.scale.distributed.labels import LabelsByParts
+from softmap.methods.sweeps.anneal import easily_coupled
+from softmap.methods.sweeps.chains import AVERAGING, polish
+from softmap.model.layout import layout
+from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
+from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.parts import Part, Whole
 from softmap.scale.distributed.passes import Passes
-from softmap.scale.distributed.team import Team
+from softmap.scale.distributed.team import Boundary, Team
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, Status, Trace
 
-__all__ = ["PartsLimits", "PartsProgress", "PartsRun"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Statistics of the costs of the whole model.
+
+    Attributes
+    ----------
+    scale : float
+        Mean range of costs within one table; see `softmap.relaxation.dual.cost_scale`.
+    step : float
+        A typical difference between costs; see `softmap.relaxation.gaps.cost_step`.
+    averaging : bool
+        Whether averaged marginals are evaluated.
+    """
+
+    scale: float
+    step: float
+    averaging: bool
+
+
+def survey(team: Team, parts: list[Part]) -> Survey:
+    """Compute the statistics of the costs of all parts."""
+    table = team.table([_row(part) for part in parts], 7)
+    widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
+    inverse, steps = table[:, 3].sum(), table[:, 4].sum()
+    scale = float(widths / count) if count else float(largest) or 1.0
+    # only `softmap.solve` rescales costs of extreme magnitude
+    if not 2.0**-40 < scale < 2.0**40 or largest > 2.0**600:
+        raise ModelError(
+            f"costs of a typical range of {scale:.3g} and up to {largest:.3g}: multiply all costs "
+            "by a number that brings them near 1 before the model is cut into parts"
+        )
+    easy = bool((table[:, 5] <= table[:, 6]).all() and (table[:, 6] > 0).any())
+    return Survey(scale, float(steps / inverse) if inverse else 0.0, easy)
+
+
+def _row(part: Part) -> list[float]:
+    """Ranges and steps of the tables of own nodes and edges, and whether edges are easy."""
+    model = part.model
+    mine = np.concatenate([np.arange(model.n) < part.own, part.counted])
+    (low, high), step = model.extremes(), cost_steps(model)[mine]
+    width, size = (high - low)[mine], np.maximum(np.abs(low), np.abs(high))[mine]
+    width, step = width[width > 0], step[(step > 0) & np.isfinite(step)]
+    edges = float(model.m > 0)
+    return [
+        float(width.sum()), float(len(width)), float(size.max()),
+        float((1 / step).sum()), float(len(step)), edges, edges * easily_coupled(model),
+    ]  # fmt: skip
+
+
+def tightened(team: Team, parts: list[Part]) -> list[Part]:
+    """Return the parts with cost +inf on every state that arc consistency removes.
+
+    Every part removes states of its own nodes and exchanges its halo, until no part changes.
+    """
+    if not team.table([[part.model.has_forbidden] for part in parts], 1).any():
+        return parts
+    boundary = Boundary(team, parts)
+    allowed = {part.number: np.isfinite(part.model.unary) for part in parts}
+    changed = True
+    while changed:
+        rows = []
+        for part in parts:
+            kept = np.logical_or.reduceat(allowed[part.number], part.model.node_offset[:-1])
+            empty = int(np.argmin(kept))
+            if kept[empty]:
+                empty = core.arc_consistency(layout(part.model), allowed[part.number])
+            rows.append([int(part.nodes[empty]) if empty >= 0 else -1])
+        if (stuck := int(team.table(rows, 1).max())) >= 0:
+            raise InfeasibleModel(
+                "no labelling has finite cost: hard constraints leave variable "
+                f"{stuck} without a state; look at the +inf costs around it",
+                stuck,
+            )
+        masks = {number: mask.astype(np.float64) for number, mask in allowed.items()}
+        boundary.states(masks)
+        news = [[bool((allowed[n] & (mask == 0)).any())] for n, mask in masks.items()]
+        for number, mask in masks.items():
+            allowed[number] &= mask > 0
+        changed = bool(team.table(news, 1).any())
+    return [
+        replace(p, model=p.model.replace(unary=np.where(allowed[p.number], p.model.unary, np.inf)))
+        for p in parts
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The values that a check computes from the messages, for the whole model.
+
+    Attributes
+    ----------
+    bound : float
+        The lower bound that `lam` proves.
+    smoothed : float
+        The value of the regularised dual.
+    primals : list of float
+        Cost of the point over the current node marginals, and over their average if there is one;
+        empty if no point was requested.
+    edge_entropy, node_entropy, slack : float
+        Values at the current marginals; see `softmap.methods.base.Verdict`.
+    lam : dict from int to float64 array
+        λ by part, valid at own nodes and own edges.
+    nodes : dict from int to float64 array
+        Node marginals by part.
+    """
+
+    bound: float
+    primals: tuple[float, ...]
+    edge_entropy: float
+    slack: float
+    smoothed: float
+    node_entropy: float
+    lam: Arrays
+    nodes: Arrays
+
+
+def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
+    """Check the bound, and the point if requested; collective call of all processes.
+
+    Parameters
+    ----------
+    passes : Passes
+        The messages of this process's parts.
+    eta : float
+        The inverse temperature η.
+    ask : Ask
+        What to compute.
+    averaged : bool
+        Whether there is an average of marginals; a full check evaluates its cost.
+    hard : int
+        Number of hard passes before the bound in a full check.
+    """
+    averaged = averaged and ask is Ask.EVERYTHING
+    if ask is Ask.BOUND:
+        rows = {number: [np.nan] * 6 for number in passes.chains}
+        nodes = {k: each.loops.soft_nodes(each.msg, eta)[0] for k, each in passes.chains.items()}
+    else:
+        rows, nodes = _points(passes, eta, averaged)
+    lam, messages = {}, passes.hard(hard if ask is Ask.EVERYTHING else 0)
+    for number, chains in passes.chains.items():
+        lam[number] = chains.lam(messages.pop(number))
+        rows[number].append(chains.bound(lam[number]))
+    priced = (ask > Ask.BOUND) + averaged
+    return _summed(passes, rows, lam, nodes, priced)
+
+
+def _points(passes: Passes, eta: float, averaged: bool) -> tuple[dict[int, list[float]], Arrays]:
+    """Cost terms of the points, by part, and node marginals."""
+    shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
+    passes.boundary.states(shares)
+    means: Arrays = {}
+    if averaged:
+        for number, chains in passes.chains.items():
+            means[number] = np.zeros(chains.part.model.unary.size)
+            means[number][: chains.part.own_states] = chains.mean
+        passes.boundary.states(means)
+    rows, nodes = {}, {}
+    for number, chains in passes.chains.items():
+        share = shares.pop(number)
+        nodes[number], entropy, minima = chains.loops.soft(share, eta)
+        coupling = chains.loops.couplings(chains.msg, share)
+        del share
+        row = chains.point_terms(coupling, eta, nodes[number])
+        row.append(chains.point_terms(coupling, eta, means.pop(number))[0] if averaged else np.nan)
+        rows[number] = [*row, chains.smoothed(minima), chains.node_entropy(entropy)]
+    return rows, nodes
+
+
+def _summed(
+    passes: Passes, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
+) -> Judgement:
+    constant = passes.whole.constant
+    table = passes.team.table(list(rows.values()), 7)
+
+    def total(column: int, extra: float = 0.0) -> float:
+        return float(core.careful_sum(np.append(table[:, column], extra)))
+
+    return Judgement(
+        bound=float(core.lower_sum(np.append(table[:, 6], constant))),
+        primals=tuple(total(column, constant) for column in (0, 3)[:priced]),
+        edge_entropy=total(1),
+        slack=total(2),
+        smoothed=total(4, constant),
+        node_entropy=total(5),
+        lam=lam,
+        nodes=nodes,
+    )
+
+
+def bound_of(passes: Passes, lam: Arrays) -> float:
+    """The lower bound that λ proves; collective call of all processes."""
+    rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
+    terms = np.append(passes.team.table(rows, 1)[:, 0], passes.whole.constant)
+    return float(core.lower_sum(terms))
 
 
 @dataclass(frozen=True)
@@ -35,8 +235,8 @@ class PartsLimits:
 
     lp_gap: float = 1e-4
     gap: float = 1e-6
-    time_limit: float | None = None
-    max_passes: int | None = None
+    time_limit: float = math.inf
+    max_passes: float = math.inf
 
 
 @dataclass
@@ -110,25 +310,17 @@ class PartsRun:
     def advance(self, limits: PartsLimits) -> Status | None:
         """Do the passes up to the next check, or to a limit; return the status of the limit."""
         state = self.progress
-        target = state.schedule.next_check
-        if limits.max_passes is not None:
-            target = min(target, limits.max_passes)
+        target = int(min(state.schedule.next_check, limits.max_passes))
         while state.passes < target:
             count = min(target - state.passes, AVERAGING.every - state.passes % AVERAGING.every)
             self.passes.run(count, state.cooling.eta)
             state.passes += count
             if state.passes % AVERAGING.every == 0:
                 self._sample()
-            if self._late(limits):
+            limit = limits.time_limit  # by the clock of process 0
+            if limit < math.inf and self.team.together(self.seconds >= limit):
                 return Status.TIME_LIMIT
-        done = limits.max_passes is not None and state.passes >= limits.max_passes
-        return Status.WORK_LIMIT if done else None
-
-    def _late(self, limits: PartsLimits) -> bool:
-        """Whether the time limit is reached, by the clock of process 0."""
-        if limits.time_limit is None:
-            return False
-        return bool(self.team.together(self.seconds >= limits.time_limit))
+        return Status.WORK_LIMIT if state.passes >= limits.max_passes else None
 
     def _sample(self) -> None:
         state, eta = self.progress, self.progress.cooling.eta
@@ -155,6 +347,7 @@ class PartsRun:
             self._read_labels(found, limits)
         else:
             self._find_labels(found, limits, last)
+        state.primal = min(state.primal, self.labels.energy)
         closed = self._closed(limits)
         self._note(found, eta)
         if ask is not Ask.BOUND:
@@ -184,10 +377,8 @@ class PartsRun:
     def _read_labels(self, found: Judgement, limits: PartsLimits) -> None:
         """Round the marginals; decode labels from λ unless rounding closes the gap."""
         self.labels.round(found.nodes)
-        self._offer_labels()
         if not self._closed(limits):
             self.labels.read_off(found.lam, found.nodes)
-            self._offer_labels()
 
     def _find_labels(self, found: Judgement, limits: PartsLimits, last: bool) -> None:
         """Search for labels if due.
@@ -202,16 +393,9 @@ class PartsRun:
         wanted = rivals or not schedule.decoded_at
         due = schedule.labels_due(state.passes, factor=4, wanted=wanted, last=last)
         if due or not math.isfinite(energy):
-            self._search(found)
+            self.labels.search(found.lam, found.nodes, state.passes)
         if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
-            self._search(found)
-
-    def _search(self, found: Judgement) -> None:
-        self.labels.search(found.lam, found.nodes, self.progress.passes)
-        self._offer_labels()
-
-    def _offer_labels(self) -> None:
-        self.progress.primal = min(self.progress.primal, self.labels.energy)
+            self.labels.search(found.lam, found.nodes, state.passes)
 
     def _note(self, found: Judgement, eta: float) -> None:
         state = self.progress
@@ -236,7 +420,7 @@ class PartsRun:
         state = self.progress
         unit = gap_unit(state.bound, self.whole.constant, self.survey.step)
         return RelativeGaps(
-            relative_gap(state.primal - state.bound, unit),
+            relative_gap(min(state.primal, self.labels.energy) - state.bound, unit),
             relative_gap(self.labels.energy - state.bound, unit),
         )
 
@@ -256,7 +440,8 @@ class PartsRun:
 
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
         """The arrays of a part that a checkpoint stores, by name."""
-        stored = self.passes.chains[number].stored()
+        chains = self.passes.chains[number]
+        stored = {name: getattr(chains, name) for name in ("msg", "prev", "mean", "shift")}
         return stored | {"lam": self.lam[number], "labels": self.labels.labels[number]}
 
     def put(self, number: int, arrays: dict[str, NDArray[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -17,15 +18,14 @@ from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
-from softmap.scale.distributed import checkpoint as storage
+from softmap.scale.distributed import storage
 from softmap.scale.distributed.parts import Part, Whole, cut_model
 from softmap.scale.distributed.run import PartsLimits, PartsRun
-from softmap.scale.distributed.storage import read_parts, read_whole
 from softmap.scale.distributed.team import Team
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
-__all__ = ["DistributedResult", "resume", "solve"]
+OnCheck = Callable[[Row], Any] | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
-    on_check: Callable[[Row], Any] | None = None,
+    on_check: OnCheck = None,
 ) -> DistributedResult:
     """Solve the LP relaxation of one model on all processes of a communicator, and find labels.
 
@@ -171,8 +171,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     first_eta = None if eta is None else positive("eta", eta)
     team, whole, pieces = _begun(model, comm, parts, partition)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
-    store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
-    return _loop(run, limits, store, on_check)
+    every = not_negative("checkpoint_every", checkpoint_every)
+    return _loop(run, limits, _folder(checkpoint), every, on_check)
 
 
 def resume(  # noqa: PLR0913 - the keywords of `solve`
@@ -188,7 +188,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
-    on_check: Callable[[Row], Any] | None = None,
+    on_check: OnCheck = None,
 ) -> DistributedResult:
     """Resume a run from a checkpoint, on any number of processes, to the same result.
 
@@ -196,20 +196,21 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     be that of the stored run.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
-    manifest = storage.read_manifest(_checked_folder(folder))
-    team, whole, pieces = _begun(model, comm, manifest.parts, partition)
+    stored = storage.checked_folder(folder)
+    manifest = storage.read_manifest(stored)
+    team, whole, pieces = _begun(model, comm, len(manifest["digests"]), partition)
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
-    storage.restore(manifest, run)
-    store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
-    return _loop(run, limits, store, on_check)
+    storage.restore(stored, manifest, run)
+    every = not_negative("checkpoint_every", checkpoint_every)
+    return _loop(run, limits, _folder(checkpoint), every, on_check)
 
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
     return PartsLimits(
         not_negative("lp_gap", lp_gap),
         not_negative("gap", gap),
-        None if time_limit is None else not_negative("time_limit", time_limit),
-        None if max_passes is None else count("max_passes", max_passes),
+        math.inf if time_limit is None else not_negative("time_limit", time_limit),
+        math.inf if max_passes is None else count("max_passes", max_passes),
     )
 
 
@@ -236,63 +237,40 @@ def _begun(
         return team, whole, pieces
     if not isinstance(model, str | os.PathLike):
         raise OptionError(f"expected a Model or the folder of its parts, not {shown(model)}")
-    whole = read_whole(Path(model))
+    whole = storage.read_whole(Path(model))
     if parts is not None and count("parts", parts, 1) != whole.parts:
         raise OptionError(f"parts={parts}: the model in {model} has {whole.parts} parts")
     team = Team(comm, whole.parts)
-    return team, whole, read_parts(Path(model), whole, team.mine)
-
-
-def _checked_folder(folder: Any) -> Path:
-    if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
-        raise OptionError(f"expected a folder, not {shown(folder)}")
-    return Path(folder)
+    return team, whole, [storage.read_part(Path(model), number, whole) for number in team.mine]
 
 
 def _folder(checkpoint: Any) -> Path | None:
     if checkpoint is None:
         return None
-    path = _checked_folder(checkpoint)
+    path = storage.checked_folder(checkpoint)
     if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
         raise OptionError(f"checkpoint={shown(str(path))}: expected a folder to write into")
     return path
 
 
-@dataclass
-class _Store:
-    """The folder of the checkpoints, if any, and the time of the next one."""
-
-    folder: Path | None
-    every: float
-
-    def __post_init__(self) -> None:
-        self._saved = time.perf_counter()
-
-    def save(self, run: PartsRun) -> None:
-        if self.folder is not None:
-            storage.save(self.folder, run)
-            self._saved = time.perf_counter()
-
-    def due(self, run: PartsRun) -> bool:
-        """Whether the next checkpoint is due, by the clock of process 0."""
-        return bool(run.team.together(time.perf_counter() - self._saved >= self.every))
-
-
 def _loop(
-    run: PartsRun, limits: PartsLimits, store: _Store, on_check: Callable[[Row], Any] | None
+    run: PartsRun, limits: PartsLimits, folder: Path | None, every: float, on_check: OnCheck
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
     run.start_clock()
-    status = run.ended(limits)
+    saved, status = time.perf_counter(), run.ended(limits)
     while status is None:
         limited = run.advance(limits)
-        if limited is not None:
-            store.save(run)  # stored before the last check, which a longer run would not do
+        if limited is not None and folder is not None:
+            storage.save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
         if on_check is not None and run.team.rank == 0:
             on_check(run.progress.trace[-1])
-        if limited is None and (store.due(run) or status is not None):
-            store.save(run)
+        if limited is None and folder is not None:
+            due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
+            if due or status is not None:
+                storage.save(folder, run)
+                saved = time.perf_counter()
     return _result(run, status)
 
 
@@ -303,17 +281,12 @@ def _result(run: PartsRun, status: Status) -> DistributedResult:
     for number, chains in run.passes.chains.items():
         part = chains.part
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
-        lam[number] = _own_lam(part, run.release_lam(number))
+        node = part.model.edges.reshape(-1)
+        own = np.flatnonzero(node < part.own)
+        kept = np.repeat(node < part.own, part.model.num_labels[node])
+        lam[number] = 2 * part.edges[own >> 1] + (own & 1), run.release_lam(number)[kept]
     return DistributedResult(
         status, state.bound, run.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
         whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
     )  # fmt: skip
-
-
-def _own_lam(part: Part, lam: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Half-edges of own variables, numbered as in the whole model, and their λ, concatenated."""
-    node = part.model.edges.reshape(-1)
-    own = np.flatnonzero(node < part.own)
-    kept = np.repeat(node < part.own, part.model.num_labels[node])
-    return 2 * part.edges[own >> 1] + (own & 1), lam[kept]

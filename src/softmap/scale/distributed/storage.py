@@ -1,7 +1,10 @@
-"""Models in parts on disk: a folder with one file per part and a manifest.
+"""Models in parts and checkpoints on disk: folders with one file per part and a manifest.
 
-Each file holds the arrays of `softmap.io.npz` and the arrays `EXTRA`, uncompressed. Each process
-maps the files of its own parts into memory; no process reads all parts.
+The files of a model hold the arrays of `softmap.io.npz` and the arrays `EXTRA`, uncompressed. Each
+process maps the files of its own parts into memory; no process reads all parts.
+
+The archives of a new checkpoint have new names. The manifest lists them with their digests and is
+written last, atomically. The folder therefore holds a complete checkpoint whenever a process dies.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, real
-from softmap.errors import FormatError, OptionError, WriteError, shown
+from softmap.errors import CheckpointError, FormatError, OptionError, WriteError, shown
 from softmap.io.atomic import replacing, write_text
 from softmap.io.npz import mapped, model_arrays, model_from_arrays
+from softmap.methods.policy import Cooling, Schedule
 from softmap.model import Model, Potts, checked_model
+from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed.parts import Part, Whole, cut_model, part_nodes
-
-__all__ = ["read_parts", "read_whole", "write_folder", "write_grid", "write_parts"]
+from softmap.scale.distributed.run import PartsProgress, PartsRun
+from softmap.solving.archive import digest, read_archive, write_archive
+from softmap.solving.trace import Trace
 
 Ints = NDArray[np.int64]
 
@@ -69,7 +76,7 @@ def write_grid(
     if down > rows or across > cols or rows * cols >= 1 << 31:
         raise OptionError(f"{rows} x {cols} variables in {down} x {across} tiles: expected fewer")
     grid = _Grid(rows, cols, d, down, across, weight, seed)
-    write_folder(folder, grid.whole(), grid.parts())
+    write_folder(folder, grid.whole(), map(grid.part, range(down * across)))
 
 
 class _Grid:
@@ -104,12 +111,8 @@ class _Grid:
         col = np.searchsorted(self.col_cuts, node % self.cols, side="right") - 1
         return np.asarray(row * self.across + col)
 
-    def parts(self) -> Iterator[Part]:
-        """Yield the part of each tile."""
-        for number in range(self.down * self.across):
-            yield self._part(number)
-
-    def _part(self, number: int) -> Part:
+    def part(self, number: int) -> Part:
+        """The part of a tile."""
         tile_row, tile_col = divmod(number, self.across)
         r0, r1 = self.row_cuts[tile_row], self.row_cuts[tile_row + 1]
         c0, c1 = self.col_cuts[tile_col], self.col_cuts[tile_col + 1]
@@ -125,20 +128,16 @@ class _Grid:
 
     def _edges(self, r0: int, r1: int, c0: int, c1: int) -> tuple[Ints, Ints]:
         """Endpoints and numbers (as in `grid_edges`) of all edges with a node in the tile."""
-        row, col = np.meshgrid(
-            np.arange(r0, r1), np.arange(max(c0 - 1, 0), min(c1, self.cols - 1)), indexing="ij"
-        )
-        left = (row * self.cols + col).reshape(-1)
-        across = (row * (self.cols - 1) + col).reshape(-1)
-        row, col = np.meshgrid(
-            np.arange(max(r0 - 1, 0), min(r1, self.rows - 1)), np.arange(c0, c1), indexing="ij"
-        )
-        upper = (row * self.cols + col).reshape(-1)
-        down = self.rows * (self.cols - 1) + upper
-        ends = np.concatenate(
-            [np.stack([left, left + 1], axis=1), np.stack([upper, upper + self.cols], axis=1)]
-        )
-        return ends, np.concatenate([across, down])
+        rows = np.arange(max(r0 - 1, 0), min(r1 + 1, self.rows))
+        cols = np.arange(max(c0 - 1, 0), min(c1 + 1, self.cols))
+        around = (rows[:, None] * self.cols + cols).reshape(-1)
+        ends = around[neighbours((len(rows), len(cols)))]
+        row, col = np.divmod(ends, self.cols)
+        inside = ((r0 <= row) & (row < r1) & (c0 <= col) & (col < c1)).any(axis=1)
+        # the edge to the right of a node, and below all those the edge down from it
+        right, down = ends[:, 0] - row[:, 0], self.rows * (self.cols - 1) + ends[:, 0]
+        edges = np.where(row[:, 0] == row[:, 1], right, down)
+        return ends[inside], edges[inside]
 
     def _unary(self, nodes: Ints) -> NDArray[np.float64]:
         """Uniform costs in [0, 1) by seed, variable and label (mixing function of SplitMix64)."""
@@ -178,11 +177,16 @@ def write_parts(
     write_folder(folder, whole, pieces)
 
 
-def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
-    """Write parts one by one, then the manifest: a folder with a manifest is complete."""
+def checked_folder(folder: Any) -> Path:
+    """Return the path of a folder, or raise `OptionError`."""
     if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
         raise OptionError(f"expected a folder, not {shown(folder)}")
-    path = Path(folder)
+    return Path(folder)
+
+
+def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
+    """Write parts one by one, then the manifest: a folder with a manifest is complete."""
+    path = checked_folder(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / MANIFEST).unlink(missing_ok=True)
@@ -228,12 +232,9 @@ def read_whole(folder: Path) -> Whole:
     return whole
 
 
-def read_parts(folder: Path, whole: Whole, wanted: range) -> list[Part]:
-    """Return some parts, mapped into memory."""
-    return [_read(_file(folder, number), number, whole) for number in wanted]
-
-
-def _read(path: Path, number: int, whole: Whole) -> Part:
+def read_part(folder: Path, number: int, whole: Whole) -> Part:
+    """Return a part, mapped into memory."""
+    path = _file(folder, number)
     arrays = mapped(path)
     own = {name: arrays.pop(f"part.{name}", None) for name in EXTRA}
     if any(array is None for array in own.values()):
@@ -259,3 +260,120 @@ def _sound(part: Part, whole: Whole) -> bool:
         and bool(own[: part.own].all() and not own[part.own :].any())
         and bool((part.model.edges < part.own).any(axis=1).all())
     )
+
+
+STATE, PART, STATE_VERSION = "checkpoint in parts", "part of a checkpoint", 3
+STATE_MANIFEST = "checkpoint.json"
+
+
+def save(folder: Path, run: PartsRun) -> None:
+    """Write a checkpoint; collective call of all processes."""
+    team, serial, problem = run.team, f"{run.progress.passes:010d}", ""
+    digests: dict[int, str] = {}
+    run.passes.settle()
+    try:
+        folder.mkdir(exist_ok=True)
+        for number in run.passes.chains:
+            arrays, named = run.arrays(number), {"model": run.whole.fingerprint, "number": number}
+            header = {"kind": PART, "version": STATE_VERSION, **named}
+            digests[number] = digest(header, arrays)
+            write_archive(_state_file(folder, serial, number), header, arrays)
+    except (OSError, MemoryError) as error:
+        problem = str(error) or type(error).__name__
+    if words := team.first_problem(problem):
+        raise WriteError(folder, words)
+    every = {k: text for found in team.comm.allgather(digests) for k, text in found.items()}
+    if team.rank == 0:
+        _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
+    team.comm.Barrier()  # no process continues before the manifest is written
+
+
+def _state_file(folder: Path, serial: str, number: int) -> Path:
+    return folder / f"part-{number:05d}-{serial}.npz"
+
+
+def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str]) -> None:
+    state = run.progress
+    facts = {
+        "kind": STATE,
+        "version": STATE_VERSION,
+        "model": run.whole.fingerprint,
+        "serial": serial,
+        "digests": digests,
+        "clock": run.passes.clock.tolist(),
+        "progress": _numbers(PartsProgress, vars(state)),
+        "cooling": asdict(state.cooling),
+        "schedule": asdict(state.schedule),
+        "trace": state.trace.array().tolist(),
+    }
+    facts["digest"] = digest(facts, {})
+    write_text(folder / STATE_MANIFEST, [json.dumps(facts), "\n"])
+    for old in folder.glob("part-*.npz"):
+        if not old.name.endswith(f"-{serial}.npz"):
+            old.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder; raise an error if it is damaged."""
+    path = folder / STATE_MANIFEST
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+        told = facts.pop("digest")
+        sound = facts["kind"] == STATE and told == digest(facts, {})
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CheckpointError(f"{path}: expected the manifest of a checkpoint in parts") from error
+    if not sound or facts.get("version") != STATE_VERSION:
+        raise CheckpointError(f"{path}: not a manifest of this version, or changed since")
+    return dict(facts)
+
+
+def restore(folder: Path, facts: dict[str, Any], run: PartsRun) -> None:
+    """Restore a stored state into a new run; collective call of all processes."""
+    problem = ""
+    try:
+        if facts["model"] != run.whole.fingerprint:
+            raise CheckpointError(f"{folder}: this checkpoint belongs to another model")
+        for number in run.passes.chains:
+            _restore_part(folder, facts, number, run)
+        run.go_on(_progress(facts), np.array(facts["clock"], dtype=np.float64))
+    except Exception as error:  # a damaged file may cause errors of any type
+        problem = str(error) or type(error).__name__
+    if words := run.team.first_problem(problem):
+        raise CheckpointError(words)
+
+
+def _restore_part(folder: Path, facts: dict[str, Any], number: int, run: PartsRun) -> None:
+    path = _state_file(folder, facts["serial"], number)
+
+    def problem(sentence: str) -> CheckpointError:
+        return CheckpointError(f"{path}: {sentence}")
+
+    header, arrays = read_archive(path, PART, STATE_VERSION, problem)
+    if digest(header, arrays) != facts["digests"][number]:
+        raise problem("not the part that the manifest names")
+    for name, place in run.arrays(number).items():
+        found = arrays[name]
+        if (found.dtype, found.shape) != (place.dtype, place.shape):
+            raise problem(f"{name}: expected {place.dtype}{place.shape}, cut otherwise")
+    labels, counts = arrays["labels"], run.passes.chains[number].part.model.num_labels
+    if (labels < 0).any() or (labels >= counts).any():
+        raise problem("a label is out of its range")
+    run.put(number, arrays)
+
+
+def _progress(facts: dict[str, Any]) -> PartsProgress:
+    return PartsProgress(
+        cooling=Cooling(**_numbers(Cooling, facts["cooling"])),
+        schedule=Schedule(**_numbers(Schedule, facts["schedule"])),
+        trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64)),
+        **_numbers(PartsProgress, facts["progress"]),
+    )
+
+
+def _numbers(kind: Any, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields of a dataclass that are numbers, as numbers of its types."""
+    return {
+        f.name: count(f.name, facts[f.name]) if f.type == "int" else float(facts[f.name])
+        for f in fields(kind)
+        if f.type in ("int", "float")
+    }

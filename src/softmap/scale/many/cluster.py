@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 
 from softmap.errors import MissingExtra, OptionError, SoftmapError, shown
 from softmap.machine import usable_cores
-
-__all__ = ["Connection", "Patience", "distributed_module"]
 
 
 @dataclass(frozen=True)
@@ -90,12 +87,7 @@ class Connection:
         self._address, self._security = self.client.scheduler.address, self.client.security
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self.client is not None and self.client is not self._given:
             self.client.close()
         if self._cluster is not None:

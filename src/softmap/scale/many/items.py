@@ -1,21 +1,25 @@
-"""The models or files to solve, by name, and the batches they are sent in."""
+"""The models or files to solve, by name, the batches they are sent in, the folder of results."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from softmap.errors import OptionError, shown
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import OptionError, WriteError, shown
+from softmap.io.atomic import write_text
 from softmap.io.formats import FORMATS
+from softmap.io.results import write_labels
 from softmap.io.streams import COMPRESSED
 from softmap.model import Model
-
-__all__ = [
-    "Batching", "Item", "batches", "evidence_beside", "files_in", "listed", "names_of",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -177,3 +181,106 @@ def batches(items: list[Item], threads: int) -> list[list[Item]]:
     size = max(1, min(rule.most, len(small) // max(1, rule.turns * threads)))
     together = [small[k : k + size] for k in range(0, len(small), size)]
     return [[item] for item in large] + together
+
+
+SUMMARY = "summary.csv"
+COLUMNS = (
+    "name", "state", "status", "energy", "bound", "primal", "gap", "lp_gap", "relative_gap",
+    "seconds", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The stored part of a result: the content of its JSON file, and its labels if any."""
+
+    facts: dict[str, Any]
+    labels: NDArray[np.int64] | None
+
+
+@dataclass
+class Folder:
+    """A folder with `NAME.json` and `NAME.MPE` for each model, and `summary.csv` over all.
+
+    The JSON file is written last: if it exists, the result is complete. It holds the fingerprint of
+    the model and the options of the run, so that another run solves only what has changed.
+    """
+
+    path: Path
+    options: dict[str, Any]
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WriteError(self.path, error) from error
+
+    def with_known(self, items: list[Item]) -> list[Item]:
+        """Return the items, each with the fingerprint of its stored result, if any."""
+        return [replace(item, known=self._known(item.name)) for item in items]
+
+    def _known(self, name: str) -> str | None:
+        facts = self._stored(name)
+        whole = facts.get("found") is False or self._labels(name).is_file()
+        return facts.get("model") if facts.get("options") == self.options and whole else None
+
+    def _stored(self, name: str) -> dict[str, Any]:
+        try:
+            facts = json.loads(self._facts(name).read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
+    def _facts(self, name: str) -> Path:
+        return self._file(name, ".json")
+
+    def _labels(self, name: str) -> Path:
+        return self._file(name, ".MPE")
+
+    def _file(self, name: str, suffix: str) -> Path:
+        if Path(name).name != name:
+            raise OptionError(f"{name!r} cannot be the name of a file in {self.path}")
+        return self.path / f"{name}{suffix}"
+
+    def keep(self, name: str, fingerprint: str, answer: Answer) -> None:
+        """Store a result."""
+        if answer.labels is not None:
+            write_labels(answer.labels, self._labels(name))
+        else:
+            self._labels(name).unlink(missing_ok=True)
+        facts = {"name": name, "model": fingerprint, "options": self.options} | answer.facts
+        write_text(self._facts(name), [json.dumps(facts, indent=1), "\n"])
+        self._note(name, "solved", facts)
+
+    def keep_old(self, name: str) -> None:
+        """Record that a stored result is still valid."""
+        self._note(name, "unchanged", self._stored(name))
+
+    def keep_error(self, name: str, error: Exception) -> None:
+        """Record an error in place of a result."""
+        words = " ".join(str(error).split()) or type(error).__name__
+        self._note(name, "failed", {"error": words})
+
+    def _note(self, name: str, state: str, facts: dict[str, Any]) -> None:
+        self.rows[name] = facts | {"name": name, "state": state}
+
+    def summarise(self) -> None:
+        """Write `summary.csv`, sorted by the names of models.
+
+        Rows of models that are not part of this run do not change.
+        """
+        rows = self._earlier() | self.rows
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows[name] for name in sorted(rows))
+        write_text(self.path / SUMMARY, [text.getvalue()])
+
+    def _earlier(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of the existing summary; none if it cannot be read."""
+        try:
+            with (self.path / SUMMARY).open(newline="", encoding="utf-8") as file:
+                return {row["name"]: row for row in csv.DictReader(file, restval="")}
+        except (OSError, ValueError, KeyError, csv.Error):
+            return {}

@@ -22,8 +22,6 @@ from softmap.solving.options import MOST_THREADS
 from softmap.solving.result import Result
 from softmap.solving.workers import attached
 
-__all__ = ["outcomes", "shared_folder", "solve_many"]
-
 
 @dataclass(frozen=True)
 class Flow:

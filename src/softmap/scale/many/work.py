@@ -22,8 +22,6 @@ from softmap.solving.result import Result
 from softmap.solving.solve import resume, solve
 from softmap.solving.workers import detached
 
-__all__ = ["Outcome", "Settings", "checkpoint_of", "work"]
-
 
 @dataclass(frozen=True)
 class Settings:

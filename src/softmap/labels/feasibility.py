@@ -1,0 +1,481 @@
+"""Hard constraints of a model, and a search for labels that obey them all.
+
+The compiled search (`src/core/feasibility`) propagates pairs, tables, different labels and sums,
+learns a clause from each conflict, and restarts. It ends with labels, or with a proof that there
+are none; the proof names the constraints that it uses.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.errors import HardConstraint, InfeasibleModel
+from softmap.model import Model
+from softmap.model.many import AllDifferent, Cardinality, Linear, Many
+from softmap.model.potentials.base import Ints
+from softmap.relaxation.bounds import lower_tables
+from softmap.relaxation.consistency import visible_variables
+
+__all__ = [
+    "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible", "infeasibility",
+    "small_core",
+]  # fmt: skip
+
+Bools = NDArray[np.bool_]
+NONE, FOUND, UNKNOWN = 0, 1, 2
+SHOWN = 12  # largest number of constraints that a message names
+FAR = 1 << 61  # stands for an infinite bound of a sum
+NO_LIST = np.zeros(0, dtype=bool)
+
+
+@dataclass(frozen=True)
+class FeasibilityTuning:
+    """Tuning numbers of the search for feasible labels.
+
+    Attributes
+    ----------
+    entries : int
+        Largest number of entries of all tables with hard constraints.
+    slice_seconds : float
+        Longest time without a look at the limits of the run.
+    conflict_work : int
+        Number of elementary steps that a conflict stands for.
+    clique_edges : int
+        Largest number of edges among which variables whose labels all differ are looked for.
+    core_conflicts : int
+        Number of conflicts after which a constraint is kept in the proof.
+    core_seconds : float
+        Longest time for making a proof of infeasibility smaller.
+    """
+
+    entries: int = 40_000_000
+    slice_seconds: float = 0.1
+    conflict_work: int = 1_000
+    clique_edges: int = 100_000
+    core_conflicts: int = 2_000
+    core_seconds: float = 2.0
+
+
+TUNING = FeasibilityTuning()
+
+
+@dataclass(frozen=True, eq=False)
+class HardConstraints:
+    """The hard constraints of a model over its variables, chain variables included.
+
+    Attributes
+    ----------
+    num_labels : int64[n]
+        Label counts.
+    allowed : bool array
+        Labels that are allowed, flat.
+    edges : int64[m, 2]
+        Edges with a forbidden pair.
+    tables : list of bool arrays
+        Allowed pairs of each of these edges, flat.
+    larger : list of (int64 array, bool array)
+        Variables and allowed joint states of larger factors, flat.
+    cliques : list of int64 array
+        Variables whose pairs all forbid equal labels.
+    many : list of Many
+        Factors over many variables that propagate as a whole.
+    """
+
+    num_labels: Ints
+    allowed: Bools
+    edges: Ints
+    tables: list[Bools]
+    larger: list[tuple[Ints, Bools]]
+    cliques: list[Ints]
+    many: list[Many]
+
+    @classmethod
+    def of(
+        cls, model: Model, given: Model | None = None, barrier: float = math.inf
+    ) -> HardConstraints | None:
+        """Return the hard constraints of a model; None if their tables are too large.
+
+        Parameters
+        ----------
+        model : Model
+        given : Model, optional
+            The model that `model` was made from; it may know more factors over many variables.
+        barrier : float, default +inf
+            Costs that exceed the least cost of their table by this much or more are forbidden.
+        """
+        given = model if given is None else given
+        n, split = model.num_variables, int(model.node_offset[model.num_variables])
+        many = [factor for factor in given.required if _only_forbids(factor, barrier)]
+        covered = np.zeros(n, dtype=bool)  # chain variables whose factor propagates as a whole
+        for factor, (first, last) in zip(given.required, given.required_chains, strict=True):
+            covered[first:last] = _only_forbids(factor, barrier)
+        pairs = _pairs(model, barrier)
+        if pairs is None:
+            return None
+        pairs = pairs[~covered[model.edges[pairs]].any(axis=1)]
+        edges, tables = _tables(model, pairs, barrier)
+        allowed = _light(model.unary[:split], model.node_offset[: n + 1], barrier)
+        starts = model.node_offset[:-1][:n][covered]
+        for i in np.flatnonzero(covered).tolist():
+            allowed[model.node_slice(i)] = False
+        allowed[starts] = True  # one label, so that nothing is to be decided
+        larger = _larger(model, covered, barrier)
+        num_labels = model.num_labels[:n].astype(np.int64)
+        cliques = _cliques(num_labels, edges, tables)
+        return cls(num_labels, allowed, edges, tables, larger, cliques, many)
+
+    @property
+    def count(self) -> int:
+        """The number of constraints, in the order of the attributes."""
+        return len(self.num_labels) + sum(map(len, self._parts()))
+
+    def _parts(self) -> tuple[Sized, ...]:
+        return self.edges, self.larger, self.cliques, self.many
+
+    def restricted(self, kept: Bools) -> HardConstraints:
+        """Return the constraints of a mask over all of them (see `count`)."""
+        n = len(self.num_labels)
+        ends = np.cumsum([n, *map(len, self._parts())])[:-1]
+        labels, *parts = np.split(kept, ends)
+        edges, larger, cliques, many = (np.flatnonzero(part).tolist() for part in parts)
+        return replace(
+            self,
+            allowed=self.allowed | ~np.repeat(labels, self.num_labels),
+            edges=self.edges[edges],
+            tables=[self.tables[k] for k in edges],
+            larger=[self.larger[k] for k in larger],
+            cliques=[self.cliques[k] for k in cliques],
+            many=[self.many[k] for k in many],
+        )
+
+    def describe(self, number: int) -> tuple[str, list[int]]:
+        """Return the kind of a constraint and its variables."""
+        n = len(self.num_labels)
+        if number < n:
+            return "labels", [number]
+        if (k := number - n) < len(self.edges):
+            return "pair", self.edges[k].tolist()
+        if (k := k - len(self.edges)) < len(self.larger):
+            return "factor", self.larger[k][0].tolist()
+        if (k := k - len(self.larger)) < len(self.cliques):
+            return "pairs", self.cliques[k].tolist()
+        factor = self.many[k - len(self.cliques)]
+        return type(factor).__name__, list(factor.variables)
+
+
+class FeasibleSearch:
+    """A search for labels that obey hard constraints; each call of `go_on` continues it.
+
+    Parameters
+    ----------
+    constraints : HardConstraints
+    preference : float array, optional
+        Labels of larger preference are tried first.
+    """
+
+    def __init__(
+        self, constraints: HardConstraints, preference: NDArray[np.float64] | None = None
+    ) -> None:
+        self.constraints = constraints
+        size = len(constraints.allowed)
+        wish = np.zeros(size) if preference is None else preference[:size]
+        self._wish = np.ascontiguousarray(wish, dtype=np.float64)
+        self._native = core.FeasibleSearch(constraints.num_labels, constraints.allowed)
+        if len(constraints.edges):
+            tables = np.concatenate(constraints.tables)
+            self._native.add_pairs(np.ascontiguousarray(constraints.edges), tables)
+        if constraints.larger:
+            scopes, parts = zip(*constraints.larger, strict=True)
+            start = np.cumsum([0, *map(len, scopes)])
+            self._native.add_tables(start, np.concatenate(scopes), np.concatenate(parts))
+        for scope in constraints.cliques:
+            self._native.add_different(scope)
+        for factor in constraints.many:
+            _add_many(self._native, factor, constraints.num_labels)
+        self.labels: Ints = np.zeros(len(constraints.num_labels), dtype=np.int64)
+        self.verdict = UNKNOWN
+
+    @property
+    def found(self) -> bool:
+        """Whether `labels` obey all constraints."""
+        return self.verdict == FOUND
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the search has proved that no labels obey all constraints."""
+        return self.verdict == NONE
+
+    @property
+    def conflicts(self) -> int:
+        """The number of conflicts so far."""
+        return int(self._native.conflicts)
+
+    def go_on(
+        self,
+        *,
+        seconds: float = math.inf,
+        conflicts: int = 1 << 62,
+        stopped: Callable[[], object] | None = None,
+    ) -> bool:
+        """Continue until there is an answer or a limit is reached; return whether there is one.
+
+        Parameters
+        ----------
+        seconds : float
+            Time limit of this call.
+        conflicts : int
+            Number of conflicts of this call.
+        stopped : function, optional
+            Called at short intervals; the search ends if it returns something true.
+        """
+        end, last = time.perf_counter() + min(seconds, 1e9), self.conflicts + conflicts
+        while self.verdict == UNKNOWN:
+            left = end - time.perf_counter()
+            if left <= 0 or self.conflicts >= last or (stopped is not None and stopped()):
+                break
+            self.verdict = self._native.run(
+                self._wish, last - self.conflicts, min(left, TUNING.slice_seconds), self.labels
+            )
+        return self.verdict != UNKNOWN
+
+    def core(self) -> Ints:
+        """The numbers of the constraints that the proof of infeasibility uses; all if unknown."""
+        found = np.array(self._native.core(), dtype=np.int64)
+        return found if len(found) else np.arange(self.constraints.count)
+
+
+def find_feasible(
+    model: Model,
+    preference: NDArray[np.float64] | None,
+    *,
+    given: Model | None = None,
+    seconds: float = math.inf,
+    work: int = 1 << 62,
+) -> Ints | None:
+    """Find a labelling of finite cost.
+
+    Parameters
+    ----------
+    model : Model
+    preference : float64 array or None
+        Labels of larger preference are tried first (node marginals, for example).
+    given : Model, optional
+        The model that `model` was made from; it may know more factors over many variables.
+    seconds : float
+        Time limit.
+    work : int
+        Limit on the number of elementary steps, at about `conflict_work` per conflict.
+
+    Returns
+    -------
+    int64 array or None
+        The labels; None if a limit ended the search.
+
+    Raises
+    ------
+    InfeasibleModel
+        If the search proved that no such labelling exists.
+    """
+    constraints = HardConstraints.of(model, given)
+    if constraints is None:
+        return None
+    search = FeasibleSearch(constraints, preference)
+    search.go_on(seconds=seconds, conflicts=work // TUNING.conflict_work)
+    if search.infeasible:
+        raise infeasibility(model, search, min(TUNING.core_seconds, seconds))
+    return complete_labels(model, search.labels) if search.found else None
+
+
+def complete_labels(model: Model, labels: Ints) -> Ints | None:
+    """Return labels with those of chain variables; None if their cost is infinite after all.
+
+    The tables between auxiliary nodes and their members may forbid more than the search knows.
+    """
+    found = model.with_running(labels[: model.num_visible])
+    return found if math.isfinite(model.energy(found)) else None
+
+
+def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
+    """Return constraints that no labels obey together, few of them.
+
+    Blocks of constraints are left out, ever smaller ones, as long as the rest is still proved
+    infeasible; each proof may leave out others, too.
+
+    Parameters
+    ----------
+    search : FeasibleSearch
+        A search that has proved infeasibility.
+    seconds : float, optional
+        Time limit.
+    """
+    end = time.perf_counter() + (TUNING.core_seconds if seconds is None else seconds)
+    whole, numbers = search.constraints, search.core()
+    needed: set[int] = set()
+    block = len(numbers)
+    while rest := [c for c in numbers.tolist() if c not in needed]:
+        if (left := end - time.perf_counter()) <= 0:
+            break
+        block = max(1, min(block, len(rest) // 2))
+        kept = np.zeros(whole.count, dtype=bool)
+        kept[numbers] = True
+        kept[rest[:block]] = False  # the larger constraints come last, and say more
+        trial = FeasibleSearch(whole.restricted(kept))
+        trial.go_on(seconds=left, conflicts=TUNING.core_conflicts)
+        if trial.infeasible:
+            numbers = _numbered(whole, kept)[trial.core()]
+        elif block == 1:
+            needed.add(rest[0])
+        else:
+            block //= 2
+    return numbers
+
+
+def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
+    """The numbers in `whole` of the constraints of its restriction, which keeps all variables."""
+    n = len(whole.num_labels)
+    return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
+
+
+def infeasibility(
+    model: Model, search: FeasibleSearch, seconds: float | None = None
+) -> InfeasibleModel:
+    """Return the error that says that no labels obey the constraints, and names some of them.
+
+    Parameters
+    ----------
+    model : Model
+        The model of the constraints.
+    search : FeasibleSearch
+        A search that has proved infeasibility.
+    seconds : float, optional
+        Time limit for making the list of constraints shorter.
+    """
+    parts = [search.constraints.describe(k) for k in small_core(search, seconds).tolist()]
+    seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
+    found = tuple(dict.fromkeys(seen))
+    names = None if model.names is None else model.names.variables
+    said = "; ".join(c.called(names) for c in found[:SHOWN]) + ("; …" if len(found) > SHOWN else "")
+    return InfeasibleModel(
+        f"no labelling has finite cost: {said} contradict each other"
+        if len(found) > 1
+        else f"no labelling has finite cost: {said} cannot be obeyed",
+        found[0].variables[0] if found and found[0].variables else None,
+        found,
+    )
+
+
+def _visible(model: Model, nodes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(v for i in nodes for v in visible_variables(model, i)))
+
+
+def _only_forbids(factor: Many, barrier: float) -> bool:
+    """Whether a factor propagates as a whole: it forbids, and has no finite costs that matter."""
+    if isinstance(factor, Cardinality):
+        finite = factor.costs[np.isfinite(factor.costs)]
+        plain = barrier == math.inf or not len(finite) or np.ptp(finite) == 0.0
+        return len(finite) < len(factor.costs) and bool(plain)
+    if isinstance(factor, Linear):
+        return factor.penalty == math.inf
+    return isinstance(factor, AllDifferent)
+
+
+def _add_many(native: core.FeasibleSearch, factor: Many, num_labels: Ints) -> None:
+    scope = np.array(factor.variables, dtype=np.int64)
+    sizes = num_labels[scope].tolist()
+    if isinstance(factor, AllDifferent):
+        native.add_different(scope)
+    elif isinstance(factor, Cardinality):
+        ones = np.concatenate([factor.ones(t, d) for t, d in enumerate(sizes)])
+        native.add_sum(scope, ones, 0, len(scope), np.isfinite(factor.costs))
+    elif isinstance(factor, Linear):
+        rows, least = factor.shifted(sizes)
+        low, high = (min(max(b - least, -FAR), FAR) for b in (factor.low, factor.high))
+        native.add_sum(scope, np.concatenate(rows), int(low), int(high), NO_LIST)
+
+
+def _light(costs: NDArray[np.float64], offset: Ints, barrier: float) -> Bools:
+    """Which entries of tables are allowed: finite, and less than the barrier above the least."""
+    if barrier == math.inf:
+        return np.isfinite(costs)
+    least = np.minimum.reduceat(costs, offset[:-1])
+    least = np.where(np.isfinite(least), least, 0.0)
+    return costs - np.repeat(least, np.diff(offset)) < barrier
+
+
+def _pairs(model: Model, barrier: float) -> Ints | None:
+    """The edges between variables that may have forbidden pairs; None if they are too large."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for first, last, potential in model.groups():
+        if barrier < math.inf or potential.has_forbidden():
+            found.append(np.arange(first, last))
+    edges = np.concatenate(found)
+    edges = edges[(model.edges[edges] < model.num_variables).all(axis=1)]
+    entries = int(np.diff(model.edge_offset)[edges].sum()) if len(edges) else 0
+    return edges if entries + model.unary.size <= TUNING.entries else None
+
+
+def _tables(model: Model, edges: Ints, barrier: float) -> tuple[Ints, list[Bools]]:
+    """The edges with forbidden pairs, and their tables."""
+    if not len(edges):
+        return np.zeros((0, 2), dtype=np.int64), []
+    sizes = np.diff(model.edge_offset)[edges]
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    allowed = _light(lower_tables(model, edges), offset, barrier)
+    hard = np.flatnonzero(~np.logical_and.reduceat(allowed, offset[:-1]))
+    parts = [allowed[offset[k] : offset[k + 1]] for k in hard.tolist()]
+    return model.edges[edges[hard]].astype(np.int64), parts
+
+
+def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
+    """The larger factors with forbidden joint states, in the order of their tables."""
+    aux, offset = model.auxiliaries, model.node_offset[model.num_variables :]
+    if not len(aux):
+        return []
+    offset = offset - offset[0]
+    allowed = _light(model.unary[-int(offset[-1]) :], offset, barrier)
+    hard = ~np.logical_and.reduceat(allowed, offset[:-1])
+    hard &= ~np.logical_or.reduceat(covered[aux.member], aux.start[:-1])
+    owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
+    members = aux.member[np.lexsort((-aux.stride, owner))]  # the largest stride first: row-major
+    which = np.flatnonzero(hard).tolist()
+    start, begin = aux.start.tolist(), offset.tolist()
+    return [(members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which]
+
+
+def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
+    """Sets of variables whose pairs all forbid equal labels, where labels are scarce.
+
+    Each set is grown from an edge that no earlier set has. A matching sees what pairs do not if
+    the variables have few more labels than there are of them.
+    """
+    if len(edges) > TUNING.clique_edges:
+        return []
+    near: dict[int, set[int]] = {}
+    differ = []
+    for (i, j), table in zip(edges.tolist(), tables, strict=True):
+        if not table.reshape(num_labels[i], num_labels[j]).diagonal().any():
+            near.setdefault(i, set()).add(j)
+            near.setdefault(j, set()).add(i)
+            differ.append((i, j))
+    found, covered = [], set[tuple[int, int]]()
+    for i, j in differ:
+        if (i, j) in covered:
+            continue
+        clique, common = [i, j], near[i] & near[j]
+        while common:
+            best = max(common, key=lambda v: (len(near[v] & common), -v))
+            clique.append(best)
+            common = common & near[best]
+        clique.sort()
+        covered.update((a, b) for k, a in enumerate(clique) for b in clique[k + 1 :])
+        covered.update((b, a) for k, a in enumerate(clique) for b in clique[k + 1 :])
+        if len(clique) > 2 and int(num_labels[clique].max()) < 2 * len(clique):
+            found.append(np.array(clique, dtype=np.int64))
+    return found

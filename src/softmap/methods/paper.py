@@ -1,0 +1,398 @@
+"""The paper's methods: one class per combination of update rule, blocks and scheme.
+
+`Standard` is Algorithm 1, `Accelerated` the scheme of Algorithms 2 and 3. A method names its rule
+and its blocks and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.arguments import seeded
+from softmap.errors import OptionError
+from softmap.methods.base import Algorithm, Floats, Proposal, State
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation.dual import check_eta, check_lam, half_states
+
+
+class Rule(Enum):
+    """The update of a block."""
+
+    MINIMISE = "minimise L over the block (Propositions 'emp-update' and 'smp-update')"
+    GRADIENT = "one gradient step on the block, of length 1 / curvature"
+
+
+class Blocks(Enum):
+    """The blocks, and the distribution they are drawn from."""
+
+    EDGES = "one half-edge (e, i), uniformly"
+    STARS = "all half-edges of a vertex i, with probability |N_i| / N"
+
+
+def block_size(model: Model, blocks: Blocks) -> Floats:
+    """|B| of the block at each vertex (at least 1, also for isolated vertices)."""
+    if blocks is Blocks.EDGES:
+        return np.ones(model.n)
+    return np.maximum(model.graph.degree, 1).astype(np.float64)
+
+
+def block_probability(model: Model, blocks: Blocks) -> Floats:
+    """p_b of a block at every vertex; N = 2m."""
+    return block_size(model, blocks) / max(2 * model.m, 1)
+
+
+def block_curvature(model: Model, blocks: Blocks, eta: float) -> Floats:
+    """L_b = η (|B| + 1) / 2, the largest curvature of L on the block at every vertex.
+
+    For an edge block that is η, hence the step 1/η of block-coordinate descent.
+    """
+    return eta * (block_size(model, blocks) + 1.0) / 2.0
+
+
+def proved_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
+    """p_b / L_b: the step of v, times θ_k, of the estimate sequence in the block norm.
+
+    It is the largest step for which the proof holds: the quadratic of φ_0 is
+    Σ_b (L_b / p_b²) ‖λ_b - λ⁰_b‖² / 2. Edges: 1 / (2mη), as printed in Algorithm 2. Stars:
+    2 |N_i| / ((|N_i| + 1) N η).
+    """
+    return block_probability(model, blocks) / block_curvature(model, blocks, eta)
+
+
+def lemma_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
+    """The step of v, times θ_k, that Lemmas "est-seq" and "est-seq-smp" give with their γ_0.
+
+    Edges: qθ/γ = 1 / (2qη) with q = 2m. Stars: θ/(p_i γ) = min_j |N_j| / (4 p_i η N²).
+    """
+    halves = max(2 * model.m, 1)
+    if blocks is Blocks.EDGES:
+        return np.full(model.n, 1.0 / (2.0 * halves * eta))
+    p = block_probability(model, blocks)
+    return _least_degree(model) / (4.0 * p * eta * halves**2)
+
+
+def printed_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
+    """The step of v, times θ_k, as Algorithms 2 and 3 print it.
+
+    Edges: 1 / (2mη). Stars: min_j |N_j| / (2 p_i η N), a factor of order N above what is proved.
+    """
+    halves = max(2 * model.m, 1)
+    if blocks is Blocks.EDGES:
+        return np.full(model.n, 1.0 / (halves * eta))
+    return _least_degree(model) / (2.0 * block_probability(model, blocks) * eta * halves)
+
+
+GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
+
+
+def gain(name: str, model: Model, blocks: Blocks, eta: float) -> Floats:
+    """Return `proved_gain` ("sharp"), `lemma_gain` ("lemma") or `printed_gain` ("printed")."""
+    if name not in GAINS:
+        raise OptionError(f"constants must be one of {', '.join(GAINS)}, not {name!r}")
+    return GAINS[name](model, blocks, eta)
+
+
+def _least_degree(model: Model) -> float:
+    """min_j |N_j| over the vertices that have an edge."""
+    degree = model.graph.degree
+    return float(degree[degree > 0].min(initial=np.iinfo(np.int64).max)) if model.m else 1.0
+
+
+@dataclass(frozen=True)
+class StarOrder:
+    """The half-edges sorted by node: position k is half-edge `graph.half[k]`.
+
+    Attributes
+    ----------
+    native : core.StarOrder
+        The same, for the compiled loops.
+    labels : int64[2m]
+        Label count of the half-edge at each position.
+    index : int64[Σ d]
+        For every entry in star order, its index in λ in the model's order.
+    """
+
+    native: core.StarOrder
+    labels: NDArray[np.int64]
+    index: NDArray[np.int64]
+
+    def from_model(self, lam: Floats) -> Floats:
+        """Return λ in star order."""
+        return lam[self.index]
+
+    def to_model(self, lam: Floats) -> Floats:
+        """Return λ in the model's order of half-edges."""
+        out = np.empty_like(lam)
+        out[self.index] = lam
+        return out
+
+
+def star_order(model: Model) -> StarOrder:
+    """Return the star order of a model; it is computed once per model."""
+    cache: dict[str, StarOrder] = model.__dict__.setdefault("_star_order", {})
+    if "order" not in cache:
+        cache["order"] = _build(model)
+    return cache["order"]
+
+
+def _build(model: Model) -> StarOrder:
+    graph = model.graph
+    labels = model.num_labels[graph.node[graph.half]]
+    place = np.cumsum(labels) - labels
+    shift = np.repeat(model.half_offset[graph.half] - place, labels)
+    return StarOrder(core.StarOrder(layout(model)), labels, shift + np.arange(len(shift)))
+
+
+@dataclass(kw_only=True)
+class RandomisedState(State):
+    """The state that all randomised methods share; half-edge arrays are in star order.
+
+    Attributes
+    ----------
+    model : Model
+        The model; checkpoints leave it out.
+    rng : uint64[4]
+        State of the only random number generator.
+    updates : int
+        Number of updates so far.
+    """
+
+    model: Model
+    rng: NDArray[np.uint64]
+    updates: int = 0
+
+
+@dataclass(kw_only=True)
+class StandardState(RandomisedState):
+    """The current λ, quantities computed from it, and the best iterate.
+
+    Attributes
+    ----------
+    lam, incoming, S : float64[Σ d]
+        λ^(k), the messages into every half-edge, and S = softmax(-η (incoming + λ)).
+    mu : float64[Σ d]
+        Node marginals at λ^(k).
+    half : float64[2m, 2]
+        ‖ν‖₁² and the normaliser of S at every half-edge.
+    node_level : float64[n]
+        The normalisers of μ.
+    total : float64[3]
+        Σ ‖ν‖₁² as a double-double (high, low), and its minimum so far.
+    saved, stamp, epoch : float64[Σ d], int64[2m], int64[1]
+        The best iterate: at position k it is `saved` if `stamp[k] == epoch[0]`, else `lam`.
+    """
+
+    lam: Floats
+    incoming: Floats
+    S: Floats
+    mu: Floats
+    half: Floats
+    node_level: Floats
+    total: Floats
+    saved: Floats
+    stamp: NDArray[np.int64]
+    epoch: NDArray[np.int64]
+
+    def native(self) -> core.StandardRun:
+        """The arrays for the compiled loops."""
+        return core.StandardRun(
+            star_order(self.model).native, self.lam, self.incoming, self.S, self.mu, self.half,
+            self.node_level, self.total, self.saved, self.stamp, self.epoch,
+        )  # fmt: skip
+
+    def current(self) -> Floats:
+        """Return λ^(k)."""
+        return star_order(self.model).to_model(self.lam)
+
+    def best(self) -> Floats:
+        """Return the iterate of least Σ ‖ν‖₁² so far."""
+        order = star_order(self.model)
+        old = np.repeat(self.stamp == self.epoch[0], order.labels)
+        return order.to_model(np.where(old, self.saved, self.lam))
+
+
+@dataclass(kw_only=True)
+class AcceleratedState(RandomisedState):
+    """θ_{k-1} and two arrays: v, and λ (printed form) or (λ - v) / θ_{k-1}² (proved form)."""
+
+    theta: float = 1.0
+    v: Floats
+    w: Floats
+    gain: Floats
+
+
+class Randomised(Algorithm):
+    """Base class of the two schemes: η, the initial λ, the switches of the compiled loops.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    """
+
+    fixed_eta = True
+    rule: ClassVar[Rule]
+    blocks: ClassVar[Blocks]
+
+    def __init__(self, eta: float) -> None:
+        self.eta = check_eta(eta)
+
+    def _first(self, model: Model, lam: Floats | None) -> Floats:
+        """λ^(0) in star order, 0 on forbidden states."""
+        if lam is None:
+            return np.zeros(model.half_size)
+        barred = np.isposinf(model.unary)[half_states(model)]
+        return star_order(model).from_model(np.where(barred, 0.0, check_lam(model, lam)))
+
+    @property
+    def _stars(self) -> bool:
+        return self.blocks is Blocks.STARS
+
+    @property
+    def _exact(self) -> bool:
+        return self.rule is Rule.MINIMISE
+
+
+class Standard(Randomised):
+    """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far."""
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
+        """Return the initial state at λ (0 if None)."""
+        first = self._first(model, lam)
+        state = StandardState(
+            model=model,
+            rng=seeded(seed),
+            lam=first,
+            incoming=np.empty_like(first),
+            S=np.empty_like(first),
+            mu=np.empty(model.unary.size),
+            half=np.zeros((2 * model.m, 2)),
+            node_level=np.empty(model.n),
+            total=np.zeros(3),
+            saved=first.copy(),
+            stamp=np.zeros(2 * model.m, dtype=np.int64),
+            epoch=np.ones(1, dtype=np.int64),
+        )
+        state.native().begin(self.eta)
+        return state
+
+    def step(self, state: StandardState, count: int) -> None:
+        """Do `count` updates (none if the model has no edges)."""
+        if not state.model.m:
+            return
+        run = state.native()
+        state.work += run.run(self.eta, self._stars, self._exact, count, state.rng)
+        state.updates += count
+
+    def propose(self, state: StandardState) -> Proposal:
+        """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""
+        return Proposal(state.best(), self.eta)
+
+
+class Accelerated(Randomised):
+    """Algorithms 2 and 3: block updates at y = θ v + (1 - θ) λ; propose the current λ.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    constants : {"sharp", "lemma", "printed"}, optional
+        The step of v, see `gain`. "sharp" by default; "printed" for the printed methods.
+    """
+
+    printed: ClassVar[bool] = False
+
+    def __init__(self, eta: float, constants: str | None = None) -> None:
+        super().__init__(eta)
+        self.constants = constants or ("printed" if self.printed else "sharp")
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> AcceleratedState:
+        """Return the initial state λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
+        first = self._first(model, lam)
+        return AcceleratedState(
+            model=model,
+            rng=seeded(seed),
+            v=first,
+            w=first.copy() if self.printed else np.zeros_like(first),
+            gain=gain(self.constants, model, self.blocks, self.eta),
+        )
+
+    def step(self, state: AcceleratedState, count: int) -> None:
+        """Do `count` updates (none if the model has no edges)."""
+        if not state.model.m:
+            return
+        state.theta, work = core.run_accelerated(
+            star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
+            count, state.theta, state.v, state.w, state.gain, state.rng,
+        )  # fmt: skip
+        state.work += work
+        state.updates += count
+
+    def propose(self, state: AcceleratedState) -> Proposal:
+        """Propose λ^(k)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # diverges at unsuitable η
+            lam = state.w if self.printed else state.v + state.theta**2 * state.w
+        return Proposal(star_order(state.model).to_model(lam), self.eta)
+
+
+class EMP(Standard):
+    """Algorithm 1 with edge updates."""
+
+    name = "emp"
+    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+
+
+class SMP(Standard):
+    """Algorithm 1 with star updates."""
+
+    name = "smp"
+    rule, blocks = Rule.MINIMISE, Blocks.STARS
+
+
+class BCD(Standard):
+    """Block-coordinate descent with step 1/η, the baseline of the paper's experiments."""
+
+    name = "bcd"
+    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+
+
+class AccelEMP(Accelerated):
+    """Algorithm 2 as its proof needs it: λ^(k+1) = y^(k) off the block."""
+
+    name = "accel-emp"
+    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+
+
+class AccelSMP(Accelerated):
+    """Algorithm 3 as its proof needs it: λ^(k+1) = y^(k) off the block, v-step of the proof."""
+
+    name = "accel-smp"
+    rule, blocks = Rule.MINIMISE, Blocks.STARS
+
+
+class AccelBCD(Accelerated):
+    """Accelerated block-coordinate descent (Lee and Sidford), in the same estimate sequence."""
+
+    name = "accel-bcd"
+    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+
+
+class AccelEMPPrinted(AccelEMP):
+    """Algorithm 2 exactly as printed: λ^(k+1) = λ^(k) off the block."""
+
+    name = "accel-emp-printed"
+    printed = True
+
+
+class AccelSMPPrinted(AccelSMP):
+    """Algorithm 3 exactly as printed: λ^(k+1) = λ^(k) off the block, printed v-step."""
+
+    name = "accel-smp-printed"
+    printed = True

@@ -1,1 +1,0 @@
-"""The randomised methods of the paper."""

@@ -1,1 +1,0 @@
-"""Images and graphs for pages, notebooks and terminals, without other libraries than numpy."""

@@ -1,0 +1,178 @@
+"""Labels that obey the hard constraints, before anything else is tried.
+
+Most runs find some on the way. Where constraints are tight, the relaxation does not help, and a
+search that propagates and learns finds labels, or proves that there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.labels.feasibility import TUNING as FEASIBILITY
+from softmap.labels.feasibility import (
+    FeasibleSearch,
+    HardConstraints,
+    complete_labels,
+    infeasibility,
+)
+from softmap.labels.penalties import dominating_penalty
+from softmap.model import Model
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
+from softmap.solving.problem import Problem
+from softmap.solving.proof import Penalty
+
+__all__ = ["FirstLabels", "find_first_labels"]
+
+
+@dataclass(frozen=True)
+class FirstLabelsTuning:
+    """Tuning numbers of the search for first labels.
+
+    Attributes
+    ----------
+    nodes : int
+        Largest number of nodes of a model that is searched before the relaxation.
+    share : float
+        Largest fraction of the time limit for a search before the relaxation.
+    work : int
+        Number of elementary steps of that search without a time limit.
+    penalty_share : float
+        Largest fraction of the time limit for a search for labels without penalties.
+    penalty_work : int
+        Number of elementary steps of that search.
+    core : float
+        Largest fraction of the time left for naming the constraints of a proof of infeasibility.
+    """
+
+    nodes: int = 20_000
+    share: float = 0.4
+    work: int = 10_000_000
+    penalty_share: float = 0.2
+    penalty_work: int = 10_000_000
+    core: float = 0.3
+
+
+TUNING = FirstLabelsTuning()
+
+
+class FirstLabels:
+    """A search for labels that obey the hard constraints of a problem; calls continue it.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._search: FeasibleSearch | None = None
+        self.active = True
+
+    def __call__(
+        self,
+        best: Best,
+        preference: NDArray[np.float64] | None,
+        *,
+        seconds: float,
+        work: int,
+        stopped: Callable[[], object],
+    ) -> None:
+        """Offer labels if some are found; raise `InfeasibleModel` if there are none.
+
+        Parameters
+        ----------
+        best : Best
+            Receives the labels.
+        preference : float64 array or None
+            Labels of larger preference are tried first.
+        seconds : float
+            Time limit.
+        work : int
+            Limit on the number of elementary steps.
+        stopped : function
+            Called at short intervals; the search ends if it returns something true.
+        """
+        if not self.active:
+            return
+        model = self.problem.model
+        if self._search is None:
+            constraints = HardConstraints.of(model, self.problem.given)
+            self.active = constraints is not None
+            if constraints is None:
+                return
+            self._search = FeasibleSearch(constraints, preference)
+        search = self._search
+        self.active = not search.go_on(
+            seconds=seconds, conflicts=work // FEASIBILITY.conflict_work, stopped=stopped
+        )
+        if search.infeasible:
+            raise infeasibility(self.problem.given, search, TUNING.core * min(seconds, 10.0))
+        if search.found and (labels := complete_labels(model, search.labels)) is not None:
+            best.offer_labels(labels)
+
+
+def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Look for labels before the relaxation; return whether some were found.
+
+    If some costs exceed all others together, labels that pay none of them are looked for first.
+
+    Parameters
+    ----------
+    problem : Problem
+    best : Best
+        Receives the labels.
+    budget : Budget
+        The budget of the run.
+    """
+    model, before = problem.model, best.energy
+    if model.n > TUNING.nodes or not model.m:
+        return False
+    _avoid_penalties(problem, best, budget)
+    if not best.found and model.has_forbidden:
+        FirstLabels(problem)(
+            best,
+            _cheap(model),
+            seconds=TUNING.share * budget.left,
+            work=TUNING.work if math.isinf(budget.left) else 1 << 62,
+            stopped=budget.stop,
+        )
+    if not best.energy < before:
+        return False
+    best.offer_lam(best.lam)
+    return True
+
+
+def _cheap(model: Model) -> NDArray[np.float64]:
+    """The preference for labels of low cost."""
+    return -np.minimum(model.unary, np.finfo(float).max)
+
+
+def _avoid_penalties(problem: Problem, best: Best, budget: Budget) -> None:
+    """Look for labels without costs that stand for hard constraints; offer what is known of them.
+
+    The model stays as it is: its bounds and energies include these costs.
+    """
+    model = problem.model
+    cost = dominating_penalty(model)
+    constraints = None
+    if cost is not None:
+        constraints = HardConstraints.of(model, problem.given, barrier=cost)
+    if cost is None or constraints is None:
+        return
+    search = FeasibleSearch(constraints, _cheap(model))
+    search.go_on(
+        seconds=TUNING.penalty_share * budget.left,
+        conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
+        stopped=budget.stop,
+    )
+    verdict = "needed" if search.infeasible else "open"
+    if search.found and (labels := complete_labels(model, search.labels)) is not None:
+        best.offer_labels(labels)
+        verdict = "avoided"
+    best.offer_penalty(Penalty(cost, verdict))

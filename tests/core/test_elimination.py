@@ -1,0 +1,265 @@
+"""Variable elimination in C++: orders, dynamic programming, m best, conditioning, sums."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softmap import core
+from softmap.proof.search.exact import solve_exact
+from softmap.relaxation.flat import FlatModel, elimination_order
+
+
+def random_flat(seed, *, most=6, hard=True):
+    """A model of up to `most` variables, with factors of two to four of them, some parallel."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, most + 1))
+    sizes = rng.integers(1, 4, n)
+    scopes = [
+        rng.choice(n, int(rng.integers(2, min(n, 4) + 1)), replace=False)
+        for _ in range(int(rng.integers(0, 9)) if n > 1 else 0)
+    ]
+    tables = [rng.normal(size=int(np.prod(sizes[s]))) * 10.0 ** rng.integers(-3, 4) for s in scopes]
+    if hard:
+        tables = [np.where(rng.random(len(t)) < 0.15, np.inf, t) for t in tables]
+    return FlatModel(
+        sizes.astype(np.int64),
+        rng.normal(size=int(sizes.sum())),
+        np.cumsum([0, *map(len, scopes)]).astype(np.int64),
+        np.concatenate([np.zeros(0, int), *scopes]).astype(np.int64),
+        np.concatenate([np.zeros(0), *tables]),
+        float(rng.normal()),
+    )
+
+
+def terms(flat, x):
+    """The costs of a labelling, one for each variable and factor."""
+    offset = np.cumsum([0, *flat.num_labels])
+    yield flat.constant
+    yield from flat.unary[offset[:-1] + x]
+    at = 0
+    for a, b in itertools.pairwise(flat.scope_start.tolist()):
+        scope = flat.scope[a:b]
+        shape = flat.num_labels[scope]
+        yield flat.tables[at + np.ravel_multi_index(x[scope], shape)]
+        at += int(np.prod(shape))
+
+
+def exact_energy(flat, x):
+    costs = list(terms(flat, x))
+    return math.inf if math.inf in costs else sum(map(Fraction, costs), Fraction(0))
+
+
+def all_energies(flat):
+    """Every labelling with its energy in exact arithmetic, best first."""
+    every = [np.array(x) for x in itertools.product(*map(range, flat.num_labels.tolist()))]
+    return sorted(((exact_energy(flat, x), x) for x in every), key=lambda pair: pair[0])
+
+
+def arrays(flat):
+    return flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables
+
+
+seeds = st.integers(0, 10**6)
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+
+def tables_of(flat, order):
+    """The entries of all tables of an order, and of all results, in plain Python."""
+    near = {v: set() for v in range(len(flat.num_labels))}
+    for a, b in itertools.pairwise(flat.scope_start.tolist()):
+        for u, v in itertools.permutations(flat.scope[a:b].tolist(), 2):
+            near[u].add(v)
+    entries = stored = 0
+    for v in order:
+        result = math.prod(int(flat.num_labels[u]) for u in near[v])
+        entries, stored = entries + result * int(flat.num_labels[v]), stored + result
+        around = near.pop(v)
+        for u in around:
+            near[u] = (near[u] | around) - {u, v}
+    return entries, stored
+
+
+@given(seeds)
+def test_the_size_of_an_order_is_that_of_its_tables(seed):
+    flat = random_flat(seed, most=9)
+    found = elimination_order(flat, 1e12)
+    assert sorted(found.variables) == list(range(len(flat.num_labels)))
+    assert (found.entries, found.stored) == pytest.approx(tables_of(flat, found.variables.tolist()))
+    assert not elimination_order(flat, found.entries * 0.9).found
+
+
+def test_a_grid_is_eliminated_across_its_shorter_side():
+    """The size of a 6 × 30 grid of two labels grows with its length, not with its area."""
+    pairs = [(i, i + 1) for i in range(179) if i % 6 != 5] + [(i, i + 6) for i in range(174)]
+    flat = FlatModel(
+        np.full(180, 2), np.zeros(360), 2 * np.arange(len(pairs) + 1), np.array(pairs).ravel(),
+        np.zeros(4 * len(pairs)), 0.0,
+    )  # fmt: skip
+    assert elimination_order(flat, 1e9).entries <= 180 * 2**7
+
+
+def test_arguments_are_checked():
+    two, none = np.array([2, 2]), np.zeros(0)
+    with pytest.raises(ValueError, match="does not exist"):
+        core.elimination_order(two, np.array([0, 2]), np.array([0, 2]), 10.0)
+    with pytest.raises(ValueError, match="must not exceed"):
+        core.elimination_order(two, np.array([0, 3]), np.array([0, 1]), 10.0)
+    with pytest.raises(ValueError, match="must not decrease"):
+        core.elimination_order(two, np.array([0, 2, 1]), np.array([0, 1]), 10.0)
+    model = two, np.zeros(4), np.array([0]), np.zeros(0, np.int64), none
+    with pytest.raises(ValueError, match="every variable once"):
+        core.LogSums(*model, np.array([0, 0]), 1)
+    with pytest.raises(ValueError, match="one cost per label"):
+        core.LogSums(two, np.zeros(3), *model[2:], np.array([0, 1]), 1)
+    with pytest.raises(ValueError, match="all entries"):
+        core.LogSums(two, np.zeros(4), np.array([0, 2]), np.array([0, 1]), none, np.arange(2), 1)
+
+
+# --- dynamic programming and conditioning ---------------------------------------------------------
+
+
+def check(flat, found):
+    best = all_energies(flat)[0][0]
+    assert found.complete
+    if best == math.inf:
+        assert found.infeasible
+        return
+    assert found.lower_bound <= best
+    assert exact_energy(flat, found.labels) - best <= 1e-9 * (1 + abs(best))
+    assert best - Fraction(found.lower_bound) <= 1e-8 * (1 + abs(best))
+
+
+@settings(max_examples=60)
+@given(seeds)
+def test_dynamic_programming_is_enumeration(seed):
+    flat = random_flat(seed)
+    found = solve_exact(flat, presolve=False, ascent=False, threads=2)
+    check(flat, found)
+    assert found.infeasible or found.counts["eliminated"] >= len(flat.num_labels)
+
+
+@settings(max_examples=60)
+@given(seeds, st.sampled_from([7, 10, 16]))
+def test_conditioning_is_enumeration(seed, stored):
+    """With few table entries, some variables are branched on; no search comes before."""
+    flat = random_flat(seed)
+    worst = [x for energy, x in all_energies(flat) if energy < math.inf][-1:]
+    found = solve_exact(
+        flat, presolve=False, ascent=False, dp_limit=stored, tried_first=0.0,
+        incumbent=worst[0] if worst else None,
+    )  # fmt: skip
+    check(flat, found)
+    assert found.counts["searched"] == 0 or not worst
+
+
+def spin_graph(n, pairs, seed):
+    rng = np.random.default_rng(seed)
+    couplings = rng.normal(size=len(pairs))[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return FlatModel(
+        np.full(n, 2), rng.normal(size=2 * n), 2 * np.arange(len(pairs) + 1),
+        np.array(pairs).ravel(), couplings.ravel(), 0.0,
+    )  # fmt: skip
+
+
+def test_conditioning_proves_what_dynamic_programming_proves():
+    pairs = [(i, 10 + j) for i in range(10) for j in range(12)]  # a restricted Boltzmann machine
+    flat = spin_graph(22, pairs, 3)
+    whole = solve_exact(flat)
+    assert whole.counts["eliminated"] == 22
+    cut = solve_exact(flat, dp_limit=200, tried_first=0.0, incumbent=np.zeros(22, int))
+    assert cut.complete
+    assert cut.counts["eliminated"] == cut.counts["searched"] == 0
+    assert 2 <= cut.nodes <= 2**11
+    assert cut.energy == whole.energy
+    assert cut.lower_bound == pytest.approx(whole.lower_bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [1e9, 1000])
+def test_without_time_the_bound_holds(limit):
+    pairs = [(i, j) for i in range(20) for j in range(i)]
+    flat = spin_graph(20, pairs, 5)
+    best = solve_exact(flat)
+    assert best.complete
+    late = solve_exact(flat, dp_limit=limit, tried_first=0.0, time_limit=1e-3)
+    assert late.lower_bound <= best.energy
+
+
+def test_threads_change_no_bit():
+    pairs = [(i, j) for i in range(20) for j in range(i)]
+    flat = spin_graph(20, pairs, 1)
+    order = elimination_order(flat, 1e9).variables
+    one, three = (
+        core.best_labellings(*arrays(flat), 0.0, order, 5, math.inf, threads, 100.0)
+        for threads in (1, 3)
+    )
+    assert one == three
+    sums = [core.LogSums(*arrays(flat), order, threads) for threads in (1, 3)]
+    assert all(s.up(100.0) and s.down(100.0) for s in sums)
+    assert sums[0].log_sum == sums[1].log_sum
+    for a, b in zip(*(s.marginals() for s in sums), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- the best labellings --------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(seeds, st.integers(1, 12))
+def test_the_best_labellings_are_those_of_enumeration(seed, m):
+    flat = random_flat(seed, most=5)
+    order = elimination_order(flat, 1e9).variables
+    truth = [(e, x) for e, x in all_energies(flat) if e < math.inf]
+    found = core.best_labellings(*arrays(flat), flat.constant, order, m, math.inf, 1, 100.0)
+    assert found["complete"]
+    assert len(found["labels"]) == min(m, len(truth))
+    assert len({tuple(x) for x in found["labels"]}) == len(found["labels"])
+    for labels, bound, (energy, _) in zip(found["labels"], found["bounds"], truth, strict=False):
+        assert bound <= energy  # a lower bound on the energy of this rank, in exact arithmetic
+        assert exact_energy(flat, np.array(labels)) - Fraction(bound) <= 2 * found["slack"] + 1e-9
+    if len(truth) >= m:  # a finer unit, from the energy of the last labelling
+        upper = float(truth[m - 1][0]) + 1e-6
+        finer = core.best_labellings(*arrays(flat), flat.constant, order, m, upper, 1, 100.0)
+        assert len(finer["labels"]) == m
+        for bound, (energy, _) in zip(finer["bounds"], truth, strict=False):
+            assert bound <= energy
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(seeds)
+def test_sums_are_those_of_enumeration(seed):
+    flat = random_flat(seed)
+    logs = FlatModel(*arrays(flat)[:4], -np.where(flat.tables > 50, np.inf, flat.tables), 0.0)
+    every = [np.array(x) for x in itertools.product(*map(range, logs.num_labels.tolist()))]
+    values = np.array([sum(terms(logs, x)) for x in every])
+    sums = core.LogSums(*arrays(logs), elimination_order(logs, 1e9).variables, 1)
+    while not sums.up(0.0):
+        pass
+    if np.isneginf(values).all():
+        assert sums.log_sum == -math.inf
+        return
+    total = np.logaddexp.reduce(values)
+    assert sums.log_sum == pytest.approx(total, rel=1e-12, abs=1e-11)
+    while not sums.down(0.0):
+        pass
+    nodes, factors = sums.marginals()
+    p = np.exp(values - total)
+    states = np.array(every)
+    expected = [np.bincount(states[:, i], p, d) for i, d in enumerate(logs.num_labels)]
+    np.testing.assert_allclose(nodes, np.concatenate(expected), atol=1e-11)
+    expected = [np.zeros(0)]
+    for a, b in itertools.pairwise(logs.scope_start.tolist()):
+        scope = logs.scope[a:b]
+        shape = tuple(logs.num_labels[scope])
+        joint = np.ravel_multi_index(states[:, scope].T, shape)
+        expected.append(np.bincount(joint, p, math.prod(shape)))
+    np.testing.assert_allclose(factors, np.concatenate(expected), atol=1e-11)

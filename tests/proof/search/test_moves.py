@@ -1,0 +1,63 @@
+"""Large moves against enumeration: never worse, optimal if they are large, repeatable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from softmap import core, generators
+from softmap.arguments import seeded
+from softmap.proof.search.exact import flatten
+from softmap.proof.search.moves import LargeMoves
+from support.oracles import brute_force
+from support.strategies import models, seeds
+
+
+@given(models(max_n=6), seeds)
+def test_moves_over_all_variables_find_the_optimum(model, seed):
+    least, best = brute_force(model)
+    rng = np.random.default_rng(seed)
+    start = rng.integers(0, model.num_labels[: model.num_variables])
+    if not np.isfinite(model.energy(start)):
+        start = np.asarray(best)[: model.num_variables]
+    found = LargeMoves(flatten(model), seed).improve(start, seconds=np.inf, moves=30)
+    assert model.energy(found) <= model.energy(start) + 1e-9
+    if len(np.unique(model.edges)) == model.num_variables and model.num_variables <= 3:
+        assert model.energy(found) == pytest.approx(least, abs=1e-9)
+
+
+def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
+    model = generators.random_grid(6, 6, 4, seed=3)
+    start = np.zeros(36, dtype=np.int64)
+    found = [
+        LargeMoves(flatten(model), 7).improve(start, seconds=np.inf, moves=120) for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*found)
+    least = model.energy(found[0])
+    assert least < model.energy(start)
+    for i in range(36):  # no single label is left to change
+        for x in range(4):
+            other = found[0].copy()
+            other[i] = x
+            assert model.energy(other) >= least - 1e-9
+
+
+def test_limits_are_kept():
+    model = generators.random_grid(6, 6, 4, seed=3)
+    start = np.zeros(36, dtype=np.int64)
+    moves = LargeMoves(flatten(model))
+    np.testing.assert_array_equal(moves.improve(start, seconds=0.0), start)
+    stopped = moves.improve(start, seconds=np.inf, stopped=lambda: True)
+    np.testing.assert_array_equal(stopped, start)
+
+
+def test_wrong_arrays_are_named():
+    flat = flatten(generators.random_grid(2, 2, 2, seed=0))
+    arrays = (flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables)
+    with pytest.raises(ValueError, match="unary costs do not fit"):
+        core.LargeMoves(arrays[0], flat.unary[1:].copy(), *arrays[2:], seeded(0))
+    with pytest.raises(ValueError, match="tables do not fit"):
+        core.LargeMoves(*arrays[:4], flat.tables[1:].copy(), seeded(0))
+    with pytest.raises(ValueError, match="variable 0 has no label 2"):
+        LargeMoves(flat).improve(np.array([2, 0, 0, 0]), seconds=1.0)

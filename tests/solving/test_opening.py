@@ -1,0 +1,86 @@
+"""The opening of a run: labels before the relaxation, and moves that later stages continue."""
+
+import time
+
+import numpy as np
+
+import softmap
+from softmap.labels import cheapest, first_labels
+from softmap.labels.cuts import Expansions, Fusion
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget, Share
+from softmap.solving.opening import Expand
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages import Improve
+
+GRID = softmap.generators.stereo_grid(50, 50, 8, seed=3)
+
+
+def opened(model, labels=None, **options):
+    """The expansions before the passes of a run, whether they ran, and what they found."""
+    problem = Problem.of(model)
+    best = Best(problem)
+    if labels is not None:
+        best.offer_labels(labels)
+    expand = Expand(problem, Options(**options))
+    if expand.active:
+        expand(best, Share(Budget()))
+    return expand, expand.active, best
+
+
+def test_large_models_begin_with_expansions_of_first_labels():
+    expand, found, best = opened(GRID)
+    assert found
+    assert best.energy < GRID.energy(first_labels(GRID))
+    assert expand.expansions is not None
+
+
+def test_given_labels_are_never_lost():
+    given = softmap.solve(GRID, threads=1).labels.ravel()
+    _, _, best = opened(GRID, given)
+    assert best.energy <= GRID.energy(given)
+
+
+def test_small_models_and_other_methods_have_no_opening():
+    small = softmap.generators.potts_grid(10, 10, 3, seed=1)
+    assert not opened(small)[1]
+    assert not opened(GRID, method="trws")[1]
+    assert not opened(GRID, goal="lp")[1]
+
+
+def test_an_expired_limit_leaves_labels_and_the_bound_of_zero():
+    result = softmap.solve(GRID, time_limit=1e-3, threads=1)
+    assert np.isfinite(result.energy)
+    assert np.isfinite(result.bound)
+    assert result.energy < GRID.energy(np.argmin(GRID.unary.reshape(-1, 8), axis=1))
+
+
+def test_improving_labels_continues_the_expansions():
+    problem = Problem.of(GRID)
+    best, moves = Best(problem), Expansions(Fusion(problem.model))
+    best.offer_labels(first_labels(problem.model))
+    improve = Improve(problem, Options())
+    improve.start_from(moves)
+    before = best.energy
+    improve(best, Share(Budget(), time.perf_counter() + 5.0))
+    fusion, labels = Fusion(problem.model), best.labels.copy()
+    assert best.energy < before
+    assert all(fusion.fuse(labels, np.full(2500, alpha)) == 0 for alpha in range(8))
+
+
+def test_moves_that_memory_does_not_allow_are_dropped():
+    problem = Problem.of(GRID)
+    best, moves = Best(problem), Expansions(Fusion(problem.model))
+    best.offer_labels(first_labels(problem.model))
+    improve = Improve(problem, Options(memory_limit=1))
+    improve.start_from(moves)
+    improve(best, Share(Budget(), time.perf_counter() + 0.1))
+    assert not moves.ended(best.labels)
+    assert moves.seconds == 0.0
+
+
+def test_labels_of_lowest_cost_are_expanded_if_memory_allows_no_messages():
+    _, found, best = opened(GRID, memory_limit=1)
+    assert found
+    assert best.energy < GRID.energy(cheapest(GRID, GRID.unary))
