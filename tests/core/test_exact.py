@@ -3,78 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import softmap
 from softmap.proof.search.exact import ExactSearch, solve_exact
-from softmap.relaxation.flat import FlatModel, flat_lam, flatten
-
-KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
-
-
-def _costs(rng: np.random.Generator, kind: str, size: int) -> np.ndarray:
-    costs = {
-        "integers": lambda: rng.integers(-5, 10, size).astype(float),
-        "ties": lambda: rng.integers(0, 3, size).astype(float),
-        "normal": lambda: rng.normal(size=size),
-        "big-M": lambda: np.where(rng.random(size) < 0.2, 1e12, rng.random(size)),
-        "tiny": lambda: rng.normal(size=size) * 1e-200,
-        "huge": lambda: rng.normal(size=size) * 1e200,
-        "decimals": lambda: rng.integers(-50, 100, size) / 10,
-    }[kind]()
-    share = rng.choice([0.0, 0.0, 0.1, 0.3, 0.6])
-    return np.where(rng.random(size) < share, np.inf, costs)
-
-
-@dataclass
-class Case:
-    """A random model with the energies of all its labellings."""
-
-    flat: FlatModel
-    labellings: np.ndarray
-    energies: np.ndarray
-
-    @property
-    def scale(self) -> float:
-        """What float64 sums of these costs may be off by."""
-        costs = np.concatenate([self.flat.unary, self.flat.tables])
-        return 1e-13 * float(np.abs(costs[np.isfinite(costs)]).sum(initial=0.0))
-
-
-def random_case(seed: int) -> Case:
-    rng = np.random.default_rng(seed)
-    kind = KINDS[seed % len(KINDS)]
-    n = int(rng.integers(1, 8))
-    labels = np.full(n, 2) if rng.random() < 0.3 else rng.integers(1, 6, n)
-    labels[np.cumprod(labels) > 4000] = 1
-    scopes = [
-        rng.permutation(n)[: int(rng.choice([2, 2, 2, 2, 3, 3, 4, 5]))]
-        for _ in range(int(rng.integers(0, 3 * n)) if n > 1 else 0)
-    ]
-    tables = [_costs(rng, kind, int(np.prod(labels[s]))) for s in scopes]
-    flat = FlatModel(
-        labels.astype(np.int64),
-        _costs(rng, kind, int(labels.sum())),
-        np.cumsum([0, *map(len, scopes)]).astype(np.int64),
-        np.concatenate([np.zeros(0, np.int64), *scopes]).astype(np.int64),
-        np.concatenate([np.zeros(0), *tables]),
-        float(rng.integers(-3, 4)) if kind in ("integers", "ties") else 0.0,
-    )
-    return Case(flat, *_all_energies(flat, scopes, tables))
-
-
-def _all_energies(
-    flat: FlatModel, scopes: list[np.ndarray], tables: list[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    x = np.array(list(itertools.product(*map(range, flat.num_labels))))
-    start = np.cumsum([0, *flat.num_labels[:-1]])
-    energies = flat.unary[start + x].sum(axis=1) + flat.constant
-    for scope, table in zip(scopes, tables, strict=True):
-        energies = energies + table[np.ravel_multi_index(x[:, scope].T, flat.num_labels[scope])]
-    return x, energies
+from softmap.relaxation.flat import flat_lam, flatten
+from support.exact_cases import KINDS, Case, random_case
 
 
 def _options(rng: np.random.Generator, case: Case) -> dict[str, object]:

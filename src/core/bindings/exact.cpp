@@ -1,5 +1,6 @@
 // Python binding of the exact solver.
 #include <array>
+#include <optional>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -32,13 +33,13 @@ class ExactSearch {
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
                 double dp_limit, double seconds, double tried_first, int threads,
-                const std::string &log)
+                std::int64_t split_work, const std::string &log)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
           solver_({view<std::int64_t>(num_labels), view<double>(unary),
                    view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
                    constant, view<double>(lam), view<std::int64_t>(incumbent)},
                   options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds,
-                          tried_first, threads, log),
+                          tried_first, threads, split_work, log),
                   control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
@@ -51,6 +52,7 @@ class ExactSearch {
             backtrack_limit < 0 ? INT64_MAX : control_.backtracks + backtrack_limit;
         control_.stop = stop != nullptr ? &stop->value : nullptr;
         control_.stopped = false;
+        Signals signals(control_, stop != nullptr);
         if (incumbent.size() > 0)
             solver_.hear({incumbent.data(), incumbent.data() + incumbent.size()});
         ex::Result found;
@@ -58,13 +60,41 @@ class ExactSearch {
             nb::gil_scoped_release release;
             found = solver_.solve();
         }
+        signals.raise();
         return as_dict(found);
     }
 
   private:
+    // Python's signal handlers, which run in the main thread only: a search in that thread has to
+    // call them, so that Ctrl-C reaches it. An exception of a handler is raised after the search.
+    class Signals {
+      public:
+        Signals(ex::Control &control, bool wanted) : control_(control) {
+            if (wanted)
+                control_.poll = [this] { handle(); };
+        }
+        ~Signals() { control_.poll = nullptr; }
+        Signals(const Signals &) = delete;
+        void raise() {
+            if (raised_)
+                throw std::move(*raised_);
+        }
+
+      private:
+        ex::Control &control_;
+        std::optional<nb::python_error> raised_;
+
+        void handle() {
+            const nb::gil_scoped_acquire held;
+            if (!raised_ && PyErr_CheckSignals() != 0)
+                raised_.emplace();
+            control_.stopped = control_.stopped || raised_;
+        }
+    };
+
     static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
                                double dp_limit, double seconds, double tried_first, int threads,
-                               const std::string &log) {
+                               std::int64_t split_work, const std::string &log) {
         ex::Options out;
         out.relative_gap = relative_gap;
         out.absolute_gap = absolute_gap;
@@ -74,6 +104,8 @@ class ExactSearch {
         out.seconds = seconds;
         out.tried_first = tried_first;
         out.threads = std::max(1, threads);
+        if (split_work >= 0)
+            out.split_work = split_work;
         out.log = log;
         return out;
     }
@@ -97,6 +129,7 @@ class ExactSearch {
         out["components"] = r.components;
         out["eliminated"] = r.eliminated;
         out["searched"] = r.searched;
+        out["workers"] = r.workers;
         out["root_bound"] = r.root_bound;
         out["log"] = r.log;
         out["logged"] = r.logged;
@@ -114,17 +147,19 @@ class ExactSearch {
 namespace softmap {
 
 void bind_exact(nb::module_ &m) {
-    nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
-        f.value = true;
-    });
+    nb::class_<StopFlag>(m, "StopFlag", "A flag that stops a search in another thread.")
+        .def(nb::init<>())
+        .def("set", [](StopFlag &f) { f.value = true; })
+        .def("is_set", [](const StopFlag &f) { return f.value.load(); });
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double, double, int, const std::string &>(),
+                      double, bool, bool, double, double, double, int, std::int64_t,
+                      const std::string &>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
              nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("tried_first"), nb::arg("threads"), nb::arg("log"))
+             nb::arg("tried_first"), nb::arg("threads"), nb::arg("split_work"), nb::arg("log"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "

@@ -1,6 +1,8 @@
 // Conditioning: branch and bound over a few variables, without which the rest has a small width.
 #pragma once
 
+#include <utility>
+
 #include "order.hpp"
 
 namespace softmap::exact {

@@ -9,7 +9,8 @@ namespace softmap::exact {
 // unassigned variables.
 inline std::int64_t Propagator::load_tuples(const Nary &c) {
     open_.clear();
-    std::int64_t base = c.table, count = 1;
+    const Cost *table = table_at(c.table);
+    std::int64_t base = 0, count = 1;
     Cost fixed = 0;
     for (std::size_t k = 0; k < c.scope.size(); ++k) {
         const int x = c.scope[k];
@@ -31,7 +32,7 @@ inline std::int64_t Propagator::load_tuples(const Nary &c) {
             from += a * c.stride[k];
             shift += mem[c.delta[k] + a];
         }
-        buffer_[t] = forbidden(mem[from]) ? INF : mem[from] - shift;
+        buffer_[t] = forbidden(table[from]) ? INF : table[from] - shift;
         for (std::size_t j = open_.size(); j-- > 0;) {
             if (++index_[j] < dom(c.scope[open_[j]]))
                 break;

@@ -1,16 +1,19 @@
 // The state of the search: domains, costs shifted between cost functions, and the trail that
-// restores them. Every word that backtracking restores is in one array.
+// restores them. Every word that backtracking restores is in one array; the tables of the model are
+// in another one, which copies of the state share.
 #pragma once
+
+#include <memory>
 
 #include "eliminate.hpp"
 #include "log.hpp"
 
 namespace softmap::exact {
 
-// cost(a, b) = table[a * dy + b] - dx[a] - dy[b]; offsets are into Network::mem.
+// cost(a, b) = table[a * dy + b] - dx[a] - dy[b]; indices are into Network::mem.
 struct Edge {
     int x, y;
-    std::int64_t table;  // index of the offset of the table (which changes when costs are added)
+    std::int64_t table;  // index of the place of the table (which changes when costs are added)
     std::int64_t active; // index of the flag
     std::int64_t factor; // index of three numbers of the log: the factor, its words of x, of y
     std::int64_t dx, dy; // first index of the costs projected to x, to y
@@ -23,7 +26,7 @@ struct Nary {
     std::vector<std::int64_t> stride;
     std::vector<std::int64_t> delta;
     std::vector<std::int64_t> word; // for each axis, the number of its first word in the log
-    std::int64_t table;
+    std::int64_t table;             // place of the table
     std::int64_t free; // index of the number of unassigned variables; 0 once replaced by an edge
     int factor = 0;    // the factor's number in the log
 };
@@ -33,6 +36,7 @@ enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
 class Network {
   public:
     std::vector<Cost> mem;
+    std::shared_ptr<const std::vector<Cost>> tables; // tables of the model, never changed
     int n = 0;
     std::vector<int> size;           // labels of each variable
     std::vector<std::int64_t> at;    // index of the first unary cost of each variable
@@ -56,9 +60,13 @@ class Network {
     bool has(int x, int a) const { return place[begin[x] + a] < dom(x); }
     int only(int x) const { return value[begin[x]]; }
     bool active(const Edge &e) const { return mem[e.active] != 0; }
+    // First entry of a table. A place >= 0 is an index into `mem`; place ~k is index k of `tables`.
+    const Cost *table_at(std::int64_t place) const {
+        return place >= 0 ? mem.data() + place : tables->data() + ~place;
+    }
     Cost cost(const Edge &e, int a, int b) const {
-        return mem[mem[e.table] + static_cast<std::int64_t>(a) * size[e.y] + b] - mem[e.dx + a] -
-               mem[e.dy + b];
+        return table_at(mem[e.table])[static_cast<std::int64_t>(a) * size[e.y] + b] -
+               mem[e.dx + a] - mem[e.dy + b];
     }
 
     void set(std::int64_t word, Cost v) {
@@ -100,7 +108,7 @@ class Network {
         return first;
     }
 
-    // Adds an edge with zero deltas; `table` is the offset of its costs.
+    // Adds an edge with zero deltas; `table` is the place of its costs.
     int add_edge(int x, int y, std::int64_t table) {
         Edge e{x, y, allocate(5 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
         e.active = e.table + 1;
@@ -167,7 +175,7 @@ class Network {
     std::vector<int> links_;
     int depth_ = 0;
 
-    void load_nary(const Factor &f, const std::vector<int> &number);
+    void load_nary(const Factor &f, const std::vector<int> &number, std::int64_t table);
 };
 
 inline void Network::load(Work &w, const std::vector<int> &vars) {
@@ -191,27 +199,34 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
         }
     }
     std::vector<int> loaded;
+    std::size_t entries = 0;
     for (int v : vars)
-        for (int f : w.alive_factors(v)) {
-            const auto &factor = *w.factors[f];
-            if (factor.scope[0] != v)
-                continue;
-            loaded.push_back(f);
-            if (factor.scope.size() > 2) {
-                load_nary(factor, number);
-                continue;
+        for (int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v) {
+                loaded.push_back(f);
+                entries += w.factors[f]->table.size();
             }
-            const auto table = allocate(static_cast<std::int64_t>(factor.table.size()));
-            std::copy(factor.table.begin(), factor.table.end(), mem.begin() + table);
-            const int id = add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
-            if (log != nullptr)
-                log_edge(edges[id]);
+    auto costs = std::make_shared<std::vector<Cost>>();
+    costs->reserve(entries);
+    for (int f : loaded) {
+        const auto &factor = *w.factors[f];
+        const auto table = ~static_cast<std::int64_t>(costs->size());
+        costs->insert(costs->end(), factor.table.begin(), factor.table.end());
+        if (factor.scope.size() > 2) {
+            load_nary(factor, number, table);
+            continue;
         }
+        const int id = add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
+        if (log != nullptr)
+            log_edge(edges[id]);
+    }
+    tables = std::move(costs);
     if (w.log != nullptr)
         w.log->array(loaded); // the last array of the record COMPONENT
 }
 
-inline void Network::load_nary(const Factor &f, const std::vector<int> &number) {
+inline void Network::load_nary(const Factor &f, const std::vector<int> &number,
+                               std::int64_t table) {
     Nary c;
     const int id = static_cast<int>(naries.size());
     std::int64_t words = 0;
@@ -235,8 +250,7 @@ inline void Network::load_nary(const Factor &f, const std::vector<int> &number) 
         c.stride[k] = c.stride[k + 1] * size[c.scope[k + 1]];
     c.free = allocate(1);
     mem[c.free] = static_cast<Cost>(f.scope.size());
-    c.table = allocate(static_cast<std::int64_t>(f.table.size()));
-    std::copy(f.table.begin(), f.table.end(), mem.begin() + c.table);
+    c.table = table;
     naries.push_back(std::move(c));
 }
 

@@ -9,18 +9,24 @@ namespace softmap::exact {
 class Propagator : public Network {
   public:
     explicit Propagator(Control &control) : control_(control) {}
+    // A copy of another state, which must be at the root and propagated.
+    Propagator(const Propagator &root, Control &control)
+        : Network(root), epsilon(root.epsilon), favourite(root.favourite), control_(control),
+          removed_(root.removed_) {
+        make_queues();
+    }
+    Propagator(const Propagator &) = delete;
+    Propagator &operator=(const Propagator &) = delete;
 
-    Cost epsilon = 1; // smaller costs do not start DAC and EAC
-    int conflict_variable = -1;
+    Cost epsilon = 1;           // smaller costs do not start DAC and EAC
     std::vector<int> favourite; // existential support of each variable
+    bool keep_blamed = false;
+    std::vector<int> blamed; // variables whose weight was raised, if `keep_blamed`
 
     void prepare(Work &w, const std::vector<int> &vars) {
         load(w, vars);
         favourite.assign(n, 0);
-        for (auto *q : {&assign_, &nc_, &ac_, &dac_, &eac_, &elim_})
-            *q = RankQueue(n);
-        nary_ = RankQueue(static_cast<int>(naries.size()));
-        nary_wants_unary_.assign(naries.size(), 0);
+        make_queues();
         touch_all();
     }
     void touch_all() {
@@ -112,7 +118,7 @@ class Propagator : public Network {
     };
     Side side(const Edge &e, bool to_x) const {
         const std::int64_t row = size[e.y];
-        const Cost *t = mem.data() + mem[e.table];
+        const Cost *t = table_at(mem[e.table]);
         std::int64_t x_word = -1, y_word = -1;
         if (log != nullptr) {
             x_word = mem[e.factor + 1];
@@ -127,9 +133,16 @@ class Propagator : public Network {
     }
     int other(const Edge &e, int x) const { return e.x == x ? e.y : e.x; }
 
+    void make_queues() {
+        for (auto *q : {&assign_, &nc_, &ac_, &dac_, &eac_, &elim_})
+            *q = RankQueue(n);
+        nary_ = RankQueue(static_cast<int>(naries.size()));
+        nary_wants_unary_.assign(naries.size(), 0);
+    }
     bool blame(int x) {
-        conflict_variable = x;
         weight[x] += 1;
+        if (keep_blamed)
+            blamed.push_back(x);
         return false;
     }
     void clear_queues() {

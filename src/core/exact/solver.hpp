@@ -21,7 +21,7 @@ struct Options {
     double absolute_gap = 0.0;
     bool presolve = true;        // remove variables and labels before the search
     bool ascent = true;          // raise the root bound by message passing
-    int threads = 1;             // threads of dynamic programming
+    int threads = 1;             // of a search (see Search) and of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
     double dp_rate = 1.5e8; // estimated table entries per second and thread of dynamic programming
     double ascent_rate = 4e8; // estimated table entries per second of message passing
@@ -33,8 +33,9 @@ struct Options {
     double cut_work = 0.7; // largest work of conditioning, relative to the time
     double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
-    std::size_t split = 4096; // largest table of three or more variables that is split
-    std::string log;          // prefix of the proof files, one per round; empty: no proof
+    std::int64_t split_work = 1 << 21; // 20 to 80 ms: a shorter search is not worth several threads
+    std::size_t split = 4096;          // largest table of three or more variables that is split
+    std::string log;                   // prefix of the proof files, one per round; empty: no proof
 };
 
 struct Result {
@@ -46,6 +47,7 @@ struct Result {
     bool infeasible = false;
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
+    int workers = 0; // largest number of threads of a search; 0 without a search
     double root_bound = -INFINITY;
     std::string log; // proof file; its first `logged` bytes prove the bound
     std::int64_t logged = 0;
@@ -168,7 +170,7 @@ class Solver {
     Cutset plan_cutset(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
-    void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
+    void set_up(Work &w, const std::vector<int> &vars);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
     void write_log();
@@ -291,10 +293,9 @@ inline bool Solver::condition(Work &w, const std::vector<int> &vars) {
         tree.best = upper;
         tree.incumbent = begin;
     }
-    if (now_->search != nullptr && now_->search->best < tree.best &&
-        !now_->search->incumbent.empty()) {
-        tree.best = now_->search->best;
-        tree.incumbent = now_->search->incumbent;
+    if (now_->search != nullptr && now_->search->known().cost < tree.best) {
+        tree.best = now_->search->known().cost;
+        tree.incumbent = now_->search->known().labels;
     }
     const bool complete = tree.run(control_);
     control_.nodes += tree.nodes;
@@ -374,8 +375,7 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     const bool replaced = (way.finite || now_->cutset.found) && !probing_;
     if (replaced && first <= 0)
         return finish_without_search(vars);
-    now_->search = std::make_unique<Search>(control_);
-    set_up(*now_->search, w, vars, share);
+    set_up(w, vars);
     if (probing_)
         now_->search->backtrack_budget = options_.probe_backtracks;
     if (replaced)
@@ -394,6 +394,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     if (now_->last_work < INT64_MAX)
         search.work_budget = std::max<std::int64_t>(0, now_->last_work - control_.total);
     search.run();
+    result_.workers = std::max(result_.workers, search.workers());
     if (!search.complete && control_.stopped && !probing_) {
         paused_ = true;
         return false;
@@ -405,25 +406,28 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     return collect(search, now_->work, vars, now_->sums);
 }
 
-inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars, double share) {
+inline void Solver::set_up(Work &w, const std::vector<int> &vars) {
     std::vector<int> begin;
     const Cost upper = component_cost(w, vars, begin);
-    const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
+    // the gaps of all components add up to that of the model
+    const auto parts = static_cast<double>(now_->parts.size());
+    const auto allowed = std::clamp(scale_.units(options_.absolute_gap) / parts, 0.0, 0x1p45);
     // summed over all components, less than one step: `finish` rounds the bound up to a step
     const auto whole = (scale_.steps - 1) / static_cast<Cost>(now_->parts.size());
-    search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
-    search.relative = options_.relative_gap * share;
-    search.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
+    Gap gap;
+    gap.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
+    gap.relative = options_.relative_gap / parts;
+    gap.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
     const auto spread = static_cast<Cost>(scale_.units(scale_.spread));
-    search.epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
-    search.epsilon = std::max<Cost>(search.epsilon, 1);
+    const Cost epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
     if (log_ != nullptr) {
         now_->log = std::make_unique<TreeLog>(*log_);
-        search.log = now_->log.get();
         log_->op(Op::COMPONENT);
         log_->array(vars);
     }
-    search.prepare(w, vars);
+    now_->search = std::make_unique<Search>(control_, gap, options_.threads, options_.split_work);
+    Search &search = *now_->search;
+    search.prepare(w, vars, std::max<Cost>(epsilon, 1), now_->log.get());
     if (!forbidden(upper))
         search.start_from(begin, upper);
     else
@@ -436,13 +440,14 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
     sums.root += search.c0();
     if (log_ != nullptr)
         now_->log->op(Op::END);
-    if (search.complete && search.incumbent.empty()) {
+    const auto &labels = search.known().labels;
+    if (search.complete && labels.empty()) {
         w.infeasible = true;
         return true;
     }
     sums.lower += search.lower;
-    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
-        sums.labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    for (std::size_t k = 0; k < labels.size(); ++k)
+        sums.labels[vars[k]] = w.label[vars[k]][labels[k]];
     return search.complete;
 }
 
@@ -513,8 +518,9 @@ inline void Solver::report_progress() {
                 labels[v] = w.incumbent[v];
     const auto &vars = now_->parts[now_->next];
     const Search &search = *now_->search;
-    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
-        labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    const auto &found = search.known().labels;
+    for (std::size_t k = 0; k < found.size(); ++k)
+        labels[vars[k]] = w.label[vars[k]][found[k]];
     offer_labels(w, std::move(labels));
     result_.root_bound = to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
     finish(w.base + now_->sums.lower + search.lower, false, false);
@@ -527,7 +533,7 @@ inline void Solver::hear(std::vector<std::int64_t> labels) {
     now_->work.incumbent = std::move(labels);
     std::vector<int> found;
     const Cost cost = component_cost(now_->work, now_->parts[now_->next], found);
-    if (cost < now_->search->best)
+    if (cost < now_->search->known().cost)
         now_->search->start_from(std::move(found), cost);
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace softmap::exact {
@@ -35,15 +36,22 @@ struct Control {
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
     const std::atomic<bool> *stop = nullptr;
+    std::function<void()> poll; // called at this interval if not empty; it may set `stop`
+    Clock::duration poll_interval = std::chrono::milliseconds(20);
     std::int64_t backtracks = 0;
     std::int64_t nodes = 0;
     bool stopped = false;
     std::int64_t work = 0, total = 0; // units of work since the clock was read last, and before
 
     bool check_now() {
+        const auto now = Clock::now();
+        if (poll && now >= next_poll_) {
+            poll();
+            next_poll_ = Clock::now() + poll_interval;
+        }
         if (stop != nullptr && stop->load(std::memory_order_relaxed))
             stopped = true;
-        if (backtracks >= max_backtracks || Clock::now() >= deadline)
+        if (backtracks >= max_backtracks || now >= deadline)
             stopped = true;
         return stopped;
     }
@@ -62,6 +70,9 @@ struct Control {
             return 1e9;
         return std::chrono::duration<double>(deadline - Clock::now()).count();
     }
+
+  private:
+    Clock::time_point next_poll_ = Clock::time_point::min();
 };
 
 // A set of small integers, with removal of the smallest or the largest.

@@ -1295,8 +1295,11 @@ class LogSums:
         """Return the marginals of variables and of factors, after `down`."""
 
 class StopFlag:
+    """A flag that stops a search in another thread."""
+
     def __init__(self) -> None: ...
     def set(self) -> None: ...
+    def is_set(self) -> bool: ...
 
 class ExactSearch:
     """Branch and bound over one model."""
@@ -1334,6 +1337,7 @@ class ExactSearch:
         seconds: float,
         tried_first: float,
         threads: int,
+        split_work: int,
         log: str,
     ) -> None: ...
     def go_on(

@@ -13,6 +13,7 @@ from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
+from softmap import core
 from softmap.model import Model
 from softmap.solving.trace import Status
 
@@ -103,6 +104,7 @@ class Interrupts:
         self.noted = self.twice = self.broken = False
         self._before: Any = None
         self._depth = self._patient = 0
+        self._stop = core.StopFlag()
 
     def __enter__(self) -> Interrupts:
         self._depth += 1
@@ -142,6 +144,11 @@ class Interrupts:
             if installed:
                 self._install()
 
+    @property
+    def stop(self) -> core.StopFlag | None:
+        """A flag that Ctrl-C sets, for compiled loops; None if Ctrl-C is handled elsewhere."""
+        return None if self._before is None else self._stop
+
     def _install(self) -> None:
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if usual and threading.current_thread() is threading.main_thread():
@@ -164,6 +171,7 @@ class Interrupts:
         if (self.noted or self.twice) and not self._patient:
             raise KeyboardInterrupt
         self.noted = True
+        self._stop.set()
 
 
 class _Timings:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.cuts import Fusion
-from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.proof.search.exact import (
     OPEN_NODE_BYTES,
@@ -38,6 +37,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
 from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import memory_needed
+from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
@@ -88,6 +88,10 @@ class StageTuning:
         Set-up time of a search per table entry, in seconds.
     edge_bytes : int
         Memory of a search, or of a search for labels, per edge, in bytes.
+    copy_bytes : int
+        Memory of each further thread of a search, per node and edge, in bytes.
+    copy_share : float
+        Largest fraction of the memory left by a search for its further threads.
     dp_bytes : int
         Memory of dynamic programming per table entry, in bytes, if memory is limited.
     without_clusters : float
@@ -122,6 +126,8 @@ class StageTuning:
     entry_bytes: int = 64
     entry_seconds: float = 3e-7
     edge_bytes: int = 2000
+    copy_bytes: int = 400
+    copy_share: float = 0.25
     dp_bytes: int = 16
     without_clusters: float = 5.0
     state_bytes: int = 1000
@@ -137,6 +143,15 @@ TUNING = StageTuning()
 def _search_takes(model: Model, entries: int) -> float:
     """Memory of an exact search without open nodes and dynamic programming, in bytes."""
     return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
+
+
+def _search_threads(problem: Problem, spare: float) -> tuple[int, float]:
+    """The number of threads of a search, and the memory of all but the first, in bytes."""
+    model = problem.model
+    each = TUNING.entry_bytes * model.half_size + TUNING.copy_bytes * (model.n + model.m)
+    fits = TUNING.copy_share * max(spare, 0.0) / max(each, 1)  # +inf if memory is not limited
+    further = int(min(problem.threads - 1, fits))
+    return 1 + further, float(further * each)
 
 
 class Search(Stage):
@@ -171,6 +186,7 @@ class Search(Stage):
             time_limit=share.left if share.timed else TUNING.longest,
             end=share.end,
             backtrack_limit=-1 if share.timed else backtracks,
+            stop=share.budget.interrupts.stop,
         )
         share.spend()
         if found.infeasible:
@@ -209,7 +225,9 @@ class Search(Stage):
             self._beyond = beyond
             model = self.problem.model
             self._bound = bound
-            spare = self.room - self.takes()  # half for tables, half for open nodes
+            spare = self.room - self.takes()
+            threads, copies = _search_threads(self.problem, spare)
+            spare -= copies  # half for tables, half for open nodes
             tables = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
             tables = max(tables, TUNING.eliminated) if self.narrow else tables
             self._search = ExactSearch(
@@ -221,7 +239,7 @@ class Search(Stage):
                 dp_limit=min(tables, spare / TUNING.dp_bytes),
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
-                threads=self.options.threads or usable_cores(),
+                threads=threads,
                 log=None if self.fresh_log is None else self.fresh_log(),
             )
         return self._search
@@ -276,6 +294,7 @@ class Partial(Stage):
             time_limit=share.left if share.timed else TUNING.longest,
             backtrack_limit=-1 if share.timed else max(TUNING.backtracks, share.work // model.n),
             largest=largest,
+            stop=share.budget.interrupts.stop,
         )
         share.spend()
         best.offer_labels(found.labels)
@@ -286,7 +305,10 @@ class Partial(Stage):
         """Return the current search, or a new one if that starts from a smaller part."""
         old = self._search
         if old is None or best.energy < old.energy:
-            new = PartialSearch(self.problem.model, best.lam, best.labels, self.fresh_log)
+            threads, _ = _search_threads(self.problem, self.room - self.takes())
+            new = PartialSearch(
+                self.problem.model, best.lam, best.labels, self.fresh_log, threads=threads
+            )
             self._search = new if old is None or new.size < old.size else old
         assert self._search is not None
         return self._search

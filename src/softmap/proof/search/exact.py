@@ -85,8 +85,13 @@ class ExactSearch:
     tried_first : float
         Work of a search before dynamic programming, relative to its table entries; only tests
         change it.
-    threads : int
-        Number of threads of dynamic programming.
+    threads : int, default 1
+        Number of threads of dynamic programming, and of searches without a limit on backtracks and
+        without a log. The optimum and its proof do not depend on the number or the timing of
+        threads. If several labellings are optimal within the gaps, the labels may; a known
+        labelling that is optimal is returned unchanged.
+    split_work : int, optional
+        Table entries read before further threads start; by default 20 to 80 ms.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
     """
@@ -106,14 +111,15 @@ class ExactSearch:
         seconds: float = 1e9,
         tried_first: float = 0.1,
         threads: int = 1,
+        split_work: int = -1,
         log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, tried_first,
-            threads, "" if log is None else str(log),
+            open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
+            "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(
@@ -123,12 +129,13 @@ class ExactSearch:
         time_limit: float = 1e9,
         end: float = 0.0,
         backtrack_limit: int = -1,
-        stop: Any = None,
+        stop: core.StopFlag | None = None,
     ) -> ExactResult:
         """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
         Dynamic programming cannot be resumed, so it may run until `end` seconds from now. `stop` is
-        a `StopFlag` of the compiled module, which another thread may set.
+        a `StopFlag` of the compiled module, which another thread or a signal handler may set. With
+        it, signal handlers are called during the search if this is the main thread.
         """
         r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
@@ -146,7 +153,7 @@ def solve_exact(
     *,
     time_limit: float = 1e9,
     backtrack_limit: int = -1,
-    stop: Any = None,
+    stop: core.StopFlag | None = None,
     **options: Any,
 ) -> ExactResult:
     """Run an `ExactSearch` with the given options in one call."""

@@ -66,8 +66,8 @@ PARTIAL = PartialLimits()
 class Budget:
     """Time and backtracks left for all searches, and the limits of one search."""
 
-    def __init__(self, deadline: float, backtracks: int) -> None:
-        self.deadline, self.backtracks = deadline, backtracks
+    def __init__(self, deadline: float, backtracks: int, stop: core.StopFlag | None = None) -> None:
+        self.deadline, self.backtracks, self.stop = deadline, backtracks, stop
         self.share = 1.0
 
     @property
@@ -77,8 +77,9 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether the time or the backtracks are used up."""
-        return self.seconds <= 0.0 or self.backtracks == 0
+        """Whether the time or the backtracks are used up, or the stop flag is set."""
+        stopped = self.stop is not None and self.stop.is_set()
+        return self.seconds <= 0.0 or self.backtracks == 0 or stopped
 
     @property
     def piece_seconds(self) -> float:
@@ -174,6 +175,8 @@ class PartialSearch:
         The nodes of the loose part.
     choice : int64[n]
         The given labels, which have minimal reduced cost outside the loose part.
+    threads : int
+        The number of threads of a search without a limit on backtracks.
     """
 
     def __init__(
@@ -182,8 +185,10 @@ class PartialSearch:
         lam: ArrayLike,
         labels: ArrayLike,
         fresh_log: Callable[[], Path] | None = None,
+        *,
+        threads: int = 1,
     ) -> None:
-        self.model = tighten(model)
+        self.model, self.threads = tighten(model), threads
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
         self.labels = np.asarray(labels, np.int64).ravel()
         self.energy = float(self.model.energy(self.labels))
@@ -204,10 +209,18 @@ class PartialSearch:
         return int(self.loose.sum())
 
     def go_on(
-        self, *, time_limit: float = 1e9, backtrack_limit: int = -1, largest: int | None = None
+        self,
+        *,
+        time_limit: float = 1e9,
+        backtrack_limit: int = -1,
+        largest: int | None = None,
+        stop: core.StopFlag | None = None,
     ) -> PartialResult:
-        """Continue within the limits; components already solved are not searched again."""
-        budget = Budget(time.perf_counter() + time_limit, backtrack_limit)
+        """Continue within the limits; components already solved are not searched again.
+
+        `stop` is a flag that another thread or a signal handler may set.
+        """
+        budget = Budget(time.perf_counter() + time_limit, backtrack_limit, stop)
         most = self.model.n if largest is None else largest
         while self.size <= most:
             pieces = self._solve(budget)
@@ -401,7 +414,9 @@ class PartialSearch:
             lam=lam,
             time_limit=budget.piece_seconds,
             backtrack_limit=budget.piece_backtracks,
+            stop=budget.stop,
             relative_gap=PARTIAL.tight,
+            threads=self.threads,
             log=None if self._fresh_log is None else self._fresh_log(),
         )
         budget.spend(found.backtracks)

@@ -1,0 +1,83 @@
+// The exact search in several threads: the bound of one thread, and failures that end all workers.
+#include "check.hpp"
+#include "exact/solver.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+using namespace softmap;
+
+namespace checks {
+
+namespace {
+
+// Pairs of variables that should differ, with weights 1 to 3.
+struct Colouring {
+    std::vector<std::int64_t> sizes, start{0}, scope;
+    std::vector<double> unary, tables;
+
+    Colouring(int n, int labels) : sizes(n, labels), unary(n * labels) {
+        Numbers numbers(3);
+        for (auto &cost : unary)
+            cost = double(numbers.below(2));
+        for (int y = 0; y < n; ++y)
+            for (int x = 0; x < y; ++x) {
+                scope.insert(scope.end(), {x, y});
+                start.push_back(std::int64_t(scope.size()));
+                const double weight = double(1 + numbers.below(3));
+                for (int k = 0; k < labels * labels; ++k)
+                    tables.push_back(k / labels == k % labels ? weight : 0.0);
+            }
+    }
+    exact::Input input() const { return {sizes, unary, start, scope, tables, 0.0, {}, {}}; }
+};
+
+exact::Options options(int threads) {
+    exact::Options out;
+    out.max_dp_entries = 0.0;
+    out.threads = threads;
+    out.split_work = 0;
+    return out;
+}
+
+// The first worker throws, at its `calls`th look at the clock: the call throws after all workers
+// have ended. What they had explored is lost, but the next call solves the model.
+void check_failure(const Colouring &model, int threads, int calls, double energy) {
+    exact::Control control;
+    exact::Solver solver(model.input(), options(threads), control);
+    control.poll_interval = exact::Control::Clock::duration::zero();
+    control.poll = [&] {
+        if (--calls == 0)
+            throw std::runtime_error("failed");
+    };
+    bool thrown = false;
+    try {
+        solver.solve();
+    } catch (const std::runtime_error &) {
+        thrown = true;
+    }
+    CHECK(thrown);
+    control.poll = nullptr;
+    const auto found = solver.solve();
+    CHECK(found.complete && found.energy == energy && found.lower_bound == energy);
+}
+
+} // namespace
+
+void check_search() {
+    const Colouring model(13, 3);
+    double energy = 0.0;
+    for (const int threads : {1, 2, 4, 8}) {
+        exact::Control control;
+        exact::Solver solver(model.input(), options(threads), control);
+        const auto found = solver.solve();
+        energy = threads == 1 ? found.energy : energy;
+        CHECK(found.complete && found.energy == energy && found.lower_bound == energy);
+        CHECK(found.workers == threads);
+    }
+    for (const int threads : {1, 2, 4})
+        for (const int calls : {1, 3, 9})
+            check_failure(model, threads, calls, energy);
+}
+
+} // namespace checks

@@ -1,0 +1,88 @@
+"""Threads of the search within a run: memory, Ctrl-C, and the answer of one thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from softmap import Status, core, generators, solve
+from softmap.proof.search.exact import ExactSearch
+from softmap.proof.search.partial import PartialSearch
+from softmap.solving.budget import Budget, Interrupts, Share
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages import Search, _search_threads
+from support.stage_runs import begun
+
+pytestmark = pytest.mark.threads
+
+
+def _endless():
+    """A model whose search takes hours."""
+    return generators.erdos_renyi(200, 6, seed=1)
+
+
+def _press(after: float) -> threading.Timer:
+    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_ctrl_c_ends_a_long_slice_of_the_search():
+    model = _endless()
+    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    problem = Problem.plain(model, threads=4)
+    with Interrupts() as interrupts:
+        budget = Budget(time_limit=100.0, interrupts=interrupts)
+        began, timer = time.perf_counter(), _press(1.0)
+        Search(problem, Options())(best, Share(budget, began + 90.0))
+        timer.join()
+        assert budget.stop() is Status.INTERRUPTED
+        assert time.perf_counter() - began < 20.0  # 1.05 s on a machine that is not busy
+    assert best.bound <= best.energy
+
+
+def test_ctrl_c_ends_a_long_partial_search():
+    model = _endless()
+    search = PartialSearch(model, np.zeros(model.half_size), np.zeros(model.n, int), threads=4)
+    with Interrupts() as interrupts:
+        began, timer = time.perf_counter(), _press(1.0)
+        found = search.go_on(time_limit=90.0, stop=interrupts.stop)
+        timer.join()
+        assert interrupts.noted
+        assert time.perf_counter() - began < 20.0
+    assert found.bound <= found.energy
+
+
+def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
+    search = ExactSearch(_endless(), dp_limit=0.0, threads=4, split_work=0)
+    before = search.go_on(time_limit=0.2)
+    timer = _press(0.5)
+    with pytest.raises(KeyboardInterrupt):
+        search.go_on(time_limit=90.0, stop=core.StopFlag())
+    timer.join()
+    after = search.go_on(time_limit=0.1)
+    assert before.lower_bound <= after.lower_bound <= after.energy
+    assert after.nodes > before.nodes
+
+
+def test_memory_limits_the_number_of_threads():
+    problem = Problem.plain(_endless(), threads=8)
+    assert _search_threads(problem, 1e12)[0] == 8
+    assert _search_threads(problem, 0.0) == (1, 0.0)
+    threads, memory = _search_threads(problem, 3e6)
+    assert 1 < threads < 8
+    assert 0 < memory <= 3e6
+
+
+def test_runs_with_one_and_several_threads_prove_the_same_optimum():
+    model = generators.erdos_renyi(45, 4, seed=3)
+    found = [solve(model, goal="optimal", threads=k, time_limit=60.0) for k in (1, 4)]
+    assert all(r.status is Status.OPTIMAL for r in found)
+    assert found[1].energy == pytest.approx(found[0].energy, rel=1e-9)
+    assert max(r.bound for r in found) <= min(r.energy for r in found) + 1e-9
