@@ -82,6 +82,7 @@ def simulated(
     best.offer_labels(np.zeros(30, dtype=np.int64))
     relaxation = Relaxation(problem, options, best, budget)
     schedule = Schedule(relaxation, None, None, store=lambda: None, resumed=False)
+    schedule._opening = []
     schedule.passes.end(Status.LP_GAP)
     stages = [Fake(problem, clock, rate) for rate in rates]
     schedule.__dict__ |= {"stages": stages, "_search": None}

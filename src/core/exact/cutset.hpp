@@ -20,6 +20,7 @@ struct CutsetLimits {
     std::size_t size = 24;        // largest number of variables to branch on
     double stored = 1e9;          // table entries of the rest that are stored
     double entries = 1e9;         // table entries of the rest times `nodes`
+    double slack = 4; // conditioning seldom has fewer entries than elimination divided by this
 };
 
 // Removes one variable after the other: the one for which the number of labels times the entries of
@@ -31,10 +32,11 @@ inline Cutset find_cutset(Graph g, const CutsetLimits &limits) {
         return out;
     std::vector<char> cut(g.n(), 0);
     for (;;) {
-        out.rest = best_order(g, 1e30, {2, 1e9});
+        out.rest = best_order(g, limits.slack * limits.entries, {2, 1e9});
+        if (!out.rest.finite)
+            break;
         const double entries = out.rest.entries;
-        out.found = out.rest.finite && out.rest.stored <= limits.stored &&
-                    out.nodes * entries <= limits.entries;
+        out.found = out.rest.stored <= limits.stored && out.nodes * entries <= limits.entries;
         if (out.found || out.variables.size() == limits.size)
             break;
         std::vector<double> weight(g.n(), 0.0); // entries of the tables that contain a variable

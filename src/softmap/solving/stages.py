@@ -272,7 +272,9 @@ class Partial(Stage):
 
     def applies(self) -> bool:
         self._search: PartialSearch | None = None
+        self._energy = math.inf  # of the labels from which a part was last computed
         model = self.problem.model
+        self._largest = int(TUNING.loose * model.n)
         return model.n > TUNING.partial_from and model.m > 0 and not len(model.auxiliaries)
 
     def takes(self) -> float:
@@ -281,19 +283,20 @@ class Partial(Stage):
         return OPEN_NODE_BYTES + _search_takes(model, entries)
 
     def ready(self, best: Best) -> bool:
-        return best.found
+        small = self._search is not None and self._search.size <= self._largest
+        return best.found and (small or best.energy < self._energy)
 
     def __call__(self, best: Best, share: Share) -> None:
-        if not best.found:
+        if not self.ready(best):
             return
         model = self.problem.model
-        search, largest = self._current(best), int(TUNING.loose * model.n)
-        if search.size > largest:
+        search = self._current(best)
+        if search.size > self._largest:
             return
         found = search.go_on(
             time_limit=share.left if share.timed else TUNING.longest,
             backtrack_limit=-1 if share.timed else max(TUNING.backtracks, share.work // model.n),
-            largest=largest,
+            largest=self._largest,
             stop=share.budget.interrupts.stop,
         )
         share.spend()
@@ -304,7 +307,8 @@ class Partial(Stage):
     def _current(self, best: Best) -> PartialSearch:
         """Return the current search, or a new one if that starts from a smaller part."""
         old = self._search
-        if old is None or best.energy < old.energy:
+        if old is None or best.energy < self._energy:
+            self._energy = best.energy
             threads, _ = _search_threads(self.problem, self.room - self.takes())
             new = PartialSearch(
                 self.problem.model, best.lam, best.labels, self.fresh_log, threads=threads

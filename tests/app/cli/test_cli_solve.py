@@ -36,6 +36,7 @@ FIELDS = [
     "proof",
     "stated",
     "upper_bound",
+    "penalty",
     "labels",
 ]
 
