@@ -2,7 +2,6 @@
 #pragma once
 
 #include "layout.hpp"
-#include "wave.hpp"
 
 namespace softmap {
 
@@ -55,7 +54,7 @@ template <class S> struct Schedule {
                  // before
     const Index *forward_start, *backward_start;    // starts by level and band
     const std::int32_t *forward, *backward, *later; // blocks by level and band, and by late level
-    const Bands *forward_after, *backward_after;
+    const std::uint64_t *forward_after, *backward_after; // sets of bands to wait for (wave.hpp)
     const std::int32_t *forward_ends; // [n] number of chains whose last node is node i
 
     // The rows of bands b..end-1 of a level are first_row(level, b)..first_row(level, end)-1.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/schedule.hpp"
+#include "base/wave.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
@@ -131,3 +133,21 @@ def test_an_arena_of_the_driver_is_that_of_the_kernels():
     text = (sources() / "cuda" / "arena.hpp").read_text()
     body = re.sub(r"//.*", "", re.search(r"struct Arena \{(.*?)\};", text, re.S)[1])
     assert tuple(re.findall(r"(\w+)\s*[,;]", body)) == ARENA.names
+
+
+COMPILER = next((name for name in ("c++", "g++", "clang++") if shutil.which(name)), None)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@pytest.mark.parametrize("header", sorted({*HEADERS.values(), "judging"}))
+def test_kernels_include_only_what_the_run_time_compiler_has(header):
+    """It has no standard library: ``cuda/std`` replaces the few headers that kernels use."""
+    folder = sources()
+    command = [
+        COMPILER, "-std=c++20", "-E", "-nostdinc", "-nostdinc++", "-DSOFTMAP_DEVICE",
+        "-D__CUDACC_RTC__",
+        f"-I{folder / 'cuda' / 'std'}", f"-I{folder}", str(folder / "cuda" / f"{header}.hpp"),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "namespace device" in done.stdout
