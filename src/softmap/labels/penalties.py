@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from softmap.model import Model
@@ -10,9 +12,27 @@ from softmap.relaxation.bounds import lower_tables
 
 __all__ = ["dominating_penalty"]
 
-MOST_ENTRIES = 2_000_000  # largest number of table entries that are looked at
-SAMPLE = 200  # number of tables that are looked at first
-ROUNDING = 1e-9  # relative error of the sum of all smaller costs
+
+@dataclass(frozen=True)
+class PenaltyTuning:
+    """Tuning numbers of the search for penalties.
+
+    Attributes
+    ----------
+    entries : int
+        Largest number of table entries that are looked at.
+    sample : int
+        Number of tables that are looked at first.
+    rounding : float
+        Relative error of the sum of all smaller costs.
+    """
+
+    entries: int = 2_000_000
+    sample: int = 200
+    rounding: float = 1e-9
+
+
+TUNING = PenaltyTuning()
 
 
 def dominating_penalty(model: Model) -> float | None:
@@ -32,10 +52,10 @@ def dominating_penalty(model: Model) -> float | None:
     """
     pairs = np.flatnonzero((model.edges < model.num_variables).all(axis=1))
     entries = model.unary.size + int(np.diff(model.edge_offset)[pairs].sum() if model.m else 0)
-    if entries > MOST_ENTRIES or model.n + len(pairs) < 2:
+    if entries > TUNING.entries or model.n + len(pairs) < 2:
         return None
-    some = pairs[:: max(1, len(pairs) // SAMPLE)]
-    nodes = np.arange(0, model.n, max(1, model.n // SAMPLE))
+    some = pairs[:: max(1, len(pairs) // TUNING.sample)]
+    nodes = np.arange(0, model.n, max(1, model.n // TUNING.sample))
     largest = float(np.ptp(np.array(model.extremes()), axis=0).max())
     light = max(2, model.num_variables // 2)
     # If no cost of the sample exceeds those below it, and all of them together are larger than the
@@ -63,11 +83,11 @@ def _largest(
     rise[first] = excess[first]
     order = np.argsort(excess, kind="stable")
     excess, total, tables = excess[order], np.cumsum(rise[order]), np.cumsum(first[order])
-    if beyond > total[-1] * (1.0 + ROUNDING):
+    if beyond > total[-1] * (1.0 + TUNING.rounding):
         return beyond
     start = np.flatnonzero(np.diff(excess, prepend=-1.0) > 0)  # the first of equal costs
     below, lighter = (np.where(start > 0, a[start - 1], 0) for a in (total, tables))
-    valid = (excess[start] > below * (1.0 + ROUNDING)) & (lighter >= light)
+    valid = (excess[start] > below * (1.0 + TUNING.rounding)) & (lighter >= light)
     return float(excess[start[valid][-1]]) if valid.any() else None
 
 

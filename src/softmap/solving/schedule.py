@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from softmap.solving.best import Best
 from softmap.solving.budget import Share, Task
 from softmap.solving.opening import OPENING, Expand, Opening, Recall
+from softmap.solving.options import Options
 from softmap.solving.relax import Check, Passes, Relaxation
 from softmap.solving.stage import LIMITS, Stage
 from softmap.solving.trace import StageName, Status
@@ -182,6 +183,11 @@ class Schedule:
         self._opening = self._openings()
         self._histories: dict[Stage, _History] = {}
         self._turns = self._plan()
+
+    @property
+    def options(self) -> Options:
+        """The options of the run."""
+        return self.relaxation.options
 
     # --- for the driver ---------------------------------------------------------------------------
 
@@ -403,9 +409,14 @@ class Schedule:
         return needed < (0.5 if history.in_vain else 1.0) * share * budget.seconds
 
     def _passes_first(self) -> bool:
-        """Whether only passes may run: the first ones, or those of a method without clock."""
-        whole = self.options.whole_run or not self.relaxation.algorithm.sweeping
-        return whole or self.options.goal == "lp" or not self._history(self.passes).slices
+        """Whether only passes may run: the first ones, or those of a method without clock.
+
+        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
+        """
+        options = self.options
+        whole = options.whole_run or not self.relaxation.algorithm.sweeping
+        alone = whole or options.backend != "cpu" or options.goal == "lp"
+        return alone or not self._history(self.passes).slices
 
     def _able(self, stage: Stage) -> bool:
         """Whether a stage can run now; after the last possible pass, only labels are improved."""

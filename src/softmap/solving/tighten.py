@@ -122,6 +122,22 @@ class TurnClock:
         return now + 0.5 * (self.end - now)
 
 
+@dataclass(frozen=True)
+class _Pace:
+    """The pace of adding clusters.
+
+    Attributes
+    ----------
+    building : float
+        Time to build a tightened model, per node state, in seconds.
+    repaid : float
+        Time until which passes use the last clusters.
+    """
+
+    building: float
+    repaid: float = -math.inf
+
+
 @dataclass
 class _Standing:
     """The state of the passes over one tightened model.
@@ -173,8 +189,8 @@ class Tightening:
         self.limits = limits or Limits()
         self.work, self.seconds = 0, 0.0
         self._proved = best.lp_bound  # the best bound of this stage
-        self._repaid = -math.inf  # time until which passes use the last clusters
-        self._building, self._left_to_try = TUNING.building, ["cycles", "unions"]
+        self._pace = _Pace(TUNING.building)
+        self._left_to_try = ["cycles", "unions"]
         self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
 
     @property
@@ -198,7 +214,7 @@ class Tightening:
         if not self.tight.clusters and not self._closed(gap) and not self.grow(clock):
             return self._late(clock)
         while not self._closed(gap):
-            over = time.perf_counter() >= max(clock.turn, self._repaid)
+            over = time.perf_counter() >= max(clock.turn, self._pace.repaid)
             if self.work >= work or over or self._late(clock):
                 return True
             self.check(clock)
@@ -244,8 +260,8 @@ class Tightening:
         self.seconds *= new.model.unary.size / self.tight.model.unary.size  # until a pass is timed
         self._enter(new, lam, eta if have else RULE.first_eta(self._scale))
         now = time.perf_counter()
-        self._building = (now - began) / new.model.unary.size
-        self._repaid = now + TUNING.repaid * (now - started)
+        each = (now - began) / new.model.unary.size
+        self._pace = _Pace(each, now + TUNING.repaid * (now - started))
         return True
 
     def _chosen(self, clock: TurnClock) -> tuple[Scope, ...]:
@@ -293,7 +309,7 @@ class Tightening:
         labels = self.problem.model.num_labels
         states = sum(int(labels[list(scope)].prod()) for scope in fresh)
         size = self.tight.model.unary.size + 2 * states
-        return time.perf_counter() + self._building * size < clock.half
+        return time.perf_counter() + self._pace.building * size < clock.half
 
     def _pass(self, count: int, clock: TurnClock) -> bool:
         """Do up to `count` passes, as time allows; return whether all were done."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -66,6 +67,19 @@ class Factor:
         return table
 
 
+@dataclass
+class _Dive:
+    """A dive from an open node: its bound, the decisions so far, and those that may be negated.
+
+    A level has the length of the undo stack before its decision, the decision, `lower`, and the
+    path before it.
+    """
+
+    bound: int
+    path: Path
+    levels: list[tuple[int, Decision, int, Path]] = field(default_factory=list)
+
+
 class Tree:
     """The nodes of one branch-and-bound search, with an undo stack for backtracking.
 
@@ -95,9 +109,7 @@ class Tree:
         self._words: list[Word] = []
         self.lower, self.upper = 0, HALF
         self._undo: list[Callable[[], None]] = []
-        self._levels: list[tuple[int, Decision, int, Path]] = []
-        self._path: Path = None
-        self._diving, self._node_bound = False, 0
+        self._dive: _Dive | None = None
         self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
         self._opened = 0
         for scope, table in factors:
@@ -105,7 +117,7 @@ class Tree:
 
     def bound(self) -> int:
         """Lower bound on all labellings of the component, proved by the search so far."""
-        if self._diving:
+        if self._dive is not None:
             raise Rejected("the search ends within a dive")
         least = [max(bound, self.lower) for bound, _ in self._open.values()]
         return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
@@ -292,11 +304,11 @@ class Tree:
     def dive(self, which: Numbers) -> None:
         """Select an open node and apply its decisions, from the root on."""
         (number,) = which
-        if self._diving or number not in self._open:
+        if self._dive is not None or number not in self._open:
             raise Rejected(f"node {number} is not open")
-        self._node_bound, self._path = self._open.pop(number)
-        self._diving, self._undo = True, []
-        path, decisions = self._path, []
+        bound, path = self._open.pop(number)
+        self._dive, self._undo = _Dive(bound, path), []
+        decisions: list[Decision] = []
         while path is not None:
             path, decision = path
             decisions.append(decision)
@@ -306,10 +318,11 @@ class Tree:
     def branch(self, decision: Numbers) -> None:
         """Branch: apply a decision; its negation is explored after the node is closed."""
         x, kind, a = decision
-        if not self._diving or not 0 <= kind < 4 or not 0 <= x < len(self._cost):
+        dive = self._dive
+        if dive is None or not 0 <= kind < 4 or not 0 <= x < len(self._cost):
             raise Rejected("a decision outside of a dive, or about nothing")
-        self._levels.append((len(self._undo), (x, kind, a), self.lower, self._path))
-        self._path = (self._path, (x, kind, a))
+        dive.levels.append((len(self._undo), (x, kind, a), self.lower, dive.path))
+        dive.path = (dive.path, (x, kind, a))
         self._restrict((x, kind, a))
 
     def _restrict(self, decision: Decision) -> None:
@@ -323,31 +336,32 @@ class Tree:
 
     def close(self) -> None:
         """Close a node whose bound reaches the cut, and negate the last decision."""
-        if not self._diving or (self.lower < self.upper and not self._empty):
+        dive = self._dive
+        if dive is None or (self.lower < self.upper and not self._empty):
             raise Rejected("a node is closed whose bound does not reach the cut")
-        if not self._levels:
+        if not dive.levels:
             self._back_to(0)
-            self._diving = False
+            self._dive = None
             return
-        mark, decision, _, path = self._levels.pop()
+        mark, decision, _, path = dive.levels.pop()
         self._back_to(mark)
-        self._path = (path, _negated(decision))
+        dive.path = (path, _negated(decision))
         self._restrict(_negated(decision))
 
     def leave(self) -> None:
         """End a dive: the negation of each decision and the current node become open nodes."""
-        if not self._diving:
+        dive = self._dive
+        if dive is None:
             raise Rejected("there is no dive to leave")
         nodes: list[tuple[int, Path]] = [
-            (lower, (path, _negated(decision))) for _, decision, lower, path in self._levels
+            (lower, (path, _negated(decision))) for _, decision, lower, path in dive.levels
         ]
-        for lower, path in [*nodes, (self.lower, self._path)]:
+        for lower, path in [*nodes, (self.lower, dive.path)]:
             self._opened += 1
-            if max(lower, self._node_bound) < self.upper:
-                self._open[self._opened] = (max(lower, self._node_bound), path)
-        self._levels = []
+            if max(lower, dive.bound) < self.upper:
+                self._open[self._opened] = (max(lower, dive.bound), path)
         self._back_to(0)
-        self._diving = False
+        self._dive = None
 
 
 def _negated(decision: Decision) -> Decision:
