@@ -170,11 +170,7 @@ class Schedule:
         store: Callable[[], object],
         resumed: bool,
     ) -> None:
-        self.options, self.best, self.budget = (
-            relaxation.options,
-            relaxation.best,
-            relaxation.budget,
-        )
+        self.best, self.budget = relaxation.best, relaxation.budget
         self.relaxation, self.warm, self._proof = relaxation, warm, proof
         self.passes = Passes(relaxation, store)
         self.status: Status | None = None
