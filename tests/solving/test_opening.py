@@ -63,7 +63,7 @@ def test_improving_labels_continues_the_expansions():
     improve = Improve(problem, Options())
     improve.start_from(moves)
     before = best.energy
-    improve(best, Share(Budget(), time.perf_counter() + 5.0))
+    improve(best, Share(Budget(), time.perf_counter() + 2.0))
     fusion, labels = Fusion(problem.model), best.labels.copy()
     assert best.energy < before
     assert all(fusion.fuse(labels, np.full(2500, alpha)) == 0 for alpha in range(8))

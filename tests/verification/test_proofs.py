@@ -33,9 +33,9 @@ def searched(tmp_path_factory):
 
 
 def test_random_proofs_are_accepted_and_changed_ones_prove_nothing_false():
-    counts, problems = campaign(range(150))
+    counts, problems = campaign(range(90))
     assert not problems
-    assert counts["proofs"] > 100
+    assert counts["proofs"] > 60
     assert counts["accepted"] < counts["changed"]
 
 

@@ -420,7 +420,7 @@ class Schedule:
         if not stage.active or late or not stage.ready(self.best):
             return False
         begins = stage.delay(self.budget) <= LIMITS.at_most * self.budget.left
-        return begins or stage.fits(self.budget)
+        return (begins or stage.fits(self.budget)) and self._left(stage) > 0.0
 
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
@@ -439,10 +439,16 @@ class Schedule:
         seconds *= 2.0 ** (self._lead if not history.slices else 0)
         if stage is self._search and self._search.narrow and not history.slices:
             seconds = TUNING.elimination * budget.left
+        return Share(budget, now + max(0.0, min(seconds, self._left(stage))))
+
+    def _left(self, stage: Stage) -> float:
+        """The largest length of a slice, in seconds, so that the run ends in time.
+
+        A slice that improves labels may exceed its time by as long as its set-up takes.
+        """
+        budget = self.budget
         left = budget.left - budget.expected(Task.FINISH)
-        if not stage.proves:  # labels in work are lost: the end may take as long as the set-up
-            left -= stage.least(budget)
-        return Share(budget, now + max(0.0, min(seconds, left)))
+        return left if stage.proves else left - stage.least(budget)
 
     def _met(self) -> Status | None:
         """The status if the labels are proved well enough."""
