@@ -19,6 +19,7 @@ from softmap.methods.sweeps.anneal import coarser
 
 SLICE = 300
 FOUND = (
+    20261338116,
     224528,
     231641,
     8306973,

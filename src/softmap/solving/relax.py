@@ -292,6 +292,7 @@ class Relaxation:
         sweeping = self.algorithm.sweeping
         passes = self.at.done if sweeping else int(self.sweeps)
         stalled = self.at.stalled(CHECKS, passes, *self.best.gaps())
+        stalled = stalled or not self.problem.model.m  # without edges, λ is empty
         return Status.STALLED if stalled and not self.options.whole_run else None
 
     def search_due(self) -> bool:
