@@ -54,6 +54,8 @@ class TimeGuess:
         Time of a brief check, in passes.
     finish : float
         Time to assemble the result, in passes.
+    speed_up : float
+        Passes on t threads are taken to be `t**speed_up` times as fast as on one.
     moves : float
         Time of ICM, relative to that of decoding labels.
     warm_up : float
@@ -71,6 +73,7 @@ class TimeGuess:
     labels: float = 6.0
     brief: float = 2.0
     finish: float = 0.7
+    speed_up: float = 0.6
     moves: float = 8.0
     warm_up: float = 0.02
     closing: float = 0.4
@@ -193,19 +196,23 @@ class _Timings:
             seconds, self._step_is_guess = min(seconds, self._each[task]), False
         self._each[task] = seconds
 
-    def guess(self, bound: float, steps: float, width: float) -> None:
+    def guess(self, bound: float, steps: float, width: float, threads: int) -> None:
         """Estimate all tasks from the time of one bound, in seconds; `steps` make a pass.
+
+        Searches for labels and the assembly of the result use one thread for most of their time,
+        so that they take more passes on more threads.
 
         The minimum of several estimates is kept: noise only makes timings longer.
         """
         step = GUESS.step * bound / max(steps, 1.0)
         self._each[Task.STEP] = min(step, self._each.get(Task.STEP, step))
         self._step_is_guess = True
+        alone = max(1.0, (threads / 2) ** GUESS.speed_up)
         passes = {
             Task.CHECK: GUESS.brief + GUESS.check * width,
             Task.BRIEF: GUESS.brief,
-            Task.LABELS: GUESS.labels,
-            Task.FINISH: GUESS.finish,
+            Task.LABELS: GUESS.labels * alone,
+            Task.FINISH: GUESS.finish * alone,
         }
         self._in_steps = {task: count * max(steps, 1.0) for task, count in passes.items()}
 
@@ -331,7 +338,9 @@ class Budget:
         edges = 0 if model.graph.remembered else model.m
         self.note(Task.SETUP, GUESS.ordering * edges + GUESS.filling * numbers)
 
-    def guess(self, evaluate: Callable[[], object], steps: float, width: float) -> None:
+    def guess(
+        self, evaluate: Callable[[], object], steps: float, width: float, threads: int = 1
+    ) -> None:
         """Estimate the time of all tasks from one evaluation of the bound.
 
         Parameters
@@ -342,13 +351,15 @@ class Budget:
             Number of steps of the method in a pass.
         width : float
             Time of a check relative to that of Potts models with few labels.
+        threads : int, default 1
+            Number of threads of a pass.
         """
         with self.timed(Task.BOUND):
             evaluate()
         if self.expected(Task.BOUND) < GUESS.warm_up:  # the first call may have been mostly warm-up
             with self.timed(Task.BOUND):
                 evaluate()
-        self._timings.guess(self.expected(Task.BOUND), steps, width)
+        self._timings.guess(self.expected(Task.BOUND), steps, width, threads)
 
     def expected(self, *tasks: Task) -> float:
         """Return the expected seconds of one repetition of each task; 0 for unknown ones."""

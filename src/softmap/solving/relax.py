@@ -389,11 +389,11 @@ class Relaxation:
         if not self.begun:
             self.budget.guess_setup(self.problem.model)
         steps = 1 if self.algorithm.sweeping else 2 * self.problem.model.m
-        width = _label_width(self.problem.model)
+        width, threads = _label_width(self.problem.model), self.problem.threads
         for _ in range(2):
             if self.budget.left <= 0:  # no time left to estimate the time of a step
                 return
-            self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width)
+            self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width, threads)
             if not self._out_of_time() or self.budget.expected(Task.BOUND) > TUNING.responsive:
                 return
 
