@@ -152,6 +152,10 @@ class Schedule:
         The warm start of the run.
     proof : ProofFile, optional
         Provides files for the proofs of searches.
+    store : function
+        Stores the run before the check of a limit; see `Passes`.
+    resumed : bool
+        Whether the run continues a stored one, which has no opening.
 
     Attributes
     ----------
