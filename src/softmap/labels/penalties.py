@@ -22,13 +22,19 @@ class PenaltyTuning:
     entries : int
         Largest number of table entries that are looked at.
     sample : int
-        Number of tables that are looked at first.
+        Number of tables of nodes, and of edges, that are looked at first.
+    drawn : int
+        Number of entries of each of them.
+    caution : float
+        Factor of all estimates from the sample.
     rounding : float
         Relative error of the sum of all smaller costs.
     """
 
     entries: int = 2_000_000
-    sample: int = 200
+    sample: int = 80
+    drawn: int = 12
+    caution: float = 0.25
     rounding: float = 1e-9
 
 
@@ -56,39 +62,86 @@ def dominating_penalty(model: Model) -> float | None:
         return None
     some = pairs[:: max(1, len(pairs) // TUNING.sample)]
     nodes = np.arange(0, model.n, max(1, model.n // TUNING.sample))
-    largest = float(np.ptp(np.array(model.extremes()), axis=0).max())
+    low, high = model.extremes()
     light = max(2, model.num_variables // 2)
-    # If no cost of the sample exceeds those below it, and all of them together are larger than the
-    # largest cost, there is hardly one in the whole model.
-    expected = light * (len(some) + len(nodes)) // (len(pairs) + model.n)
-    if _largest(model, nodes, some, light=expected // 2, beyond=largest) is None:
+    most = _most(high - low)
+    # If neither a cost of the sample nor the largest possible one exceeds an estimate of those
+    # below it, there is hardly one in the whole model.
+    counts = [len(nodes), len(some)]
+    weight = np.repeat([model.n / len(nodes), len(pairs) / max(1, len(some))], counts)
+    found = _drawn(model, nodes, some, low)
+    if _largest(*found, TUNING.caution * weight, TUNING.caution * light, most, True) is None:
         return None
-    return _largest(model, np.arange(model.n), pairs, light=light)
+    found = _excess(model, np.arange(model.n), pairs)
+    return _largest(*found, np.ones(model.n + len(pairs)), light, most)
+
+
+def _most(ranges: Costs) -> float:
+    """A cost that no dominating penalty exceeds, from the ranges of all tables.
+
+    A penalty exceeds the sum of all smaller ranges. It is at most the largest range that does.
+    """
+    ranges = np.sort(ranges)
+    below = np.cumsum(ranges) - ranges
+    return float(ranges[ranges >= below * (1.0 - TUNING.rounding)][-1])
 
 
 def _largest(
-    model: Model, nodes: Ints, pairs: Ints, *, light: int = 0, beyond: float = 0.0
+    excess: Costs, table: Ints, weight: Costs, light: float, most: float, sampled: bool = False
 ) -> float | None:
-    """As `dominating_penalty`, among some tables.
+    """As `dominating_penalty`, of some entries.
 
-    `light` is the least number of tables with smaller costs, `beyond` a cost of other tables.
+    Parameters
+    ----------
+    excess : float64 array
+        Costs above the least of their table.
+    table : int64 array
+        Their tables.
+    weight : float64 array
+        The number of tables that each table stands for.
+    light : float
+        Least number of tables with smaller costs.
+    most : float
+        Largest possible result.
+    sampled : bool, default False
+        Whether `most` may be a cost that is not among the entries.
     """
-    excess, table = _excess(model, nodes, pairs)
-    if not len(excess):
-        return beyond or None
+    kept = excess <= most * (1.0 + TUNING.rounding)
+    excess, table = excess[kept], table[kept]
     order = np.lexsort((excess, table))  # by table, then by cost
     excess, table = excess[order], table[order]
     rise = np.diff(excess, prepend=0.0)
     first = np.diff(table, prepend=-1) != 0
     rise[first] = excess[first]
     order = np.argsort(excess, kind="stable")
-    excess, total, tables = excess[order], np.cumsum(rise[order]), np.cumsum(first[order])
-    if beyond > total[-1] * (1.0 + TUNING.rounding):
-        return beyond
+    excess, weights = excess[order], weight[table[order]]
+    total, tables = np.cumsum(rise[order] * weights), np.cumsum(first[order] * weights)
     start = np.flatnonzero(np.diff(excess, prepend=-1.0) > 0)  # the first of equal costs
     below, lighter = (np.where(start > 0, a[start - 1], 0) for a in (total, tables))
-    valid = (excess[start] > below * (1.0 + TUNING.rounding)) & (lighter >= light)
-    return float(excess[start[valid][-1]]) if valid.any() else None
+    cost = excess[start]
+    if sampled and len(total):
+        cost = np.append(cost, most)
+        below, lighter = np.append(below, total[-1]), np.append(lighter, tables[-1])
+    valid = (cost > below * (1.0 + TUNING.rounding)) & (lighter >= light)
+    return float(cost[valid][-1]) if valid.any() else None
+
+
+def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs) -> tuple[Costs, Ints]:
+    """As `_excess`, of random entries only; `low` has the least costs of all nodes and edges."""
+    draw = np.random.default_rng(0)
+    x = (draw.random((TUNING.drawn, len(nodes))) * model.num_labels[nodes]).astype(np.int64)
+    costs = [model.unary[model.node_offset[nodes] + x]]
+    ends = model.edges[pairs].T
+    early, late = draw.random((2, TUNING.drawn, len(pairs))) * model.num_labels[ends][:, None]
+    early, late = early.astype(np.int64), late.astype(np.int64)
+    for first, last, potential in model.groups():
+        these = slice(*np.searchsorted(pairs, (first, last)))
+        costs.append(potential.value(pairs[these] - first, early[:, these], late[:, these]))
+    own = np.concatenate([nodes, model.n + pairs])
+    with np.errstate(invalid="ignore"):
+        excess = np.concatenate(costs, axis=1) - low[own]
+    kept = np.isfinite(excess) & (excess > 0)
+    return excess[kept], np.broadcast_to(np.arange(len(own)), excess.shape)[kept]
 
 
 def _excess(model: Model, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
