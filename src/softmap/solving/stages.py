@@ -84,8 +84,8 @@ class StageTuning:
         Largest number of table entries for which variable elimination solves the model.
     entry_bytes : int
         Memory of a search per table entry, in bytes.
-    entry_seconds : float
-        Set-up time of a search per table entry, in seconds.
+    entry_seconds, edge_seconds : float
+        Set-up time of a search per table entry, and per variable and edge, in seconds.
     edge_bytes : int
         Memory of a search, or of a search for labels, per edge, in bytes.
     copy_bytes : int
@@ -124,7 +124,8 @@ class StageTuning:
     narrow: int = 3_000
     eliminated: float = 5e8
     entry_bytes: int = 64
-    entry_seconds: float = 3e-7
+    entry_seconds: float = 1e-7
+    edge_seconds: float = 1.5e-5
     edge_bytes: int = 2000
     copy_bytes: int = 400
     copy_share: float = 0.25
@@ -175,7 +176,9 @@ class Search(Stage):
         return _search_takes(self.problem.model, self.entries)
 
     def delay(self, budget: Budget) -> float:
-        return TUNING.entry_seconds * self.entries if self._search is None else 0.0
+        model = self.problem.model
+        seconds = TUNING.entry_seconds * self.entries + TUNING.edge_seconds * (model.n + model.m)
+        return seconds if self._search is None else 0.0
 
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
