@@ -205,6 +205,42 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
     order_by(key.data(), Index(key.size()), order.data());
 }
 
+// The values of row i are values[start[i]], ..., values[start[i + 1] - 1]; no row is empty.
+void require_rows(In<Index> start, Index count, Index size) {
+    require(Index(start.size()) == count + 1, "start must have one entry more than there are rows");
+    for (Index i = 0; i < count; ++i) {
+        const Index begin = start.data()[i], end = start.data()[i + 1];
+        require(0 <= begin && begin < end && end <= size, "row ", i, " has no values");
+    }
+}
+
+void row_extremes(In<double> values, In<Index> start, Out<double> low, Out<double> high) {
+    const Index count = Index(low.size());
+    require_size(high, count, "high");
+    require_rows(start, count, Index(values.size()));
+    for (Index i = 0; i < count; ++i) {
+        double least = infinity, most = -infinity;
+        for (Index k = start.data()[i]; k < start.data()[i + 1]; ++k) {
+            const double value = values.data()[k];
+            least = value < least ? value : least;
+            most = value > most && value < infinity ? value : most;
+        }
+        const bool finite = least < infinity;
+        low.data()[i] = finite ? least : 0.0;
+        high.data()[i] = finite ? most : 0.0;
+    }
+}
+
+void cheapest(In<double> costs, In<Index> start, Out<Index> labels) {
+    const Index count = Index(labels.size());
+    require_rows(start, count, Index(costs.size()));
+    for (Index i = 0; i < count; ++i) {
+        const double *own = costs.data() + start.data()[i],
+                     *end = costs.data() + start.data()[i + 1];
+        labels.data()[i] = std::min_element(own, end) - own;
+    }
+}
+
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
 void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels) {
     const Index count = Index(labels.size());
@@ -225,6 +261,10 @@ void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels
 } // namespace
 
 void bind_labels(nb::module_ &m) {
+    m.def("row_extremes", &row_extremes, arg("values"), arg("start"), arg("low"), arg("high"),
+          Unlocked(), "Write the smallest and largest finite value of each row; 0 if it has none.");
+    m.def("cheapest", &cheapest, arg("costs"), arg("start"), arg("labels"), Unlocked(),
+          "Write the label of least cost of each variable, ties to the first label.");
     m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
           Unlocked(), "Write the label of largest mass of each variable, ties to the first label.");
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),

@@ -799,6 +799,33 @@ def run_accelerated(
     Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
     """
 
+def row_extremes(
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write the smallest and largest finite value of each row; 0 if it has none.
+    """
+
+def cheapest(
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write the label of least cost of each variable, ties to the first label.
+    """
+
 def most_likely(
     start: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)

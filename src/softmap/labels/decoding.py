@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,16 +23,10 @@ class Decoding:
 
     Attributes
     ----------
-    piece : int
-        Variables that are looked at together.
-    few : int
-        Labels up to which costs are compared label by label.
     tie : float
         Relative difference under which labels count as equally good.
     """
 
-    piece: int = 1 << 16
-    few: int = 16
     tie: float = 1e-9
 
 
@@ -63,44 +56,13 @@ def cheapest(model: Model, theta: Floats) -> Labels:
     Labels of chain variables follow from the other labels.
     """
     labels = np.empty(model.num_variables, dtype=np.int64)
-    few = model.is_even and int(model.num_labels[0]) <= DECODING.few
-    for piece, some, starts, counts in _pieces(model, theta):
-        if few:
-            labels[piece] = _least(some.reshape(len(starts), -1))
-            continue
-        least = np.minimum.reduceat(some, starts)
-        labels[piece] = _first(some <= np.repeat(least, counts), starts)
+    core.cheapest(theta, model.node_offset[: model.num_variables + 1], labels)
     return _followed(model, labels)
-
-
-def _least(costs: Floats) -> Labels:
-    """The first least entry of each row; column by column, which is faster for few columns."""
-    first, *others = costs.T
-    least, labels = first.copy(), np.zeros(len(costs), dtype=np.int64)
-    for x, column in enumerate(others, 1):
-        labels[column < least] = x
-        np.minimum(least, column, out=least)
-    return labels
 
 
 def _followed(model: Model, labels: Labels) -> Labels:
     """Return the labels with those of chain variables recomputed from the others."""
     return model.with_running(labels[: model.num_visible]) if len(model.running) else labels
-
-
-def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Labels, Labels]]:
-    """Yield variables that are processed at once: slice, values, start of each, label counts."""
-    for begin in range(0, model.num_variables, DECODING.piece):
-        piece = slice(begin, min(begin + DECODING.piece, model.num_variables))
-        starts, counts = model.node_offset[piece], model.num_labels[piece]
-        some = values[starts[0] : starts[-1] + counts[-1]]
-        yield piece, some, starts - starts[0], counts
-
-
-def _first(chosen: NDArray[np.bool_], starts: Labels) -> Labels:
-    """Return the first chosen label of each variable; every variable has one."""
-    places = np.flatnonzero(chosen)
-    return np.asarray(places[np.searchsorted(places, starts)] - starts)
 
 
 def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:

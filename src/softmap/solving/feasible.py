@@ -144,7 +144,7 @@ def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
         )
     if not best.energy < before:
         return False
-    best.offer_lam(best.lam)
+    best.offer_zero()
     return True
 
 

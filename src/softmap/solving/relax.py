@@ -498,19 +498,20 @@ class Relaxation:
         if (thorough or quickly) and not self.closed():
             best.offer_labels(self.labels.read(_readable(proposal)))
         if not best.found:
-            self._read_labels(proposal.lam)
+            self._read_labels(proposal.lam if self.at.done else None)
         return Check()
 
     def _least_check(self) -> Check:
         """Compute the bound of the current λ, and labels if there are none yet."""
         best, done = self.best, self.at.done
-        lam = self.restart_point() if done else best.lam
-        if done or not math.isfinite(best.lp_bound):
-            best.offer_lam(lam)
+        if done:
+            best.offer_lam(self.restart_point())
+        elif not math.isfinite(best.lp_bound):
+            best.offer_zero()
         if best.found:
             return Check()
         with self.budget.timed(Task.READ):
-            self._read_labels(lam)
+            self._read_labels(best.lam if done else None)
         timed = self.budget.time_limit is not None  # else the run was interrupted
         if timed and best.found and self.budget.fits(Task.MOVES, Task.FINISH):
             best.offer_labels(*best_labelling(self.problem.model, [best.labels]))
@@ -657,11 +658,10 @@ class Relaxation:
                 priced = found, float(model.energy(found))
                 best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))
 
-    def _read_labels(self, lam: Floats) -> None:
-        """Offer the labels of least reparametrised cost, for each variable separately."""
-        model = self.problem.model
-        done = self.at.done
-        theta = reduced_nodes(model, lam, self.problem.threads) if done else model.unary
+    def _read_labels(self, lam: Floats | None) -> None:
+        """Offer the labels of least reparametrised cost, for each variable separately; λ or 0."""
+        model, threads = self.problem.model, self.problem.threads
+        theta = model.unary if lam is None else reduced_nodes(model, lam, threads)
         self.best.offer_labels(cheapest(model, theta))
 
 

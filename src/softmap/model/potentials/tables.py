@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import (
     LARGEST_COST,
@@ -29,25 +29,6 @@ from softmap.model.potentials.base import (
     single,
     times,
 )
-
-
-@dataclass(frozen=True)
-class TableLimits:
-    """How the smallest and largest entries of many tables are found.
-
-    Attributes
-    ----------
-    narrow : int
-        Up to this many entries per table, the loop runs over entries instead of tables.
-    at_once : int
-        Number of tables per step of that loop; they should fit into the cache.
-    """
-
-    narrow: int = 16
-    at_once: int = 4096
-
-
-TABLES = TableLimits()
 
 
 ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights instead of the tables
@@ -126,28 +107,9 @@ class TableStack:
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite entry of each table (0 if it has none)."""
-        if not len(self):
-            return np.zeros(0), np.zeros(0)
-        low, high = (self._reduced(op, self.flat) for op in (np.minimum, np.maximum))
-        if not np.isfinite(high).all():
-            finite = np.where(np.isfinite(self.flat), self.flat, -np.inf)
-            high = self._reduced(np.maximum, finite)
-        empty = ~np.isfinite(high)
-        return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
-
-    def _reduced(self, op: np.ufunc, flat: Costs) -> Costs:
-        """Reduce each table to one value."""
-        if not self.stride:
-            return np.asarray(op.reduceat(flat, self.offset))
-        tables = flat.reshape(-1, self.stride)
-        if self.stride > TABLES.narrow:
-            return np.asarray(op.reduce(tables, axis=1))
-        found = tables[:, 0].copy()  # looping over entries is faster than reducing short rows
-        for first in range(0, len(tables), TABLES.at_once):
-            part = found[first : first + TABLES.at_once]
-            for column in tables[first : first + TABLES.at_once].T[1:]:
-                op(part, column, out=part)
-        return found
+        low, high = np.empty((2, len(self)))
+        core.row_extremes(self.flat, np.append(self.offset, len(self.flat)), low, high)
+        return low, high
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
         """Return entry (x, y) of tables `k`; the three are broadcast together."""
