@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 
 import softmap
 from softmap import core
 from softmap.model.layout import layout
 from support.families import FAMILIES, PAIRWISE
 from support.proof_models import Case, Sizes, case
+from support.strategies import seeds
 
 TINY = Fraction(1, 2**1074)
 U = Fraction(1, 2**52)
@@ -207,3 +209,34 @@ def test_arrays_of_the_wrong_size_are_refused():
         core.dual_bound(native(one.model), one.lam[:-1], 0.0, 1)
     with pytest.raises(TypeError):
         core.dual_bound(native(one.model), one.lam.astype(np.float32), 0.0, 1)
+
+
+def _rows(seed):
+    rng = np.random.default_rng(seed)
+    start = np.cumsum(np.concatenate([[0], rng.integers(1, 6, 9)]))
+    values = rng.integers(-3, 4, start[-1]).astype(float)
+    values[rng.random(len(values)) < 0.3] = np.inf
+    return values, start, [values[a:b] for a, b in itertools.pairwise(start)]
+
+
+@given(seeds)
+def test_extremes_of_rows_are_those_of_their_finite_values(seed):
+    values, start, rows = _rows(seed)
+    low, high = np.empty((2, len(rows)))
+    core.row_extremes(values, start, low, high)
+    finite = [row[np.isfinite(row)] for row in rows]
+    assert low.tolist() == [float(row.min()) if row.size else 0.0 for row in finite]
+    assert high.tolist() == [float(row.max()) if row.size else 0.0 for row in finite]
+
+
+@given(seeds)
+def test_the_cheapest_label_is_the_first_of_least_cost(seed):
+    values, start, rows = _rows(seed)
+    labels = np.empty(len(rows), np.int64)
+    core.cheapest(values, start, labels)
+    assert labels.tolist() == [int(np.argmin(row)) for row in rows]
+
+
+def test_rows_without_values_are_refused():
+    with pytest.raises(ValueError, match="row 1 has no values"):
+        core.cheapest(np.zeros(2), np.array([0, 1, 1]), np.empty(2, np.int64))

@@ -17,7 +17,9 @@ from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from softmap.relaxation.gaps import cost_step, model_unit, relative_gap
+from softmap.solving.best import Best
 from softmap.solving.certificate import certificate
+from softmap.solving.problem import Problem
 from support.oracles import brute_force, dense_lp, tree_optimum
 from support.strategies import dense, etas, models, random_lam, reparametrised, seeds
 
@@ -220,3 +222,15 @@ def test_bad_input():
     clash = softmap.Model([[0.0, np.inf], [np.inf, 0.0]], [[0, 1]], softmap.Potts([np.inf]))
     with pytest.raises(InfeasibleModel):
         certificate(clash, np.zeros(4), 1.0)
+
+
+@given(models(), st.floats(0.1, 10.0))
+def test_the_bound_without_lam_is_that_of_zeros(model, factor):
+    potentials = [p.scaled(factor) for p in model.potentials]  # so that products are rounded
+    problem = Problem.of(model.replace(potentials=potentials))
+    best = Best(problem)
+    best.offer_zero()
+    bound = dual_bound(problem.model, np.zeros(problem.model.half_size))
+    assert best.lp_bound <= bound
+    assert best.lp_bound == pytest.approx(bound, rel=1e-12, abs=1e-12)
+    assert not best.lam.any()
