@@ -229,7 +229,7 @@ class Expand(Opening):
 
     name = StageName.LABELS
     proves = False
-    share = 0.3
+    share = 0.5  # a limit too short for passes leaves all of it to labels; twice as long, half of it
     after_setup = True
 
     def applies(self) -> bool:
@@ -249,7 +249,7 @@ class Expand(Opening):
         )  # fmt: skip
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
-            best.offer_lam(best.lam)
+            best.offer_zero()
 
     def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
