@@ -91,8 +91,7 @@ class Best:
         model = problem.model
         self.problem = problem
         self.cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
-        self._zero: Any = lambda: np.zeros(model.half_size)
-        self.lp_bound, self.lam = -math.inf, self._zero
+        self.lp_bound, self.lam = -math.inf, self._zeros()
         self.point_cost: float = math.inf
         self.point = None
         self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
@@ -161,17 +160,14 @@ class Best:
         return bound
 
     def offer_zero(self) -> None:
-        """Offer the bound of λ = 0: the sum of the least costs of all tables.
-
-        It is computed without λ, which may be much larger than the model.
-        """
+        """Offer the bound of λ = 0, without making λ: the sum of the least costs of all tables."""
         model = self.problem.model
         terms = np.append(model.extremes()[0], model.constant)
         edges = terms[model.n : -1]
         np.nextafter(edges, -np.inf, out=edges, where=edges != 0)  # products may be rounded up
         bound = float(core.lower_sum(terms))
         if bound > self.lp_bound:
-            self.lp_bound, self.lam, self._rounded = bound, self._zero, False
+            self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
 
     def offer_lp_bound(self, bound: float, lam: Any) -> bool:
         """Offer a bound that a method has computed itself; return whether it was kept.
@@ -268,6 +264,11 @@ class Best:
         return unmade(self, "lam")
 
     # --- internal ---------------------------------------------------------------------------------
+
+    def _zeros(self) -> Any:
+        """λ = 0, made when asked for: it may be much larger than the model."""
+        size = self.problem.model.half_size
+        return lambda: np.zeros(size)
 
     def _bound_of(self, lam: Floats) -> float:
         model = self.problem.model

@@ -10,6 +10,7 @@ are good long before those of the relaxation.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
+from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from softmap.solving.warm import WarmStart
 
 __all__ = [
-    "OPENING", "Assign", "Cut", "Eliminate", "Expand", "Obey", "Opening", "OpeningTuning", "Recall",
+    "OPENING", "Assign", "Cut", "Eliminate", "Expand", "Obey", "Opening", "OpeningTuning",
+    "Outright", "Recall",
 ]  # fmt: skip
 
 
@@ -157,7 +160,22 @@ class Eliminate(Opening):
             search(best, share)
 
 
-class Cut(Opening):
+class Outright(Opening):
+    """A method that solves models of one kind exactly, with λ that proves the labels."""
+
+    @abstractmethod
+    def answer(self, share: Share) -> tuple[Labels, Floats] | None:
+        """Return the optimal labels and λ; None if the model is of another kind or time is up."""
+
+    def __call__(self, best: Best, share: Share) -> None:
+        found = self.answer(share)
+        self.ran = found is not None
+        if found is not None:
+            best.offer_labels(found[0])
+            best.offer_lam(found[1])
+
+
+class Cut(Outright):
     """The minimum cut of a submodular model of two labels."""
 
     name = StageName.CUT
@@ -165,21 +183,12 @@ class Cut(Opening):
     def applies(self) -> bool:
         return super().applies() and int(self.problem.model.num_labels.max()) <= 2
 
-    def __call__(self, best: Best, share: Share) -> None:
-        model = self.problem.model
-        interrupts = share.budget.interrupts
-        found = solve_binary(
-            model, seconds=min(share.left, 1e9),
-            stop=lambda: interrupts.noted,
-        )  # fmt: skip
-        self.ran = found is not None
-        if found is not None:
-            labels, lam = found
-            best.offer_lam(lam)
-            best.offer_labels(labels)
+    def answer(self, share: Share) -> tuple[Labels, Floats] | None:
+        interrupts, seconds = share.budget.interrupts, min(share.left, 1e9)
+        return solve_binary(self.problem.model, seconds=seconds, stop=lambda: interrupts.noted)
 
 
-class Assign(Opening):
+class Assign(Outright):
     """A linear assignment: unary costs, and labels that are all different."""
 
     name = StageName.LABELS
@@ -187,17 +196,12 @@ class Assign(Opening):
     def applies(self) -> bool:
         return bool(self.problem.given.required) and self.default
 
-    def __call__(self, best: Best, share: Share) -> None:
+    def answer(self, share: Share) -> tuple[Labels, Floats] | None:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it
 
         problem = self.problem
         in_time = TUNING.edge_seconds * problem.model.m <= share.left
-        found = solve_assignment(problem.model, problem.given) if in_time else None
-        self.ran = found is not None
-        if found is not None:
-            labels, lam = found
-            best.offer_labels(labels)
-            best.offer_lam(lam)
+        return solve_assignment(problem.model, problem.given) if in_time else None
 
 
 class Obey(Opening):
@@ -229,7 +233,7 @@ class Expand(Opening):
 
     name = StageName.LABELS
     proves = False
-    share = 0.5  # a limit too short for passes leaves all of it to labels; twice as long, half of it
+    share = 0.5  # limits too short for passes leave all of the time to labels
     after_setup = True
 
     def applies(self) -> bool:
