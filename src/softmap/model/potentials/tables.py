@@ -30,7 +30,6 @@ from softmap.model.potentials.base import (
     times,
 )
 
-
 ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights instead of the tables
 
 
