@@ -63,8 +63,6 @@ class ScheduleTuning:
         Length of a slice as a fraction of the time that the stage has had.
     untried : float
         Stages that have not run come first after this fraction of the time limit.
-    elimination : float
-        Fraction of the time left for a search on a model of small width.
     lead : int
         Number of doublings of the first slices if a search is known to succeed.
     first_work : int
@@ -88,7 +86,6 @@ class ScheduleTuning:
     searched: float = 0.15
     growth: float = 0.25
     untried: float = 0.4
-    elimination: float = 0.6
     lead: int = 2
     first_work: int = 200_000
     work_growth: float = 2.0
@@ -399,7 +396,8 @@ class Schedule:
         """Whether to search at once: set-up is short, or elimination will end the run."""
         if self._history(search).slices or self.passes.status is Status.TIME_LIMIT:
             return False
-        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.soon)
+        soon = search.delay(self.budget) <= TUNING.soon
+        return (soon and self._able(search)) or search.narrow
 
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
@@ -442,13 +440,10 @@ class Schedule:
         now = time.perf_counter()
         if stage is self.passes and self._passes_first():
             return Share(budget)
-        least = TUNING.first
-        if stage is self._search and not history.slices:
-            least = TUNING.searched
+        first = not history.slices
+        least = TUNING.searched if first and stage is self._search else TUNING.first
         seconds = max(least + stage.delay(budget), TUNING.growth * history.seconds)
-        seconds *= 2.0 ** (self._lead if not history.slices else 0)
-        if stage is self._search and self._search.narrow and not history.slices:
-            seconds = TUNING.elimination * budget.left
+        seconds *= 2.0 ** (self._lead if first else 0)
         return Share(budget, now + max(0.0, min(seconds, self._left(stage))))
 
     def _left(self, stage: Stage) -> float:

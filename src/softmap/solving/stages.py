@@ -232,7 +232,8 @@ class Search(Stage):
             threads, copies = _search_threads(self.problem, spare)
             spare -= copies  # half for tables, half for open nodes
             tables = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
-            tables = max(tables, TUNING.eliminated) if self.narrow else tables
+            if not share.timed and self.narrow:
+                tables = max(tables, TUNING.eliminated)
             self._search = ExactSearch(
                 self._flattened(),
                 incumbent=best.labels if best.found else None,
