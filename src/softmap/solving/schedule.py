@@ -63,6 +63,8 @@ class ScheduleTuning:
         Length of a slice as a fraction of the time that the stage has had.
     untried : float
         Stages that have not run come first after this fraction of the time limit.
+    elimination : float
+        Fraction of the time left for a search on a model of small width.
     lead : int
         Number of doublings of the first slices if a search is known to succeed.
     first_work : int
@@ -86,6 +88,7 @@ class ScheduleTuning:
     searched: float = 0.15
     growth: float = 0.25
     untried: float = 0.4
+    elimination: float = 0.6
     lead: int = 2
     first_work: int = 200_000
     work_growth: float = 2.0
@@ -394,10 +397,18 @@ class Schedule:
 
     def _searched_first(self, search: Search) -> bool:
         """Whether to search at once: set-up is short, or elimination will end the run."""
-        if self._history(search).slices or self.passes.status is Status.TIME_LIMIT:
+        if self.passes.status is Status.TIME_LIMIT:
             return False
-        soon = search.delay(self.budget) <= TUNING.soon
-        return (soon and self._able(search)) or search.narrow
+        soon = not self._history(search).slices and search.delay(self.budget) <= TUNING.soon
+        return (soon and self._able(search)) or self._eliminates(search)
+
+    def _eliminates(self, search: Search) -> bool:
+        """Whether a long slice of the search is due: elimination will solve the model.
+
+        A short slice comes first unless its set-up takes long: it solves many of these models.
+        """
+        late = search.delay(self.budget) > TUNING.soon
+        return self._history(search).slices == (0 if late else 1) and search.narrow
 
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
@@ -444,6 +455,8 @@ class Schedule:
         least = TUNING.searched if first and stage is self._search else TUNING.first
         seconds = max(least + stage.delay(budget), TUNING.growth * history.seconds)
         seconds *= 2.0 ** (self._lead if first else 0)
+        if stage is self._search and self._eliminates(self._search):
+            seconds = TUNING.elimination * budget.left
         return Share(budget, now + max(0.0, min(seconds, self._left(stage))))
 
     def _left(self, stage: Stage) -> float:
