@@ -808,6 +808,7 @@ def most_likely(
     ],
     tie: float,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None:
     """
     Write the label of largest mass of each variable, ties to the first label.
@@ -840,6 +841,26 @@ def iterated_modes(
     Run ICM in place: minimise the violated constraints first, then the cost.
     """
 
+def independent_modes(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    max_rounds: int,
+    threads: int = 1,
+) -> None:
+    """
+    As iterated_modes, but in rounds that change independent nodes on several threads.
+    """
+
+def energy(
+    layout: Layout,
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float = 0.0,
+    threads: int = 1,
+) -> float:
+    """Return the energy of a labelling, rounded once."""
+
 def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -855,6 +876,7 @@ def forest_rounds(
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     count: int,
     heat: float,
+    threads: int = 1,
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
@@ -862,13 +884,15 @@ def forest_rounds(
 
 def next_forest(
     layout: Layout,
+    begin: int,
+    end: int,
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     nodes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     links: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
     """
-    Write the first forest that forest_rounds solves; return its number of nodes.
+    Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.
     """
 
 def arc_consistency(
