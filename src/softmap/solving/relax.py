@@ -495,7 +495,9 @@ class Relaxation:
         self.at.eta = proposal.eta
         self.judge.bound(proposal)
         if proposal.nodes:
-            best.offer_labels(round_nodes(self.problem.model, proposal.nodes[0], self.problem.threads))
+            best.offer_labels(
+                round_nodes(self.problem.model, proposal.nodes[0], self.problem.threads)
+            )
         quickly = proposal.labels is not None and budget.fits(Task.STEP, Task.FINISH)
         if (thorough or quickly) and not self.closed():
             best.offer_labels(self.labels.read(_readable(proposal)))
