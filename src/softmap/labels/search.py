@@ -66,8 +66,9 @@ class LabelSearch:
     Parameters
     ----------
     model : Model
-    order : int array, optional
-        The order (a permutation) in which `decode` fixes the variables; 0, 1, 2, … by default.
+    order : int array or function, optional
+        The order (a permutation) in which `decode` fixes the variables, or a function that returns
+        it; 0, 1, 2, … by default.
     room : float, default +inf
         Memory for fusion moves, in bytes.
     threads : int, default 1
@@ -77,7 +78,7 @@ class LabelSearch:
     def __init__(
         self,
         model: Model,
-        order: NDArray[np.int64] | None = None,
+        order: NDArray[np.int64] | Callable[[], NDArray[np.int64]] | None = None,
         room: float = math.inf,
         threads: int = 1,
     ) -> None:
@@ -87,7 +88,10 @@ class LabelSearch:
 
     def read(self, lam: Readable) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
-        return lam() if callable(lam) else decode(self.model, lam, self.order)
+        if callable(lam):
+            return lam()
+        order = self.order() if callable(self.order) else self.order
+        return decode(self.model, lam, order)
 
     def look(
         self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -256,8 +256,8 @@ class Relaxation:
         """The search for labels."""
         model, options = self.problem.model, self.options
         room = room_beside(model, options.precision, options.memory_limit)
-        order, threads = self.algorithm.decode_order(model), self.problem.threads
-        return LabelSearch(model, order, room, threads)
+        order = partial(self.algorithm.decode_order, model)
+        return LabelSearch(model, order, room, self.problem.threads)
 
     # --- current state ----------------------------------------------------------------------------
 

@@ -408,11 +408,15 @@ class Chains:
         self.model = model
         self.plan = chain_schedule(model, dtype, threads)
         self.loops = ChainLoops(model, self.plan, threads)
-        self.surplus = surpluses(model, self.plan)
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
         self._last: HalfPass | None = None
+
+    @property
+    def surplus(self) -> Floats:
+        """How often each node entropy is taken off the sum of edge entropies."""
+        return surpluses(self.model, self.plan)
 
     def keep_couplings(self) -> None:
         """Return couplings even if points do not depend on them."""
