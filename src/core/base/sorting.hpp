@@ -23,9 +23,9 @@ inline void sort_stably(std::vector<Keyed> &items, int threads = 1) {
     constexpr int bits = 11;
     constexpr std::size_t digits = 1 << bits;
     const Index count = Index(items.size());
-    std::uint64_t most = 0;
+    std::uint64_t most = 0; // as many bits as the largest key
     for (const Keyed &one : items)
-        most = std::max(most, one.key);
+        most |= one.key;
     std::vector<Keyed> sorted(most ? items.size() : 0);
     std::vector<std::size_t> next;
     for (int shift = 0; shift < 64 && most >> shift; shift += bits) {

@@ -19,7 +19,10 @@ using Lay = HeldLayout<double>;
 
 void require_labels(const Layout<double> &lay, const In<Index> &labels) {
     require_size(labels, lay.n, "labels");
+    bool wrong = false;
     for (Index i = 0; i < lay.n; ++i)
+        wrong |= std::uint64_t(labels.data()[i]) >= std::uint64_t(lay.num_labels[i]);
+    for (Index i = 0; wrong && i < lay.n; ++i)
         require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
                 " has no label ", labels.data()[i]);
 }

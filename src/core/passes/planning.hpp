@@ -6,6 +6,7 @@
 #include "base/sorting.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace softmap {
@@ -131,29 +132,39 @@ class Planner {
         keys.add([&](Index i) { return lay_.num_labels[i]; });
         keys.add([&](Index i) { return -degree(i); });
         std::vector<Keyed> order(std::size_t(lay_.n));
-        for (Index i = 0; i < lay_.n; ++i)
-            order[i] = {keys[i], std::int32_t(i), 0};
-        sort_stably(order, threads_);
         plan_.nodes.resize(std::size_t(lay_.n));
-        for (Index k = 0; k < lay_.n; ++k)
-            plan_.nodes[k] = order[k].item;
         plan_.node_at.resize(std::size_t(lay_.n));
         plan_.node_step.resize(std::size_t(lay_.n));
+        split(threads_, lay_.n, [&](Index first, Index last) {
+            for (Index i = first; i < last; ++i)
+                order[i] = {keys[i], std::int32_t(i), 0};
+        });
+        sort_stably(order, threads_);
+        split(threads_, lay_.n, [&](Index first, Index last) {
+            for (Index k = first; k < last; ++k)
+                plan_.nodes[k] = order[k].item;
+        });
+        std::vector<Index> begin; // first entries of the strips' costs
         for (Index first = 0, last; first < lay_.n; first = last) {
             const Index i = plan_.nodes[first];
             last = first + 1;
             while (last < lay_.n && last - first < longest_strip && alike(plan_.nodes[last], i))
                 ++last;
-            const Index step = last - first > 1 ? padded(last - first) : 1;
-            for (Index k = first; k < last; ++k) {
-                plan_.node_at[plan_.nodes[k]] = plan_.cost_size + k - first;
-                plan_.node_step[plan_.nodes[k]] = std::int32_t(step);
-            }
             strips_.push_back(std::int32_t(first));
-            plan_.cost_size += step * lay_.num_labels[i];
+            begin.push_back(plan_.cost_size);
+            plan_.cost_size += strip_step(last - first) * lay_.num_labels[i];
         }
         strips_.push_back(std::int32_t(lay_.n));
+        split_portions(threads_, Index(begin.size()), lay_.n, [&](Index s) {
+            const Index step = strip_step(strips_[s + 1] - strips_[s]);
+            for (Index k = strips_[s]; k < strips_[s + 1]; ++k) {
+                plan_.node_at[plan_.nodes[k]] = begin[s] + k - strips_[s];
+                plan_.node_step[plan_.nodes[k]] = std::int32_t(step);
+            }
+        });
     }
+    // The stride between the labels of a strip of `count` nodes.
+    static Index strip_step(Index count) { return count > 1 ? padded(count) : 1; }
     bool alike(Index i, Index j) const {
         return level_[i] == level_[j] && lay_.num_labels[i] == lay_.num_labels[j];
     }
@@ -173,21 +184,35 @@ class Planner {
 
     // Edges sorted by `keys_of_edges`, then by the position of their early endpoints in strips.
     std::vector<Keyed> lined_up() const {
-        std::vector<Keyed> order;
+        std::vector<Keyed> order(std::size_t(lay_.m));
         {
             const JoinedKeys keys = keys_of_edges();
-            order.reserve(std::size_t(lay_.m));
-            for (Index k = 0; k < lay_.n; ++k) {
-                const Index i = plan_.nodes[k];
-                for (Index p = lay_.start[i]; p < lay_.start[i + 1]; ++p) {
-                    const std::int32_t e = lay_.half[p] >> 1;
-                    if ((lay_.half[p] & 1) == side_[e])
-                        order.push_back({keys[e], e, std::int32_t(k)});
-                }
-            }
+            constexpr Index portions = 256;
+            Index begin[portions + 1] = {}; // edges from the nodes before each portion
+            const auto visit = [&](Index p, auto take) {
+                const Part part{int(p), int(portions)};
+                for (Index k = part.first(0, lay_.n); k < part.last(0, lay_.n); ++k)
+                    each_onwards(plan_.nodes[k], [&](std::int32_t e) { take(e, k); });
+            };
+            split_portions(threads_, portions, lay_.n, [&](Index p) {
+                visit(p, [&](std::int32_t, Index) { ++begin[p + 1]; });
+            });
+            std::partial_sum(begin, begin + portions + 1, begin);
+            split_portions(threads_, portions, lay_.n, [&](Index p) {
+                Index at = begin[p];
+                visit(p, [&](std::int32_t e, Index k) {
+                    order[at++] = {keys[e], e, std::int32_t(k)};
+                });
+            });
         }
         sort_stably(order, threads_);
         return order;
+    }
+    // Calls take(e) for the edges e whose early endpoint is node i.
+    template <class Take> void each_onwards(Index i, Take take) const {
+        for (Index p = lay_.start[i]; p < lay_.start[i + 1]; ++p)
+            if (const std::int32_t e = lay_.half[p] >> 1; (lay_.half[p] & 1) == side_[e])
+                take(e);
     }
 
     // Blocks, and the edges of their lanes. Places count from 0 in each piece.
@@ -455,8 +480,7 @@ class Planner {
             for (Index k = first; k < last; ++k) {
                 const Index i = plan_.nodes[k];
                 std::int32_t later = 0;
-                for (Index p = lay_.start[i]; p < lay_.start[i + 1]; ++p)
-                    later += (lay_.half[p] & 1) == side_[lay_.half[p] >> 1];
+                each_onwards(i, [&](std::int32_t) { ++later; });
                 const auto earlier = std::int32_t(degree(i)) - later;
                 const std::int32_t chains = std::max({later, earlier, 1});
                 plan_.share[k] = 1.0 / chains;
