@@ -227,6 +227,26 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
     order_by(key.data(), Index(key.size()), order.data());
 }
 
+// The smallest and the largest finite cost of each node; both are 0 if it has none.
+void finite_extremes(In<Index> start, In<double> costs, Out<double> low, Out<double> high) {
+    const Index count = Index(low.size());
+    require_size(start, count + 1, "start");
+    require_size(high, count, "high");
+    for (Index i = 0; i < count; ++i) {
+        const Index begin = start.data()[i], end = start.data()[i + 1];
+        require(0 <= begin && begin <= end && end <= Index(costs.size()), "node ", i,
+                " has no costs");
+        double least = infinity, most = -infinity;
+        for (Index k = begin; k < end; ++k) {
+            const double one = costs.data()[k];
+            least = std::min(least, one);
+            most = std::max(most, one < infinity ? one : -infinity);
+        }
+        low.data()[i] = most > -infinity ? least : 0.0;
+        high.data()[i] = most > -infinity ? most : 0.0;
+    }
+}
+
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
 void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels, int threads) {
     const Index count = Index(labels.size());
@@ -254,6 +274,8 @@ void bind_labels(nb::module_ &m) {
     m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
           arg("threads") = 1, Unlocked(),
           "Write the label of largest mass of each variable, ties to the first label.");
+    m.def("finite_extremes", &finite_extremes, arg("start"), arg("costs"), arg("low"), arg("high"),
+          Unlocked(), "Compute the smallest and the largest finite cost of each node.");
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
           "Fix the nodes sequentially in an order, each given those before it.");

@@ -806,6 +806,18 @@ def most_likely(
     Write the label of largest mass of each variable, ties to the first label.
     """
 
+def finite_extremes(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Compute the smallest and the largest finite cost of each node."""
+
 def sequential(
     layout: Layout,
     lam: Annotated[

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.graph import Graph
 from softmap.model.inputs import checked_number, offsets
@@ -138,7 +139,6 @@ def check_running(given: Running, num_labels: Ints) -> Running:
     return running
 
 
-FEW = 16  # up to this many labels, reductions over labels loop over labels
 PIECE = 1 << 16  # number of nodes or edges processed at a time
 
 
@@ -257,34 +257,10 @@ class Structure:
         Both are 0 for a node or edge without a finite cost.
         """
         low, high = np.empty((2, self.n + self.m))
-        for begin in range(0, self.n, PIECE):
-            end = min(begin + PIECE, self.n)
-            low[begin:end], high[begin:end] = self._extremes_of_nodes(begin, end)
+        core.finite_extremes(self.node_offset, self.unary, low[: self.n], high[: self.n])
         for first, last, p in self.groups():
             edges = slice(self.n + first, self.n + last)
             low[edges], high[edges] = p.extremes(*self.end_labels(first, last))
-        return low, high
-
-    def _extremes_of_nodes(self, begin: int, end: int) -> tuple[Costs, Costs]:
-        """As `extremes`, of nodes `begin:end`; loops over labels if all nodes have the same few."""
-        places = self.node_offset[begin : end + 1]
-        costs, starts = self.unary[places[0] : places[-1]], places[:-1] - places[0]
-        alike = self.is_even and int(self.num_labels[0]) <= FEW
-
-        def reduced(op: np.ufunc, costs: Costs) -> Costs:
-            if not alike:
-                return np.asarray(op.reduceat(costs, starts))
-            first, *others = costs.reshape(end - begin, -1).T
-            found = first.copy()
-            for column in others:
-                op(found, column, out=found)
-            return found
-
-        low, high = reduced(np.minimum, costs), reduced(np.maximum, costs)
-        if np.isinf(high).any():
-            high = reduced(np.maximum, np.where(np.isinf(costs), -np.inf, costs))
-            barred = np.isinf(low)
-            low[barred] = high[barred] = 0.0
         return low, high
 
     @property

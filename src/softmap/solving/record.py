@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import CheckpointWarning, OptionError
-from softmap.later import made, unmade
 from softmap.labels.pricing import energy_of
+from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import relative_gap
