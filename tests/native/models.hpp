@@ -133,7 +133,7 @@ struct Planned {
         }
         for (Index e = 0; e < lay.m; ++e)
             key.push_back(key_of(model, e));
-        plan = Planner(lay, rank.data(), level.data(), key.data(), leading).run();
+        plan = Planner(lay, rank.data(), level.data(), key.data(), leading, 2).run();
         cost_size = plan.cost_size + 1 + lanes;
         back_size = plan.blocks[0].late_at;
         for (const Block &b : plan.blocks) {
@@ -141,11 +141,12 @@ struct Planned {
             back_size = std::min(back_size, b.late_at);
         }
         unary.assign(std::size_t(cost_size), 0.0);
-        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data());
+        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data(),
+                 0, lay.n);
         weight.assign(plan.edge.size() + lanes, 0.0);
         truncation = weight;
         table.assign(std::size_t(plan.table_size + lanes), 0.0);
-        pack_lanes(lay, plan.blocks.data(), Index(plan.blocks.size()), plan.edge.data(),
+        pack_lanes(lay, plan.blocks.data(), 0, Index(plan.blocks.size()), plan.edge.data(),
                    weight.data(), truncation.data(), table.data());
         const Index levels = Index(plan.row_start.size()) - 1;
         schedule = {levels,
@@ -153,6 +154,8 @@ struct Planned {
                     Index(plan.rows.size()),
                     Index(plan.edge.size()),
                     cost_size,
+                    lay.widest,
+                    lay.widest,
                     plan.row_start.data(),
                     plan.rows.data(),
                     plan.nodes.data(),
@@ -160,7 +163,6 @@ struct Planned {
                     plan.node_step.data(),
                     unary.data(),
                     plan.share.data(),
-                    plan.pull_start.data(),
                     plan.pull_at.data(),
                     plan.pull_step.data(),
                     plan.blocks.data(),
