@@ -1,6 +1,7 @@
 // Small models of one family each, whose costs are binary fractions, with schedules of passes.
 #pragma once
 
+#include "base/graph.hpp"
 #include "check.hpp"
 #include "passes/chains.hpp"
 #include "passes/planning.hpp"
@@ -24,7 +25,9 @@ struct Model {
     std::vector<double> unary, weight, truncation, table;
     softmap::Layout<double> lay;
 
-    Model(Kind kind, Index nodes, Index edges, Index labels, std::uint64_t seed, int digits)
+    // If `near` is not 0, an edge joins nodes whose numbers differ by at most that.
+    Model(Kind kind, Index nodes, Index edges, Index labels, std::uint64_t seed, int digits,
+          Index near = 0)
         : kind(kind), n(nodes), m(edges), labels(labels) {
         Numbers numbers(seed);
         const Index joints = kind == projection ? n / 3 : 0;
@@ -34,7 +37,9 @@ struct Model {
             const Index i = joints ? numbers.below(joints) : numbers.below(n);
             Index j = i;
             while (j == i)
-                j = joints ? joints + numbers.below(n - joints) : numbers.below(n);
+                j = joints ? joints + numbers.below(n - joints)
+                    : near ? std::min(i + 1 + numbers.below(near), n - 1)
+                           : numbers.below(n);
             node.push_back(std::int32_t(i)), node.push_back(std::int32_t(j));
             weight.push_back(kind == projection ? 1.0 : std::abs(numbers.fraction(digits)));
             truncation.push_back(2.0 + 1.5 * numbers.fraction(digits - 2));
@@ -47,13 +52,8 @@ struct Model {
             table.push_back(numbers.fraction(digits));
         for (Index s = 0; kind == projection && s < labels * labels; ++s)
             maps.push_back(std::int32_t(s / labels));
-        start.push_back(0);
-        for (Index i = 0; i < n; ++i) {
-            for (Index h = 0; h < 2 * m; ++h)
-                if (node[h] == i)
-                    half.push_back(std::int32_t(h));
-            start.push_back(Index(half.size()));
-        }
+        start.resize(std::size_t(n + 1)), half.resize(node.size());
+        softmap::sort_halves(node.data(), 2 * m, n, start.data(), half.data());
         kind_of = {kind}, group_start = {0, m};
         stride = {kind == tables ? labels * labels : 0};
         const bool truncated = kind == linear || kind == quadratic;
