@@ -5,7 +5,7 @@ import pytest
 
 from softmap import core, generators
 from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.planning import Column, RowColumn, Schedule, aligned
+from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.relaxation.consistency import tighten
 
 MODELS = {
@@ -25,7 +25,7 @@ def bands_of_nodes(plan: Schedule, levels: int) -> np.ndarray:
         for band in range(plan.bands):
             cuts = [len(rows) * b // plan.bands for b in (band, band + 1)]
             for row in rows[cuts[0] : cuts[1]]:
-                first, count = row[RowColumn.FIRST], row[RowColumn.NODES]
+                first, count = row["first"], row["nodes"]
                 unit[plan.nodes[first : first + count]] = level * plan.bands + band
     return unit
 
@@ -73,8 +73,8 @@ def test_no_order_that_the_sets_allow_reads_a_message_too_early(name, forward):
     for order in (bands, bands[::-1], bands[1::2] + bands[::2]):
         times = greedy_times(after, sequence, plan.bands, order)
         for b, row in enumerate(plan.blocks):
-            lanes = slice(row[Column.LANE], row[Column.LANE] + max(1, row[Column.COUNT]))
-            side = row[Column.ORIENTATION] ^ (not forward)
+            lanes = slice(row["lane"], row["lane"] + max(1, row["count"]))
+            side = int(row["orientation"]) ^ (not forward)
             for e in plan.edge[lanes]:
                 sender, receiver = model.edges[e, side], model.edges[e, 1 - side]
                 assert times[node[sender], 0] < times[block[b], 1] < times[node[receiver], 0]

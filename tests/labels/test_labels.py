@@ -133,7 +133,7 @@ def random_labels(model, seed):
 def first_forest(model, seed):
     """The nodes of the first forest that `forests` solves with this seed."""
     nodes, links, parent = np.empty((3, model.n), np.int64)
-    size = core.next_forest(layout(model), seeded(seed), nodes, links, parent)
+    size = core.next_forest(layout(model), 0, model.n, seeded(seed), nodes, links, parent)
     assert sorted(nodes[:size]) == np.flatnonzero(links < 0).tolist()
     return nodes[:size], parent, links
 

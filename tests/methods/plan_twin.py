@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.planning import Column, RowColumn, Way
+from softmap.methods.sweeps.planning import BLOCK, ROW, Way
 from softmap.model import Model
 from softmap.model.layout import kinds
 
@@ -18,6 +19,47 @@ LANES = core.LANES
 # By table entries: a tile with fewer edges than this wastes more lanes than it gains.
 FILLED = ((16, 2), (64, 3), (1 << 60, 5))
 LONGEST = 31 * LANES  # of a strip: its labels should lie in few pages, and in different cache sets
+
+
+class Column(IntEnum):
+    """Columns of blocks in this file."""
+
+    KIND = 0
+    GROUP = 1
+    ORIENTATION = 2
+    EARLY = 3
+    LATE = 4
+    REACH = 5
+    COUNT = 6
+    EARLY_AT = 7
+    LATE_AT = 8
+    STEP = 9
+    TABLE_AT = 10
+    LANE = 11
+    STRAIGHT_EARLY = 12
+    STRAIGHT_LATE = 13
+    EARLY_FROM = 14
+    LATE_FROM = 15
+
+
+class RowColumn(IntEnum):
+    """Columns of rows in this file."""
+
+    FIRST = 0
+    NODES = 1
+    LABELS = 2
+    DEGREE = 3
+    PLACE = 4
+    STEP = 5
+    WAY = 6
+
+
+def _records(columns: Ints, names: type[IntEnum], kind: np.dtype[Any]) -> NDArray[np.void]:
+    """The records of the compiled loops."""
+    out = np.zeros(len(columns), kind)
+    for name in names:
+        out[name.name.lower()] = columns[:, name]
+    return out
 
 
 @dataclass(frozen=True)
@@ -37,14 +79,15 @@ def planned_leading(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
 
 def _leading_pulls(plan: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Of straight rows, only the places of messages into the first node: the others follow."""
-    rows = plan["rows"][plan["rows"][:, RowColumn.WAY] == Way.STRAIGHT]
-    kept = np.ones(len(plan["nodes"]), dtype=bool)
-    for k in range(1, LANES):
-        kept[(rows[:, RowColumn.FIRST] + k)[rows[:, RowColumn.NODES] > k]] = False
-    counts = np.diff(plan["pull_start"])
-    of_kept = np.repeat(kept, counts)
-    start, at, step = _offsets(counts * kept), plan["pull_at"], plan["pull_step"]
-    return {"pull_start": start, "pull_at": at[of_kept], "pull_step": step[of_kept]}
+    rows, at, step = plan["rows"].copy(), plan["pull_at"], plan["pull_step"]
+    nodes = np.where(rows["way"] == Way.STRAIGHT, 1, rows["nodes"])
+    kept = [
+        np.arange(r["pulls"], r["pulls"] + c * r["degree"])
+        for r, c in zip(rows, nodes, strict=True)
+    ]
+    of_kept = np.concatenate([*kept, np.zeros(0, dtype=int)]).astype(int)
+    rows["pulls"] = _offsets(nodes * rows["degree"])[:-1]
+    return {"rows": rows, "pull_at": at[of_kept], "pull_step": step[of_kept]}
 
 
 def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
@@ -63,18 +106,16 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
     forward = bands.sorted(packing.early, packing.late)
     backward = bands.sorted(packing.late, packing.early)
     arrays: dict[str, NDArray[Any]] = {
-        "rank": rank,
         "row_start": _starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
-        "rows": rows,
-        "nodes": nodes,
+        "rows": _records(rows, RowColumn, ROW),
+        "nodes": nodes.astype(np.int32),
         "node_at": strips.at,
-        "node_step": strips.step,
+        "node_step": strips.step.astype(np.int32),
         "share": np.append(1.0 / chains[nodes], np.zeros(LANES)),
-        "pull_start": pull_start,
         "pull_at": pull_at,
         "pull_step": pull_step,
-        "blocks": packing.blocks,
-        "edge": packing.edge,
+        "blocks": packing.records(),
+        "edge": packing.edge.astype(np.int32),
         "early_at": packing.early_at,
         "early_step": packing.early_step,
         "late_at": packing.late_at,
@@ -88,6 +129,7 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
         "backward_after": backward[2],
         "backward_ends": (chains - earlier).astype(np.int32),
     }
+    arrays["rows"]["pulls"] = pull_start[rows[:, RowColumn.FIRST]]
     arrays["later"] = np.argsort(packing.late_level, kind="stable").astype(np.int32)
     return Plan(arrays, strips.size, packing.table_size)
 
@@ -281,6 +323,11 @@ class _Packing:
         del code
         self._place(order)
         self._ends(strips)
+
+    def records(self) -> NDArray[np.void]:
+        blocks = self.blocks.copy()
+        blocks[:, Column.REACH] = np.clip(blocks[:, Column.REACH], -1, 2**31 - 1)
+        return _records(blocks, Column, BLOCK)
 
     def _cut_blocks(self, strips: _Runs) -> None:
         """Strips into tiles; what would fill too few lanes stays single."""

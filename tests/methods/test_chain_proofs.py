@@ -20,7 +20,7 @@ from softmap.methods.sweeps import chains
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains, Messages, Proved
-from softmap.methods.sweeps.planning import Column, chain_schedule, decoding_order
+from softmap.methods.sweeps.planning import chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound
@@ -122,14 +122,14 @@ def test_packed_tables_are_rounded_down(seed, dtype):
         SharedTables([table], np.zeros(len(edges), dtype=int), weights),
     )
     plan = chain_schedule(model, dtype)
-    tiles = plan.blocks[plan.blocks[:, Column.COUNT] > 0]
+    tiles = plan.blocks[plan.blocks["count"] > 0]
     assert len(tiles)
     for block in tiles:
-        for lane in range(block[Column.COUNT]):
-            e = int(plan.edge[block[Column.LANE] + lane])
-            at = block[Column.TABLE_AT] + lane + core.LANES * np.arange(9)
+        for lane in range(block["count"]):
+            e = int(plan.edge[block["lane"] + lane])
+            at = block["table_at"] + lane + core.LANES * np.arange(9)
             packed = plan.table[at].reshape(3, 3)
-            packed = packed if block[Column.ORIENTATION] == 0 else packed.T
+            packed = packed if block["orientation"] == 0 else packed.T
             for x, y in np.ndindex(3, 3):
                 exact = Fraction(weights[e]) * Fraction(table[x, y])
                 assert Fraction(float(packed[x, y])) <= exact

@@ -11,7 +11,7 @@ from test_chains import models_of
 
 import softmap
 from softmap import core, generators
-from softmap.methods.sweeps.planning import _tile_keys, pass_order
+from softmap.methods.sweeps.planning import BLOCK, ROW, _tile_keys, pass_order
 from softmap.model import Model
 from softmap.model.layout import layout
 from support.families import FAMILIES
@@ -21,7 +21,9 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def same(twin: Plan, made: dict) -> None:
     assert (made.pop("cost_size"), made.pop("table_size")) == (twin.cost_size, twin.table_size)
-    assert {"rank"} | set(made) == set(twin.arrays)
+    assert set(made) == set(twin.arrays)
+    for name, kind in (("rows", ROW), ("blocks", BLOCK)):
+        made[name] = made[name].reshape(-1).view(kind)
     for name, array in made.items():
         assert array.dtype == twin.arrays[name].dtype, name
         np.testing.assert_array_equal(array, twin.arrays[name], err_msg=name)
@@ -33,8 +35,9 @@ def compare(model: Model, rank=None, level=None, keys=None) -> None:
     rank, level = natural[0] if rank is None else rank, natural[1] if level is None else level
     keys = _tile_keys(model) if keys is None else keys
     for leading, twin in ((True, planned_leading), (False, planned)):
-        made = core.plan(layout(model), rank, level, keys, leading)
-        same(twin(model, rank, level, keys), made)
+        expected = twin(model, rank, level, keys)
+        for threads in (1, 3):
+            same(expected, core.plan(layout(model), rank, level, keys, leading, threads))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -49,6 +52,7 @@ def test_plans_of_all_families_are_those_of_the_twin(name, seed):
     "model",
     [
         generators.potts_grid(40, 50, 4),
+        generators.potts_grid(150, 140, 3),
         generators.erdos_renyi(300, 3),
         generators.random_tree(500, 4),
         generators.ragged_constrained(200),
@@ -56,7 +60,16 @@ def test_plans_of_all_families_are_those_of_the_twin(name, seed):
         Model(np.zeros((600, 2))),
         Model(np.zeros((1, 1))),
     ],
-    ids=["picture", "random graph", "tree", "uneven", "chain", "no edges", "one node"],
+    ids=[
+        "picture",
+        "large picture",
+        "random graph",
+        "tree",
+        "uneven",
+        "chain",
+        "no edges",
+        "one node",
+    ],
 )
 def test_plans_of_larger_models_are_those_of_the_twin(model):
     compare(model)
@@ -84,13 +97,13 @@ def test_strips_hold_edges_of_one_key(keys):
     model = Model(np.zeros((2 * count, 2)), edges, softmap.Potts(1.0))
     level = np.repeat([0, 1], count)
     made = core.plan(layout(model), np.arange(2 * count), level, np.array(keys), True)
-    blocks, given_keys = made["blocks"], np.array(keys)
-    singles, tiles = blocks[blocks[:, 6] == 0], blocks[blocks[:, 6] > 0]
+    blocks, given_keys = made["blocks"].reshape(-1).view(BLOCK), np.array(keys)
+    singles, tiles = blocks[blocks["count"] == 0], blocks[blocks["count"] > 0]
     for block in tiles:
-        own = made["edge"][block[11] : block[11] + block[6]]
-        assert (given_keys[own] == block[5]).all()
-        assert block[5] >= 0
-    assert len(singles) + tiles[:, 6].sum() == count
+        own = given_keys[made["edge"][block["lane"] : block["lane"] + block["count"]]]
+        assert (own == own[0]).all()
+        assert min(own[0], 2**31 - 1) == block["reach"] >= 0
+    assert len(singles) + tiles["count"].sum() == count
     assert sorted(made["edge"][made["edge"] >= 0]) == list(range(count))
 
 

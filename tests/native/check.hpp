@@ -43,6 +43,7 @@ void check_messages();
 void check_bounds();
 void check_prices();
 void check_threads();
+void check_moves();
 void check_search();
 void check_bits(bool print); // print: the digests, in the form of digests.hpp
 

@@ -18,6 +18,7 @@ int main(int count, char **words) {
         checks::check_bounds();
         checks::check_prices();
         checks::check_threads();
+        checks::check_moves();
         checks::check_search();
     }
     checks::check_bits(print);

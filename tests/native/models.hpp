@@ -1,6 +1,7 @@
 // Small models of one family each, whose costs are binary fractions, with schedules of passes.
 #pragma once
 
+#include "base/graph.hpp"
 #include "check.hpp"
 #include "passes/chains.hpp"
 #include "passes/planning.hpp"
@@ -24,7 +25,9 @@ struct Model {
     std::vector<double> unary, weight, truncation, table;
     softmap::Layout<double> lay;
 
-    Model(Kind kind, Index nodes, Index edges, Index labels, std::uint64_t seed, int digits)
+    // If `near` is not 0, an edge joins nodes whose numbers differ by at most that.
+    Model(Kind kind, Index nodes, Index edges, Index labels, std::uint64_t seed, int digits,
+          Index near = 0)
         : kind(kind), n(nodes), m(edges), labels(labels) {
         Numbers numbers(seed);
         const Index joints = kind == projection ? n / 3 : 0;
@@ -34,7 +37,9 @@ struct Model {
             const Index i = joints ? numbers.below(joints) : numbers.below(n);
             Index j = i;
             while (j == i)
-                j = joints ? joints + numbers.below(n - joints) : numbers.below(n);
+                j = joints ? joints + numbers.below(n - joints)
+                    : near ? std::min(i + 1 + numbers.below(near), n - 1)
+                           : numbers.below(n);
             node.push_back(std::int32_t(i)), node.push_back(std::int32_t(j));
             weight.push_back(kind == projection ? 1.0 : std::abs(numbers.fraction(digits)));
             truncation.push_back(2.0 + 1.5 * numbers.fraction(digits - 2));
@@ -47,13 +52,8 @@ struct Model {
             table.push_back(numbers.fraction(digits));
         for (Index s = 0; kind == projection && s < labels * labels; ++s)
             maps.push_back(std::int32_t(s / labels));
-        start.push_back(0);
-        for (Index i = 0; i < n; ++i) {
-            for (Index h = 0; h < 2 * m; ++h)
-                if (node[h] == i)
-                    half.push_back(std::int32_t(h));
-            start.push_back(Index(half.size()));
-        }
+        start.resize(std::size_t(n + 1)), half.resize(node.size());
+        softmap::sort_halves(node.data(), 2 * m, n, start.data(), half.data());
         kind_of = {kind}, group_start = {0, m};
         stride = {kind == tables ? labels * labels : 0};
         const bool truncated = kind == linear || kind == quadratic;
@@ -133,7 +133,7 @@ struct Planned {
         }
         for (Index e = 0; e < lay.m; ++e)
             key.push_back(key_of(model, e));
-        plan = Planner(lay, rank.data(), level.data(), key.data(), leading).run();
+        plan = Planner(lay, rank.data(), level.data(), key.data(), leading, 2).run();
         cost_size = plan.cost_size + 1 + lanes;
         back_size = plan.blocks[0].late_at;
         for (const Block &b : plan.blocks) {
@@ -141,11 +141,12 @@ struct Planned {
             back_size = std::min(back_size, b.late_at);
         }
         unary.assign(std::size_t(cost_size), 0.0);
-        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data());
+        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data(),
+                 0, lay.n);
         weight.assign(plan.edge.size() + lanes, 0.0);
         truncation = weight;
         table.assign(std::size_t(plan.table_size + lanes), 0.0);
-        pack_lanes(lay, plan.blocks.data(), Index(plan.blocks.size()), plan.edge.data(),
+        pack_lanes(lay, plan.blocks.data(), 0, Index(plan.blocks.size()), plan.edge.data(),
                    weight.data(), truncation.data(), table.data());
         const Index levels = Index(plan.row_start.size()) - 1;
         schedule = {levels,
@@ -153,6 +154,8 @@ struct Planned {
                     Index(plan.rows.size()),
                     Index(plan.edge.size()),
                     cost_size,
+                    lay.widest,
+                    lay.widest,
                     plan.row_start.data(),
                     plan.rows.data(),
                     plan.nodes.data(),
@@ -160,7 +163,6 @@ struct Planned {
                     plan.node_step.data(),
                     unary.data(),
                     plan.share.data(),
-                    plan.pull_start.data(),
                     plan.pull_at.data(),
                     plan.pull_step.data(),
                     plan.blocks.data(),

@@ -37,7 +37,7 @@ class Recipe:
 
 
 @st.composite
-def recipes(draw, families=FAMILIES, graphs=GRAPHS, hard=None, max_n=5, max_d=4):
+def recipes(draw, families=FAMILIES, graphs=GRAPHS, hard=None, max_n=5, max_d=4, whole=None):
     family = draw(st.sampled_from(families))
     graph = draw(st.sampled_from(graphs))
     low = 1 if graph == "none" else 2
@@ -51,7 +51,7 @@ def recipes(draw, families=FAMILIES, graphs=GRAPHS, hard=None, max_n=5, max_d=4)
         counts=counts,
         edges=tuple(_edges(draw, graph, n)),
         hard=draw(st.booleans()) if hard is None else hard,
-        whole=draw(st.booleans()),
+        whole=draw(st.booleans()) if whole is None else whole,
         seed=draw(st.integers(0, 2**32 - 1)),
     )
 

@@ -34,6 +34,16 @@ inline Index below(std::uint64_t *s, Index bound) {
     return Index(word);
 }
 
+// Fills the four words of a generator from one number (splitmix64).
+inline void spread_seed(std::uint64_t seed, std::uint64_t *s) {
+    for (int k = 0; k < 4; ++k) {
+        std::uint64_t z = seed += 0x9e3779b97f4a7c15u;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        s[k] = z ^ (z >> 31);
+    }
+}
+
 // The four words of the generator, with `next_word` and `below` as members.
 struct Random {
     std::uint64_t word[4];

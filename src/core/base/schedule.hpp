@@ -9,40 +9,49 @@ namespace softmap {
 // `lanes`), one per lane, of equal group, orientation, label counts and key. With count = 0 it is a
 // single edge, whose message entries are contiguous (step = 1). The *early* endpoint of an edge is
 // the one that comes first in the order, the *late* endpoint the other.
+// A block fills one cache line.
 struct Block {
-    Index kind, group;
-    Index orientation; // side (0 or 1) of its edges on which the early endpoint is
-    Index early, late; // label counts of the two endpoints
-    Index key;         // value that the family's lanes must have in common (Potential.tile_key)
-    Index count;
     Index early_at, late_at;             // first entry of the messages into each endpoint
-    Index step;                          // stride between the entries of one message
     Index table_at;                      // first entry of the packed tables
-    Index lane;                          // first entry in the arrays by lane
-    Index straight_early, straight_late; // 1 if the costs of all lanes' endpoints are contiguous
-    Index early_from, late_from;         // first entry in early_at and late_at of the schedule
+    std::uint32_t lane;                  // first entry in the arrays by lane
+    std::uint32_t early_from, late_from; // first entry in early_at and late_at of the schedule
+    std::int32_t step;                   // stride between the entries of one message
+    std::int32_t early, late;            // label counts of the two endpoints
+    std::int32_t group;
+    std::int32_t reach; // key of its lanes (Potential.tile_key), at most 2³¹ - 1
+    std::uint8_t kind, count;
+    std::uint8_t orientation;           // side of its edges on which the early endpoint is
+    bool straight_early, straight_late; // whether the costs of all lanes' endpoints are contiguous
+
+    Index width() const { return count ? Index(lanes) : 1; } // lanes, with or without an edge
 };
+static_assert(sizeof(Block) == 64);
 
 // Up to `lanes` consecutive nodes of one strip that have the same degree.
 struct Row {
-    Index first, nodes; // first index in `Schedule::nodes`, and number of nodes
-    Index labels, degree;
-    Index place, step; // entry x of the row's k-th node is at place + x · step + k
-    Index way;         // how messages into the nodes are read: alone, gathered or straight
+    Index place;               // entry x of the row's k-th node is at place + x · step + k
+    Index pulls;               // first entry in pull_at; `degree` entries per node
+    std::int32_t first, nodes; // first index in `Schedule::nodes`, and number of nodes
+    std::int32_t labels, degree, step;
+    std::int32_t way; // how messages into the nodes are read: alone, gathered or straight
 };
-enum : Index { alone, gathered, straight };
+static_assert(sizeof(Row) == 40);
+enum : std::int32_t { alone, gathered, straight };
 
 // The arrays of a schedule. softmap.methods.sweeps.planning builds them and documents each one.
 template <class S> struct Schedule {
     Index levels, num_blocks, num_rows, num_lanes, num_costs;
+    Index widest_tile, widest_single; // most labels of a tile's and of a single edge's endpoints
     const Index *row_start;
     const Row *rows;
-    const Index *nodes, *node_at, *node_step;
+    const std::int32_t *nodes;
+    const Index *node_at;
+    const std::int32_t *node_step;
     const double *unary, *share;
-    const Index *pull_start, *pull_at;
+    const Index *pull_at;
     const std::int32_t *pull_step;
     const Block *blocks;
-    const Index *edge;
+    const std::int32_t *edge;
     const Index *early_at;
     const std::int32_t *early_step;
     const Index *late_at;

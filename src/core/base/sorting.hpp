@@ -1,9 +1,12 @@
 // Stable radix sort by integer keys, for millions of items with few different keys.
 #pragma once
 
+#include "team.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace softmap {
@@ -14,22 +17,38 @@ struct Keyed {
     std::int32_t item, place;
 };
 
-// Sorts items by their keys, ascending (stable least-significant-digit radix sort).
-inline void sort_stably(std::vector<Keyed> &items) {
+// Sorts items by their keys, ascending (stable least-significant-digit radix sort). Each part of
+// the items counts its digits, so that all parts know their places.
+inline void sort_stably(std::vector<Keyed> &items, int threads = 1) {
     constexpr int bits = 11;
-    constexpr std::uint64_t digits = 1 << bits;
-    std::uint64_t most = 0;
+    constexpr std::size_t digits = 1 << bits;
+    const Index count = Index(items.size());
+    std::uint64_t most = 0; // as many bits as the largest key
     for (const Keyed &one : items)
-        most = std::max(most, one.key);
+        most |= one.key;
     std::vector<Keyed> sorted(most ? items.size() : 0);
+    std::vector<std::size_t> next;
     for (int shift = 0; shift < 64 && most >> shift; shift += bits) {
-        std::vector<std::size_t> begin(digits + 1);
-        for (const Keyed &one : items)
-            ++begin[(one.key >> shift) % digits + 1];
-        for (std::size_t d = 0; d < digits; ++d)
-            begin[d + 1] += begin[d];
-        for (const Keyed &one : items)
-            sorted[begin[(one.key >> shift) % digits]++] = one;
+        together(count < worthwhile ? 1 : threads, [&](Member &me) {
+            const auto digit = [&](const Keyed &one) { return (one.key >> shift) % digits; };
+            me.once([&] { next.assign(digits * std::size_t(me.threads()), 0); });
+            me.phase([&](Part part) {
+                std::size_t *own = next.data() + digits * std::size_t(part.index);
+                for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+                    ++own[digit(items[std::size_t(k)])];
+            });
+            me.once([&] {
+                std::size_t begin = 0;
+                for (std::size_t d = 0; d < digits; ++d)
+                    for (int t = 0; t < me.threads(); ++t)
+                        begin += std::exchange(next[digits * std::size_t(t) + d], begin);
+            });
+            me.phase([&](Part part) {
+                std::size_t *own = next.data() + digits * std::size_t(part.index);
+                for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+                    sorted[own[digit(items[std::size_t(k)])]++] = items[std::size_t(k)];
+            });
+        });
         items.swap(sorted);
     }
 }
@@ -37,36 +56,55 @@ inline void sort_stably(std::vector<Keyed> &items) {
 // One integer key per item that sorts like a tuple of keys (lexicographic order).
 class JoinedKeys {
   public:
-    explicit JoinedKeys(std::int64_t count) : keys_(std::size_t(count)) {}
+    JoinedKeys(Index count, int threads) : threads_(threads), keys_(std::size_t(count)) {}
 
     // Appends column(item), any 64-bit integer, to the tuple of each item.
     template <class Column> void add(Column column) {
-        Keys own(keys_.size());
-        std::int64_t low = std::numeric_limits<std::int64_t>::max();
-        for (std::size_t k = 0; k < own.size(); ++k) {
-            const auto one = std::int64_t(column(std::int64_t(k)));
-            own[k] = std::uint64_t(one);
-            low = std::min(low, one);
-        }
-        std::uint64_t most = 0;
-        for (std::uint64_t &one : own)
-            most = std::max(most, one -= std::uint64_t(low));
-        if (!most)
+        const auto [low, high] = range_of(column);
+        const std::uint64_t most = std::uint64_t(high) - std::uint64_t(low);
+        if (keys_.empty() || !most)
             return;
         constexpr std::uint64_t limit = std::uint64_t(1) << 62;
-        if (most >= limit || most_ >= limit / (most + 1)) {
-            most_ = number(keys_);
-            most = number(own);
-        }
+        if (most < limit && most_ < limit / (most + 1))
+            return append(most,
+                          [&](Index k) { return std::uint64_t(column(k)) - std::uint64_t(low); });
+        Keys own(keys_.size());
         for (std::size_t k = 0; k < own.size(); ++k)
-            keys_[k] = keys_[k] * (most + 1) + own[k];
-        most_ = most_ * (most + 1) + most;
+            own[k] = std::uint64_t(column(Index(k))) - std::uint64_t(low);
+        most_ = number(keys_);
+        append(number(own), [&](Index k) { return own[std::size_t(k)]; });
     }
 
-    std::uint64_t operator[](std::int64_t item) const { return keys_[std::size_t(item)]; }
+    std::uint64_t operator[](Index item) const { return keys_[std::size_t(item)]; }
 
   private:
     using Keys = std::vector<std::uint64_t>;
+    static constexpr int portions = 64;
+
+    // The least and the largest value of a column.
+    template <class Column> std::pair<std::int64_t, std::int64_t> range_of(Column column) const {
+        constexpr auto least = std::numeric_limits<std::int64_t>::min();
+        constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+        std::int64_t low[portions], high[portions];
+        split_portions(threads_, portions, Index(keys_.size()), [&](Index p) {
+            const Part part{int(p), portions};
+            low[p] = largest, high[p] = least;
+            const Index last = part.last(0, Index(keys_.size()));
+            for (Index k = part.first(0, Index(keys_.size())); k < last; ++k) {
+                const auto one = std::int64_t(column(k));
+                low[p] = std::min(low[p], one), high[p] = std::max(high[p], one);
+            }
+        });
+        return {*std::min_element(low, low + portions), *std::max_element(high, high + portions)};
+    }
+
+    template <class Column> void append(std::uint64_t most, Column column) {
+        split(threads_, Index(keys_.size()), [&](Index first, Index last) {
+            for (Index k = first; k < last; ++k)
+                keys_[std::size_t(k)] = keys_[std::size_t(k)] * (most + 1) + column(k);
+        });
+        most_ = most_ * (most + 1) + most;
+    }
 
     // Replaces each key by its rank 0, 1, ... among the distinct keys; returns the largest rank.
     static std::uint64_t number(Keys &keys) {
@@ -79,6 +117,7 @@ class JoinedKeys {
         return sorted.size() - 1;
     }
 
+    int threads_;
     Keys keys_;
     std::uint64_t most_ = 0; // upper bound on all keys
 };

@@ -3,9 +3,11 @@
 #include "bind.hpp"
 #include "labels/arcs.hpp"
 #include "labels/decoding.hpp"
+#include "labels/energy.hpp"
 #include "labels/first.hpp"
 #include "labels/forests.hpp"
 #include "labels/improve.hpp"
+#include "labels/modes.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -15,9 +17,12 @@ namespace {
 
 using Lay = HeldLayout<double>;
 
-void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
+void require_labels(const Layout<double> &lay, const In<Index> &labels) {
     require_size(labels, lay.n, "labels");
+    bool wrong = false;
     for (Index i = 0; i < lay.n; ++i)
+        wrong |= std::uint64_t(labels.data()[i]) >= std::uint64_t(lay.num_labels[i]);
+    for (Index i = 0; wrong && i < lay.n; ++i)
         require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
                 " has no label ", labels.data()[i]);
 }
@@ -48,24 +53,41 @@ void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index 
     IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
 }
 
+void independent_modes(const Lay &held, Out<Index> labels, Index max_rounds, int threads) {
+    require_labels(held.view, labels);
+    require(0 <= max_rounds && max_rounds <= 1 << 20, "max_rounds is not within 0..2**20");
+    IndependentModes(held.view, labels.data()).run(max_rounds, threads);
+}
+
+double energy_of(const Lay &held, In<Index> labels, double constant, int threads) {
+    require_labels(held.view, labels);
+    return energy(held.view, labels.data(), constant, threads);
+}
+
 void first_labels(const Lay &held, Out<Index> labels, double seconds) {
     require_size(labels, held.view.n, "labels");
     Budget budget(Index(1) << 62, seconds);
     FirstLabels(held.view).find(labels.data(), budget);
 }
 
-void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
+void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat,
+                   int threads) {
     require_labels(held.view, labels);
-    Forests(held.view, labels.data(), generator(words)).run(count, heat);
+    Forests(held.view, labels.data(), generator(words), threads).run(count, heat);
 }
 
-Index next_forest(const Lay &held, Words words, Out<Index> nodes, Out<Index> links,
-                  Out<Index> parent) {
+Index next_forest(const Lay &held, Index begin, Index end, Words words, Out<Index> nodes,
+                  Out<Index> links, Out<Index> parent) {
+    require_range(begin, end, held.view.n);
+    require(begin < end, "the range is empty");
     for (const auto *array : {&nodes, &links, &parent})
-        require_size(*array, held.view.n, "arrays by node");
-    std::vector<Index> labels(std::size_t(held.view.n), 0);
-    return Forests(held.view, labels.data(), generator(words))
-        .next(nodes.data(), links.data(), parent.data());
+        require_size(*array, end - begin, "arrays by node");
+    RangeForest drawn(held.view, nullptr);
+    drawn.grow({begin, end}, generator(words));
+    std::copy(drawn.forest().begin(), drawn.forest().end(), nodes.data());
+    std::copy(drawn.links().begin(), drawn.links().end(), links.data());
+    std::copy(drawn.parent().begin(), drawn.parent().end(), parent.data());
+    return Index(drawn.forest().size());
 }
 
 Index arc_consistency(const Lay &held, Out<bool> allowed) {
@@ -207,7 +229,7 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
 
 // The values of row i are values[start[i]], ..., values[start[i + 1] - 1]; no row is empty.
 void require_rows(In<Index> start, Index count, Index size) {
-    require(Index(start.size()) == count + 1, "start must have one entry more than there are rows");
+    require(Index(start.size()) > count, "start needs one entry more than there are rows");
     for (Index i = 0; i < count; ++i) {
         const Index begin = start.data()[i], end = start.data()[i + 1];
         require(0 <= begin && begin < end && end <= size, "row ", i, " has no values");
@@ -242,20 +264,20 @@ void cheapest(In<double> costs, In<Index> start, Out<Index> labels) {
 }
 
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
-void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels) {
+void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels, int threads) {
     const Index count = Index(labels.size());
-    require(Index(start.size()) > count, "start needs one entry more than labels");
-    for (Index i = 0; i < count; ++i) {
-        const Index begin = start.data()[i], end = start.data()[i + 1];
-        require(0 <= begin && begin < end && end <= Index(mass.size()), "variable ", i,
-                " has no masses");
-        const double *own = mass.data() + begin;
-        const double most = *std::max_element(own, own + (end - begin));
-        const double enough = std::min(most, (1.0 - tie) * most);
-        labels.data()[i] =
-            std::find_if(own, own + (end - begin - 1), [&](double one) { return one >= enough; }) -
-            own;
-    }
+    require_rows(start, count, Index(mass.size()));
+    split(threads, count, [&](Index first, Index last) {
+        for (Index i = first; i < last; ++i) {
+            const double *own = mass.data() + start.data()[i];
+            const Index own_labels = start.data()[i + 1] - start.data()[i];
+            const double most = *std::max_element(own, own + own_labels);
+            const double enough = std::min(most, (1.0 - tie) * most);
+            labels.data()[i] =
+                std::find_if(own, own + own_labels - 1, [&](double one) { return one >= enough; }) -
+                own;
+        }
+    });
 }
 
 } // namespace
@@ -266,22 +288,28 @@ void bind_labels(nb::module_ &m) {
     m.def("cheapest", &cheapest, arg("costs"), arg("start"), arg("labels"), Unlocked(),
           "Write the label of least cost of each variable, ties to the first label.");
     m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
-          Unlocked(), "Write the label of largest mass of each variable, ties to the first label.");
+          arg("threads") = 1, Unlocked(),
+          "Write the label of largest mass of each variable, ties to the first label.");
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
           "Fix the nodes sequentially in an order, each given those before it.");
     m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
           arg("num_variables"), arg("max_sweeps"), Unlocked(),
           "Run ICM in place: minimise the violated constraints first, then the cost.");
+    m.def("independent_modes", &independent_modes, arg("layout"), arg("labels"), arg("max_rounds"),
+          arg("threads") = 1, Unlocked(),
+          "As iterated_modes, but in rounds that change independent nodes on several threads.");
+    m.def("energy", &energy_of, arg("layout"), arg("labels"), nb::arg("constant") = 0.0,
+          arg("threads") = 1, Unlocked(), "Return the energy of a labelling, rounded once.");
     m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
           Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
-          nb::arg("heat"), Unlocked(),
+          nb::arg("heat"), arg("threads") = 1, Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
-    m.def("next_forest", &next_forest, arg("layout"), arg("words"), arg("nodes"), arg("links"),
-          arg("parent"), Unlocked(),
-          "Write the first forest that forest_rounds solves; return its number of nodes.");
+    m.def("next_forest", &next_forest, arg("layout"), arg("begin"), arg("end"), arg("words"),
+          arg("nodes"), arg("links"), arg("parent"), Unlocked(),
+          "Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.");
     m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
           "Remove unsupported states from `allowed`; return a node without states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),

@@ -7,9 +7,6 @@
 namespace softmap {
 namespace {
 
-constexpr Index block_columns = sizeof(Block) / sizeof(Index);
-constexpr Index row_columns = sizeof(Row) / sizeof(Index);
-
 template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     new (self) HeldSchedule<S>();
     Schedule<S> &v = self->view;
@@ -18,19 +15,18 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
         place = self->keep(array);
         return Index(array.size());
     };
-    const Index *rows, *blocks;
+    const std::uint8_t *rows, *blocks;
     v.levels = take("row_start", v.row_start) - 1;
-    v.num_rows = take("rows", rows) / row_columns;
+    v.num_rows = take("rows", rows) / Index(sizeof(Row));
     v.rows = reinterpret_cast<const Row *>(rows);
     take("nodes", v.nodes);
     take("node_at", v.node_at);
     take("node_step", v.node_step);
     v.num_costs = take("unary", v.unary);
     take("share", v.share);
-    take("pull_start", v.pull_start);
     take("pull_at", v.pull_at);
     take("pull_step", v.pull_step);
-    v.num_blocks = take("blocks", blocks) / block_columns;
+    v.num_blocks = take("blocks", blocks) / Index(sizeof(Block));
     v.blocks = reinterpret_cast<const Block *>(blocks);
     v.num_lanes = take("edge", v.edge);
     require(take("weight", v.weight) == v.num_lanes, "weight needs one entry per lane");
@@ -53,23 +49,29 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
                 take("backward_after", v.backward_after) == 2 * starts,
             "forward_after and backward_after need two entries per level and band");
     take("forward_ends", v.forward_ends);
-    for (Index b = 0; b < v.num_blocks; ++b)
-        require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
-                "unknown kind of potential in block ", b);
+    v.widest_tile = v.widest_single = 1;
+    for (Index b = 0; b < v.num_blocks; ++b) {
+        const Block &block = v.blocks[b];
+        require(block.kind < Families::size, "unknown kind of potential in block ", b);
+        Index &widest = block.count ? v.widest_tile : v.widest_single;
+        widest = std::max({widest, Index(block.early), Index(block.late)});
+    }
 }
 
 template <class S> struct ChainCalls {
     using Lay = const HeldLayout<S> &;
     using Plan = const HeldSchedule<S> &;
 
-    static void pack_all(Lay lay, In<Index> blocks, In<Index> edge, Out<double> weight,
-                         Out<double> truncation, Out<S> table) {
+    static void pack_all(Lay lay, In<std::uint8_t> blocks, In<std::int32_t> edge,
+                         Out<double> weight, Out<double> truncation, Out<S> table, int threads) {
         require_size(weight, Index(edge.size()), "weight");
         require(truncation.size() == edge.size() || truncation.size() == 0,
                 "truncation needs one entry per lane, or none");
-        pack_lanes(lay.view, reinterpret_cast<const Block *>(blocks.data()),
-                   Index(blocks.size()) / block_columns, edge.data(), weight.data(),
-                   truncation.size() ? truncation.data() : nullptr, table.data());
+        const auto *from = reinterpret_cast<const Block *>(blocks.data());
+        split(threads, Index(blocks.size() / sizeof(Block)), [&](Index first, Index last) {
+            pack_lanes(lay.view, from, first, last, edge.data(), weight.data(),
+                       truncation.size() ? truncation.data() : nullptr, table.data());
+        });
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
@@ -229,13 +231,10 @@ template <class S> struct ChainCalls {
             by_node(lay.view, plan.view, theta.data(), out.data(), first, last);
         });
     }
-    static void cut(Lay lay, Plan plan, In<Index> rank, In<S> msg, In<double> theta,
-                    Out<double> lam, int threads) {
-        require_size(rank, lay.view.n, "rank");
+    static void cut(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> lam, int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
-            cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
-                       first, last);
+            cut_chains(lay.view, plan.view, msg.data(), theta.data(), lam.data(), first, last);
         });
     }
     static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
@@ -280,7 +279,7 @@ template <class S> struct ChainCalls {
         nb::class_<HeldSchedule<S>>(m, schedule, "The order of updates in a pass, and its arrays.")
             .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
-              arg("truncation"), arg("table"), Unlocked());
+              arg("truncation"), arg("table"), arg("threads") = 1, Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
               nb::arg("threads") = 1, Unlocked());
         m.def("spread", &spread_lam, arg("layout"), arg("schedule"), arg("lam"), arg("source"),
@@ -326,16 +325,16 @@ template <class S> struct ChainCalls {
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),
               arg("threads"), Unlocked());
-        m.def("cut_chains", &cut, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
-              arg("theta"), arg("lam"), arg("threads"), Unlocked());
+        m.def("cut_chains", &cut, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
+              arg("lam"), arg("threads"), Unlocked());
         m.def("couplings", &couple, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
               arg("out"), arg("threads"), Unlocked());
     }
 };
 
 // Copies node costs from the order of the model into the order of strips.
-void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<Index> step,
-             Out<double> out) {
+void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<Index> at,
+             In<std::int32_t> step, Out<double> out, int threads) {
     const Layout<double> &v = lay.view;
     require_size(nodes, v.n, "nodes");
     require_size(at, v.n, "at");
@@ -345,7 +344,9 @@ void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<In
                     0 <= step.data()[i] &&
                     at.data()[i] + (v.num_labels[i] - 1) * step.data()[i] < Index(out.size()),
                 "node ", i, " has no room");
-    by_strip(v, nodes.data(), at.data(), step.data(), out.data());
+    split(threads, v.n, [&](Index first, Index last) {
+        by_strip(v, nodes.data(), at.data(), step.data(), out.data(), first, last);
+    });
 }
 
 } // namespace
@@ -355,7 +356,7 @@ void bind_passes(nb::module_ &m) {
     ChainCalls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
-          Unlocked(), "Copy the costs of the nodes into the order of strips.");
+          arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
     });

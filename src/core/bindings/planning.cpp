@@ -2,6 +2,8 @@
 #include "passes/planning.hpp"
 #include "bind.hpp"
 
+#include <atomic>
+
 namespace softmap {
 namespace {
 
@@ -17,32 +19,44 @@ template <class As, class T> nb::object handed_over(std::vector<T> &&from, std::
     return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
 }
 
+// Checks that no edge joins two nodes of a level, and that levels count from 0.
+void require_levels(const Layout<double> &v, const Index *level, int threads) {
+    std::atomic<bool> wrong = false;
+    split(threads, v.m, [&](Index first, Index last) {
+        bool own = false;
+        for (Index e = first; e < last; ++e)
+            own = own || level[v.node[2 * e]] == level[v.node[2 * e + 1]];
+        wrong = wrong || own;
+    });
+    for (Index i = 0; i < v.n; ++i)
+        require(0 <= level[i], "node ", i, " has the level ", level[i]);
+    for (Index e = 0; wrong && e < v.m; ++e)
+        require(level[v.node[2 * e]] != level[v.node[2 * e + 1]], "both ends of edge ", e,
+                " are in one level");
+}
+
 nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In<Index> key,
-              bool leading) {
+              bool leading, int threads) {
     const Layout<double> &v = lay.view;
     require_size(rank, v.n, "rank");
     require_size(level, v.n, "level");
     require_size(key, v.m, "key");
-    for (Index i = 0; i < v.n; ++i)
-        require(0 <= level.data()[i], "node ", i, " has the level ", level.data()[i]);
-    for (Index e = 0; e < v.m; ++e)
-        require(level.data()[v.node[2 * e]] != level.data()[v.node[2 * e + 1]],
-                "both ends of edge ", e, " are in one level");
+    require_levels(v, level.data(), threads);
     Plan made;
     {
         nb::gil_scoped_release unlocked;
-        made = Planner(v, rank.data(), level.data(), key.data(), leading).run();
+        made = Planner(v, rank.data(), level.data(), key.data(), leading, threads).run();
     }
     nb::dict out;
     const auto put = [&]<class T>(const char *name, std::vector<T> &array) {
         out[name] = handed_over<T>(std::move(array), 1);
     };
-    out["rows"] = handed_over<Index>(std::move(made.rows), sizeof(Row) / sizeof(Index));
-    out["blocks"] = handed_over<Index>(std::move(made.blocks), sizeof(Block) / sizeof(Index));
+    out["rows"] = handed_over<std::uint8_t>(std::move(made.rows), sizeof(Row));
+    out["blocks"] = handed_over<std::uint8_t>(std::move(made.blocks), sizeof(Block));
     put("row_start", made.row_start), put("nodes", made.nodes);
     put("node_at", made.node_at), put("node_step", made.node_step);
     put("share", made.share), put("edge", made.edge);
-    put("pull_start", made.pull_start), put("pull_at", made.pull_at);
+    put("pull_at", made.pull_at);
     put("pull_step", made.pull_step);
     put("early_at", made.early_at), put("early_step", made.early_step);
     put("late_at", made.late_at), put("late_step", made.late_step);
@@ -61,6 +75,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
 
 void bind_planning(nb::module_ &m) {
     m.def("plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), nb::arg("leading"),
+          arg("threads") = 1,
           "Return the arrays of a schedule that do not depend on costs, by name.");
 }
 

@@ -90,8 +90,9 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
                    [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
-void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> share, double eta,
-                   Out<double> out, Out<double> entropy, Out<double> minimum, int threads) {
+void soft_nodes_of(const Lay &lay, In<Index> at, In<std::int32_t> step, In<double> share,
+                   double eta, Out<double> out, Out<double> entropy, Out<double> minimum,
+                   int threads) {
     const Layout<double> &v = lay.view;
     require_size(at, v.n, "at");
     require_size(step, v.n, "step");

@@ -38,16 +38,15 @@ template <class S> struct StarCalls {
         });
     }
 
-    static void values(Lay lay, Plan plan, In<Index> rank, Out<S> msg, Out<S> origin,
-                       In<double> bar, Out<double> theta, double eta, Out<double> shift,
-                       Out<double> dot, int threads) {
-        require_size(rank, lay.view.n, "rank");
+    static void values(Lay lay, Plan plan, Out<S> msg, Out<S> origin, In<double> bar,
+                       Out<double> theta, double eta, Out<double> shift, Out<double> dot,
+                       int threads) {
         require_size(dot, lay.view.n, "dot");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         const auto run =
             arrays(plan, msg, msg, origin, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
         together(threads, [&](Member &me) {
-            kernels->of<S>().star_values(lay.view, plan.view, rank.data(), run, eta, me);
+            kernels->of<S>().star_values(lay.view, plan.view, run, eta, me);
         });
     }
 
@@ -62,9 +61,9 @@ template <class S> struct StarCalls {
         bind_rule<&PassKernels<S>::star_sweeps>(m, "star_sweeps");
         bind_rule<&PassKernels<S>::diffusion_sweeps>(m, "diffusion_sweeps");
         bind_rule<&PassKernels<S>::gradient_sweeps>(m, "gradient_sweeps");
-        m.def("star_values", &values, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
-              arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"),
-              arg("threads"), Unlocked());
+        m.def("star_values", &values, arg("layout"), arg("schedule"), arg("msg"), arg("origin"),
+              arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"), arg("threads"),
+              Unlocked());
     }
 };
 

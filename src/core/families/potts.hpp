@@ -179,8 +179,8 @@ struct Potts : FamilyBase {
     }
 
     template <int W, class S>
-    static PottsEdges<W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
-        const Index h = 2 * edges[0] + receiver;
+    static PottsEdges<W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+        const Index h = 2 * Index(edges[0]) + receiver;
         return {lay.labels_at(h ^ 1), lay.labels_at(h),
                 Pack<W>::of([&](int k) { return lay.weight_of(g, edges[k]); })};
     }

@@ -102,8 +102,8 @@ struct Projection : FamilyBase {
     static constexpr const char *name = "projection";
 
     template <int W, class S>
-    static ProjectionEdges<W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
-        const Index h = 2 * edges[0] + receiver;
+    static ProjectionEdges<W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+        const Index h = 2 * Index(edges[0]) + receiver;
         const auto map = lay.maps + lay.begin_of(g, edges[0]);
         return {{lay.labels_at(h ^ 1), lay.labels_at(h)}, map, receiver == 1};
     }

@@ -51,9 +51,9 @@ struct Tables : FamilyBase {
     static constexpr Index widest_tile = 24; // labels; edges with larger tables are faster alone
 
     template <int W, class S>
-    static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
-        const Index h = 2 * edges[0] + receiver;
-        const Index cols = lay.labels_at(2 * edges[0] + 1);
+    static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+        const Index h = 2 * Index(edges[0]) + receiver;
+        const Index cols = lay.labels_at(2 * Index(edges[0]) + 1);
         PlacedTables<S, W> out{{lay.labels_at(h ^ 1), lay.labels_at(h)}, {}, {}, 0, 0};
         out.step_x = receiver == 1 ? cols : 1;
         out.step_y = receiver == 1 ? 1 : cols;

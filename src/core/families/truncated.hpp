@@ -253,9 +253,9 @@ template <class Distance> struct Truncated : FamilyBase {
     }
 
     template <int W, class S>
-    static TruncatedEdges<W, Distance> at(const Layout<S> &lay, Index g, const Index *edges,
+    static TruncatedEdges<W, Distance> at(const Layout<S> &lay, Index g, const auto *edges,
                                           int receiver) {
-        const Index h = 2 * edges[0] + receiver, labels = lay.labels_at(h ^ 1);
+        const Index h = 2 * Index(edges[0]) + receiver, labels = lay.labels_at(h ^ 1);
         Index reach = 1;
         for (int k = 0; k < W; ++k)
             reach = std::max(reach, TruncatedEdges<W, Distance>::reach_of(
@@ -270,7 +270,7 @@ template <class Distance> struct Truncated : FamilyBase {
                                                 const Block &b, bool forward) {
         return {forward ? b.early : b.late, forward ? b.late : b.early,
                 Pack<lanes>::load(plan.weight + b.lane),
-                Pack<lanes>::load(plan.truncation + b.lane), b.key};
+                Pack<lanes>::load(plan.truncation + b.lane), b.reach};
     }
 
     static Index packed_size(Index, Index) { return 0; }

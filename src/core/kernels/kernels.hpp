@@ -47,8 +47,8 @@ template <class S> struct PassKernels {
     void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
     void (*shares)(const Schedule<S> &, const S *msg, double *theta, Index first, Index last);
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;
-    void (*star_values)(const Layout<S> &, const Schedule<S> &, const Index *rank,
-                        const StarArrays<S> &, double eta, Member &);
+    void (*star_values)(const Layout<S> &, const Schedule<S> &, const StarArrays<S> &, double eta,
+                        Member &);
 };
 
 struct Kernels {
@@ -67,7 +67,7 @@ struct Kernels {
     double (*dual_bound)(const Layout<double> &, const double *lam, double constant, int threads);
     void (*couple)(const Layout<double> &, const EdgeList &, const Couplings &, Index first,
                    Index last);
-    void (*soft_nodes)(const Layout<double> &, const Index *at, const Index *step,
+    void (*soft_nodes)(const Layout<double> &, const Index *at, const std::int32_t *step,
                        const double *share, double eta, double *out, double *entropy,
                        double *minimum, Index first, Index last);
 

@@ -1,4 +1,4 @@
-// Sequential decoding of a labelling from λ, and coordinate descent (ICM).
+// Sequential decoding of a labelling from λ.
 #pragma once
 
 #include "one_edge.hpp"
@@ -84,96 +84,6 @@ class SequentialDecoder {
     const Index variables_;
     std::vector<double> belief_, a_, message_;
     Room room_;
-};
-
-// Coordinate descent (ICM) in place: fewer violated constraints first, then lower cost.
-//
-// `stride[h]` is the change of the state of the auxiliary node across h per unit of the label at h;
-// 0 if that node is a variable. Only variables with a changed neighbour are visited again.
-class IteratedModes {
-  public:
-    IteratedModes(const Layout<double> &lay, const Index *stride, Index variables, Index *labels)
-        : lay_(lay), stride_(stride), variables_(variables), labels_(labels), terms_(lay.widest),
-          cost_(lay.widest), broken_(lay.widest), dirty_(lay.n, 1) {}
-
-    void run(Index max_sweeps) {
-        for (Index sweep = 0; sweep < max_sweeps; ++sweep) {
-            bool changed = false;
-            for (Index i = 0; i < variables_; ++i)
-                if (dirty_[i])
-                    changed |= improve(i);
-            if (!changed)
-                break;
-        }
-    }
-
-  private:
-    bool improve(Index i) {
-        dirty_[i] = 0;
-        local_costs(i);
-        const Index own = labels_[i];
-        Index best = own;
-        for (Index x = 0; x < lay_.num_labels[i]; ++x)
-            if (broken_[x] < broken_[best] ||
-                (broken_[x] == broken_[best] && cost_[x] < cost_[best]))
-                best = x;
-        if (best == own)
-            return false;
-        labels_[i] = best;
-        spread(i, best - own);
-        return true;
-    }
-
-    // Finite cost and number of infinite terms of each label of i, given all other labels.
-    void local_costs(Index i) {
-        const Index labels = lay_.num_labels[i];
-        std::fill_n(cost_.data(), labels, 0.0);
-        std::fill_n(broken_.data(), labels, Index(0));
-        add(lay_.unary + lay_.node_offset[i], labels);
-        for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
-            const Index h = lay_.half[k], j = lay_.node[h ^ 1];
-            if (stride_[h] > 0) { // the state of an auxiliary node is a function of its members
-                const double *joint = lay_.unary + lay_.node_offset[j] + labels_[j];
-                for (Index x = 0; x < labels; ++x)
-                    terms_[x] = joint[(x - labels_[i]) * stride_[h]];
-            } else {
-                conditional_costs(lay_, h, labels_[j], terms_.data());
-            }
-            add(terms_.data(), labels);
-        }
-    }
-
-    void add(const double *terms, Index labels) {
-        for (Index x = 0; x < labels; ++x) {
-            const bool finite = terms[x] < infinity;
-            cost_[x] += finite ? terms[x] : 0.0;
-            broken_[x] += !finite;
-        }
-    }
-
-    // Updates the states of auxiliary neighbours and marks the variables to visit again.
-    void spread(Index i, Index step) {
-        for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
-            const Index h = lay_.half[k], j = lay_.node[h ^ 1];
-            if (stride_[h] == 0) {
-                dirty_[j] = 1;
-                continue;
-            }
-            labels_[j] += step * stride_[h];
-            for (Index t = lay_.start[j]; t < lay_.start[j + 1]; ++t) {
-                const Index member = lay_.node[lay_.half[t] ^ 1];
-                dirty_[member] |= member != i;
-            }
-        }
-    }
-
-    const Layout<double> &lay_;
-    const Index *stride_;
-    const Index variables_;
-    Index *labels_;
-    std::vector<double> terms_, cost_;
-    std::vector<Index> broken_;
-    std::vector<char> dirty_;
 };
 
 } // namespace softmap

@@ -2,104 +2,126 @@
 //
 // A forest is an induced subgraph without cycles, so that dynamic programming finds its best labels
 // given the rest. Random costs of decreasing size turn the moves into simulated annealing.
+//
+// The nodes of a large model are divided into ranges, whose forests are solved on several threads.
+// A node with a neighbour in an earlier range stays fixed, so that the forests of two ranges share
+// no edge. The ranges are shifted at random from round to round.
 #pragma once
 
 #include "base/random.hpp"
+#include "base/team.hpp"
 #include "one_edge.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace softmap {
 
 // Uniform in [0, 1).
 inline double uniform(std::uint64_t *words) { return 0x1p-53 * double(next_word(words) >> 11); }
 
-class Forests {
-  public:
-    Forests(const Layout<double> &lay, Index *labels, std::uint64_t *words)
-        : lay_(lay), labels_(labels), words_(words), links_(lay.n), parent_(lay.n), forest_(lay.n),
-          frontier_(lay.n), costs_(lay.node_offset[lay.n]), terms_(lay.widest),
-          room_(message_room(lay.widest, 1)) {}
+// Nodes begin..end-1.
+struct NodeRange {
+    Index begin, end;
 
-    // Solves `count` random forests in place, with noise that decreases from `heat` (a cost) to 0.
-    //
-    // Feasible labels stay feasible. Without noise no round raises the energy, except by rounding.
-    void run(Index count, double heat) {
-        for (Index k = 0; k < count; ++k) {
-            grow();
-            gather(heat * (1.0 - (double(k) + 1.0) / double(count)));
-            scatter();
+    Index size() const { return end - begin; }
+    bool has(Index i) const { return begin <= i && i < end; }
+};
+
+// Draws and solves a random forest within a range of nodes. The arrays are reused from one range to
+// the next.
+class RangeForest {
+  public:
+    RangeForest(const Layout<double> &lay, Index *labels)
+        : lay_(lay), labels_(labels), terms_(lay.widest), room_(message_room(lay.widest, 1)) {}
+
+    // Draws a maximal induced forest among the nodes of `range` without a neighbour in an earlier
+    // range, and finds its best labels given all others; `heat` is the size of random costs.
+    void solve(NodeRange range, double heat, std::uint64_t *words) {
+        grow(range, words);
+        costs_.resize(std::size_t(lay_.node_offset[range.end] - lay_.node_offset[range.begin]));
+        gather(heat, words);
+        scatter();
+    }
+
+    // links()[k] is the number of half-edges from the k-th node of the range into the forest,
+    // `inside` for nodes of the forest. parent()[k] is the half-edge to its parent, -1 at a root.
+    static constexpr std::int32_t inside = -1;
+    const std::vector<std::int32_t> &links() const { return links_; }
+    const std::vector<std::int32_t> &parent() const { return parent_; }
+    const std::vector<std::int32_t> &forest() const { return forest_; } // parents before children
+
+    void grow(NodeRange range, std::uint64_t *words) {
+        range_ = range;
+        links_.assign(std::size_t(range.size()), 0);
+        parent_.resize(links_.size());
+        forest_.clear();
+        for (Index i = range.begin; range.begin > 0 && i < range.end; ++i)
+            if (reaches_before(lay_, i, range.begin))
+                links(i) = 2; // as a node that may not join
+        const Index first = range.begin + below(words, range.size());
+        for (Index k = first; k < first + range.size(); ++k) {
+            const Index root = k < range.end ? k : k - range.size();
+            if (links(root) == 0)
+                grow_tree(root, words);
         }
     }
 
-    // Draws a forest as a round of `run` does. `nodes` gets its nodes, `links` and `parent` are
-    // links_ and parent_; returns its size.
-    Index next(Index *nodes, Index *links, Index *parent) {
-        grow();
-        std::copy_n(forest_.data(), size_, nodes);
-        std::copy_n(links_.data(), lay_.n, links);
-        std::copy_n(parent_.data(), lay_.n, parent);
-        return size_;
+    // Whether node i has a neighbour before node `begin`.
+    static bool reaches_before(const Layout<double> &lay, Index i, Index begin) {
+        for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
+            if (lay.node[lay.half[t] ^ 1] < begin)
+                return true;
+        return false;
     }
 
   private:
-    static constexpr Index inside = -1; // value of links_ at nodes of the forest
-
-    // Draws a random maximal induced forest; forest_ lists parents before children.
-    //
-    // links_[i] is the number of half-edges from i into the forest (`inside` for nodes of the
-    // forest); parent_[i] is the half-edge of i to its parent, -1 at a root. A node may join while
-    // it has at most one link; the next node is drawn uniformly from the queued candidates.
-    void grow() {
-        std::fill(links_.begin(), links_.end(), 0);
-        size_ = 0;
-        const Index first = below(words_, lay_.n);
-        for (Index k = first; k < first + lay_.n; ++k) {
-            const Index root = k < lay_.n ? k : k - lay_.n;
-            if (links_[root] == 0)
-                grow_tree(root);
-        }
+    std::int32_t &links(Index i) { return links_[std::size_t(i - range_.begin)]; }
+    std::int32_t &parent(Index i) { return parent_[std::size_t(i - range_.begin)]; }
+    double *costs(Index i) {
+        return costs_.data() + (lay_.node_offset[i] - lay_.node_offset[range_.begin]);
     }
+    bool in_forest(Index i) { return range_.has(i) && links(i) == inside; }
 
-    void grow_tree(Index root) {
-        parent_[root] = -1;
-        frontier_[0] = root;
-        Index waiting = 1;
-        while (waiting > 0) {
-            const Index drawn = below(words_, waiting), i = frontier_[drawn];
-            frontier_[drawn] = frontier_[--waiting];
-            if (links_[i] > 1)
+    // A node may join while it has at most one link; the next node is drawn uniformly from the
+    // queued candidates.
+    void grow_tree(Index root, std::uint64_t *words) {
+        parent(root) = -1;
+        frontier_.assign(1, std::int32_t(root));
+        while (!frontier_.empty()) {
+            const Index drawn = below(words, Index(frontier_.size())), i = frontier_[drawn];
+            frontier_[drawn] = frontier_.back();
+            frontier_.pop_back();
+            if (links(i) > 1)
                 continue;
-            links_[i] = inside;
-            forest_[size_++] = i;
+            links(i) = inside;
+            forest_.push_back(std::int32_t(i));
             for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
-                const Index h = lay_.half[t] ^ 1, j = lay_.node[h];
-                if (links_[j] == inside || ++links_[j] > 1)
+                const std::int32_t h = lay_.half[t] ^ 1, j = lay_.node[h];
+                if (!range_.has(j) || links(j) == inside || ++links(j) > 1)
                     continue;
-                parent_[j] = h;
-                frontier_[waiting++] = j;
+                parent(j) = h;
+                frontier_.push_back(j);
             }
         }
     }
 
-    // Min-sum from the leaves to the roots: costs_ of a node becomes the cost of its subtree.
-    void gather(double heat) {
-        for (Index k = 0; k < size_; ++k) {
-            const Index i = forest_[k], place = lay_.node_offset[i];
-            std::copy_n(lay_.unary + place, lay_.num_labels[i], costs_.data() + place);
-        }
-        for (Index k = size_ - 1; k >= 0; --k) {
-            const Index i = forest_[k];
-            double *own = costs_.data() + lay_.node_offset[i];
+    // Min-sum from the leaves to the roots: the costs of a node become those of its subtree.
+    void gather(double heat, std::uint64_t *words) {
+        for (const Index i : forest_)
+            std::copy_n(lay_.unary + lay_.node_offset[i], lay_.num_labels[i], costs(i));
+        for (auto one = forest_.rbegin(); one != forest_.rend(); ++one) {
+            const Index i = *one;
+            double *own = costs(i);
             condition(i, own);
             if (heat > 0.0) // uniform noise: faster than Gumbel noise, and no worse
                 for (Index x = 0; x < lay_.num_labels[i]; ++x)
-                    own[x] -= heat * uniform(words_);
-            if (parent_[i] < 0)
+                    own[x] -= heat * uniform(words);
+            if (parent(i) < 0)
                 continue;
-            const Index g = parent_[i] ^ 1;
+            const Index g = parent(i) ^ 1;
             hard_message(lay_, g, own, terms_.data(), room_.numbers());
-            add_terms(lay_.node[g], costs_.data() + lay_.node_offset[lay_.node[g]]);
+            add_terms(lay_.node[g], costs(lay_.node[g]));
         }
     }
 
@@ -107,24 +129,24 @@ class Forests {
     void condition(Index i, double *own) {
         for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
             const Index h = lay_.half[t], j = lay_.node[h ^ 1];
-            if (links_[j] == inside)
+            if (in_forest(j))
                 continue;
             conditional_costs(lay_, h, labels_[j], terms_.data());
             add_terms(i, own);
         }
     }
 
-    void add_terms(Index i, double *costs) const {
+    void add_terms(Index i, double *to) const {
         for (Index x = 0; x < lay_.num_labels[i]; ++x)
-            costs[x] += terms_[x];
+            to[x] += terms_[x];
     }
 
     // From the roots to the leaves: the best label of each node given its parent's label. At ties a
     // node keeps its label.
     void scatter() {
-        for (Index k = 0; k < size_; ++k) {
-            const Index i = forest_[k], h = parent_[i];
-            double *own = costs_.data() + lay_.node_offset[i];
+        for (const Index i : forest_) {
+            const Index h = parent(i);
+            double *own = costs(i);
             if (h >= 0) {
                 conditional_costs(lay_, h, labels_[lay_.node[h ^ 1]], terms_.data());
                 add_terms(i, own);
@@ -138,11 +160,85 @@ class Forests {
 
     const Layout<double> &lay_;
     Index *labels_;
-    std::uint64_t *words_;
-    Index size_ = 0;
-    std::vector<Index> links_, parent_, forest_, frontier_;
+    NodeRange range_{0, 0};
+    std::vector<std::int32_t> links_, parent_, forest_, frontier_;
     std::vector<double> costs_, terms_;
     Room room_;
+};
+
+class Forests {
+  public:
+    Forests(const Layout<double> &lay, Index *labels, std::uint64_t *words, int threads)
+        : lay_(lay), labels_(labels), words_(words), threads_(threads),
+          size_(range_size(lay, threads)) {}
+
+    // Solves `count` random forests in place, with noise that decreases from `heat` (a cost) to 0.
+    // The result does not depend on the number of threads.
+    //
+    // Feasible labels stay feasible. Without noise no round raises the energy, except by rounding.
+    void run(Index count, double heat) {
+        const auto noise = [&](Index k) {
+            return heat * (1.0 - (double(k) + 1.0) / double(count));
+        };
+        if (size_ == lay_.n) {
+            RangeForest forest(lay_, labels_);
+            for (Index k = 0; k < count; ++k)
+                forest.solve({0, lay_.n}, noise(k), words_);
+            return;
+        }
+        std::vector<Round> rounds;
+        for (Index k = 0; k < count; ++k)
+            rounds.push_back({below(words_, size_), next_word(words_)});
+        together(threads_, [&](Member &me) {
+            RangeForest forest(lay_, labels_);
+            for (Index k = 0; k < count; ++k)
+                me.phase([&](Part part) {
+                    const Index ranges = (lay_.n + rounds[k].shift + size_ - 1) / size_;
+                    for (Index r = part.first(0, ranges); r < part.last(0, ranges); ++r)
+                        solve(forest, rounds[k], r, noise(k));
+                });
+        });
+    }
+
+    Index range_size() const { return size_; }
+
+  private:
+    struct Round {
+        Index shift;
+        std::uint64_t seed;
+    };
+    static constexpr Index most = 64;        // ranges
+    static constexpr Index least = 1 << 13;  // nodes of a range
+    static constexpr double apart = 1.0 / 8; // largest share of nodes that stay fixed
+
+    void solve(RangeForest &forest, const Round &round, Index r, double heat) const {
+        const Index begin = r * size_ - round.shift;
+        std::uint64_t words[4];
+        spread_seed(round.seed + std::uint64_t(r), words);
+        forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words);
+    }
+
+    // The number of nodes of a range; all of them if the ranges of a small or a random graph would
+    // keep too many nodes fixed.
+    static Index range_size(const Layout<double> &lay, int threads) {
+        const Index size = std::max(least, (lay.n + most - 1) / most);
+        if (2 * size > lay.n)
+            return lay.n;
+        std::atomic<Index> fixed = 0;
+        split(threads, lay.n, [&](Index first, Index last) {
+            Index own = 0;
+            for (Index i = first; i < last; ++i)
+                own += RangeForest::reaches_before(lay, i, i / size * size);
+            fixed += own;
+        });
+        return double(fixed) <= apart * double(lay.n) ? size : lay.n;
+    }
+
+    const Layout<double> &lay_;
+    Index *labels_;
+    std::uint64_t *words_;
+    const int threads_;
+    const Index size_;
 };
 
 } // namespace softmap

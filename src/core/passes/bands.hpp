@@ -6,9 +6,10 @@
 #pragma once
 
 #include "base/schedule.hpp"
-#include "base/wave.hpp"
+#include "base/team.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <vector>
 
@@ -28,10 +29,10 @@ class Banding {
     // `rows` and `row_start` are those of the plan, `nodes` the nodes by strip, `level` the level
     // of each node.
     Banding(const std::vector<Row> &rows, const std::vector<Index> &row_start,
-            const std::vector<Index> &nodes, const Index *level)
-        : level_(level), levels_(Index(row_start.size()) - 1),
+            const std::vector<std::int32_t> &nodes, const Index *level, int threads)
+        : level_(level), levels_(Index(row_start.size()) - 1), threads_(threads),
           bands_(bands_for(Index(rows.size()), levels_)), band_(nodes.size()) {
-        for (Index l = 0; l < levels_; ++l) {
+        split_portions(threads, levels_, Index(nodes.size()), [&](Index l) {
             const Index begin = row_start[l], count = row_start[l + 1] - begin;
             for (Index r = 0; r < count; ++r) {
                 const Row &row = rows[begin + r];
@@ -40,7 +41,7 @@ class Banding {
                 for (Index k = row.first; k < row.first + row.nodes; ++k)
                     band_[nodes[k]] = std::uint8_t(band);
             }
-        }
+        });
     }
 
     Index bands() const { return bands_; }
@@ -54,27 +55,41 @@ class Banding {
     template <class Sender, class Receiver>
     BandedBlocks sorted(const std::vector<Block> &blocks, Sender sender, Receiver receiver) const {
         BandedBlocks out;
+        const Index count = Index(blocks.size());
         out.after.assign(std::size_t(levels_ * bands_ * 2), 0);
-        for (Index b = 0; b < Index(blocks.size()); ++b) {
-            const Index i = sender(b, 0), home = at(i);
-            const Bands own = Bands(1) << band_[i];
-            for (Index k = 0; k < std::max<Index>(blocks[b].count, 1); ++k) {
-                out.after[2 * home + 1] |= Bands(1) << band_[sender(b, k)];
-                out.after[2 * at(receiver(b, k))] |= own;
+        split(threads_, count, [&](Index first, Index last) {
+            for (Index b = first; b < last; ++b) {
+                const Index i = sender(b, 0), home = at(i);
+                const Bands own = Bands(1) << band_[i];
+                for (Index k = 0; k < std::max<Index>(blocks[b].count, 1); ++k) {
+                    include(out.after[2 * home + 1], Bands(1) << band_[sender(b, k)]);
+                    include(out.after[2 * at(receiver(b, k))], own);
+                }
             }
-        }
+        });
         // the bands that nodes wait for, weighted by messages
-        Index waits = 0;
-        for (Index b = 0; b < Index(blocks.size()); ++b)
-            waits += std::popcount(out.after[2 * at(receiver(b, 0))]);
-        const bool local = 2 * waits < bands_ * Index(blocks.size());
+        std::atomic<Index> waits = 0;
+        split(threads_, count, [&](Index first, Index last) {
+            Index some = 0;
+            for (Index b = first; b < last; ++b)
+                some += std::popcount(out.after[2 * at(receiver(b, 0))]);
+            waits += some;
+        });
+        const bool local = 2 * waits < bands_ * count;
         if (!local)
             std::fill(out.after.begin(), out.after.end(), ~Bands(0) >> (most_bands - bands_));
-        list(out, Index(blocks.size()), [&](Index b) { return sender(b, 0); }, local);
+        list(out, count, [&](Index b) { return sender(b, 0); }, local);
         return out;
     }
 
   private:
+    // Adds to a set that other threads may change as well.
+    static void include(Bands &set, Bands more) {
+        const std::atomic_ref<Bands> shared(set);
+        if (more & ~shared.load(std::memory_order_relaxed))
+            shared.fetch_or(more, std::memory_order_relaxed);
+    }
+
     // A power of two, such that a band has one row or more on average.
     static Index bands_for(Index rows, Index levels) {
         Index bands = 1;
@@ -86,18 +101,20 @@ class Banding {
     // Sorts the blocks by level and, if `local`, by the band of their first sender.
     template <class Sender>
     void list(BandedBlocks &out, Index blocks, Sender sender, bool local) const {
-        const auto key = [&](Index b) {
-            return local ? at(sender(b)) : level_[sender(b)] * bands_;
-        };
+        std::vector<Index> key(static_cast<std::size_t>(blocks)); // level and band of each block
+        split(threads_, blocks, [&](Index first, Index last) {
+            for (Index b = first; b < last; ++b)
+                key[b] = local ? at(sender(b)) : level_[sender(b)] * bands_;
+        });
         out.start.assign(std::size_t(levels_ * bands_ + 1), 0);
         for (Index b = 0; b < blocks; ++b)
-            ++out.start[key(b) + 1];
+            ++out.start[key[b] + 1];
         for (std::size_t k = 1; k < out.start.size(); ++k)
             out.start[k] += out.start[k - 1];
         std::vector<Index> next = out.start;
         out.listed.resize(std::size_t(blocks));
         for (Index b = 0; b < blocks; ++b)
-            out.listed[next[key(b)]++] = std::int32_t(b);
+            out.listed[next[key[b]]++] = std::int32_t(b);
         for (Index l = 0; !local && l < levels_; ++l) {
             const Index begin = out.start[l * bands_], count = out.start[(l + 1) * bands_] - begin;
             for (Index band = 1; band < bands_; ++band)
@@ -108,7 +125,9 @@ class Banding {
     Index at(Index i) const { return level_[i] * bands_ + band_[i]; }
 
     const Index *level_;
-    const Index levels_, bands_;
+    const Index levels_;
+    const int threads_;
+    const Index bands_;
     std::vector<std::uint8_t> band_; // [n] band of each node
 };
 

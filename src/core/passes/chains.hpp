@@ -18,7 +18,7 @@ namespace softmap {
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
-    const Index pull = plan.pull_start[row.first];
+    const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
         auto value = Pack<lanes>::load(plan.unary + at);
@@ -40,7 +40,7 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
-    const Index pull = plan.pull_start[row.first];
+    const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
         auto value = Pack<lanes>::load(plan.unary + at);
@@ -62,7 +62,7 @@ void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *the
     const Index step = row.step;
     for (Index x = 0; x < row.labels; ++x)
         own[x * step] = unary[x * step];
-    for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p)
+    for (Index p = row.pulls; p < row.pulls + row.degree; ++p)
         for (Index x = 0; x < row.labels; ++x)
             own[x * step] += double(msg[plan.pull_at[p] + x * plan.pull_step[p]]);
     for (Index x = 0; x < row.labels; ++x)
@@ -266,14 +266,13 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 //
 // λ_h = θ̂_i / n_i - M_h if half-edge h leads forward from node i, else -M_h. Then
 // min_x C_e(x, y) + λ_h(x) + λ_{h^1}(y) is the shift of the message for every label y. `theta`
-// holds the shares in model order, `rank` the order of the nodes along the chains.
+// holds the shares in model order.
 template <class S>
-void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank, const S *msg,
-                const double *theta, double *lam, Index first, Index last) {
+void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
+                double *lam, Index first, Index last) {
     const RoundedDown down;
-    each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
+    each_half(lay, plan, msg, first, last, [&](Index h, const double *message, bool onwards) {
         const Index i = lay.node[h];
-        const bool onwards = rank[i] < rank[lay.node[h ^ 1]];
         const double *share = theta + lay.node_offset[i];
         double *out = lam + lay.half_at(h);
         for (Index x = 0; x < lay.num_labels[i]; ++x)
@@ -286,7 +285,7 @@ void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank
 template <class S>
 void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
                double *out, Index first, Index last) {
-    each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
+    each_half(lay, plan, msg, first, last, [&](Index h, const double *message, bool) {
         const double *share = theta + lay.node_offset[lay.node[h]];
         double *to = out + lay.half_at(h);
         for (Index x = 0; x < lay.labels_at(h); ++x)

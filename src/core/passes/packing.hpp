@@ -20,8 +20,9 @@ void side_by_side(const S *from, Index step, Index count, Index labels, double *
     }
 }
 
-// Calls work(h, M_h) for the half-edges of blocks first..last-1, block by block: reading messages
-// edge by edge would touch one cache line per entry.
+// Calls work(h, M_h, early) for the half-edges of blocks first..last-1, block by block: reading
+// messages edge by edge would touch one cache line per entry. `early` tells whether h is at the
+// early endpoint of its edge.
 template <class S, class Work>
 void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Index first, Index last,
                Work work) {
@@ -35,19 +36,21 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
             side_by_side(msg + (early ? b.early_at : b.late_at), b.step, count, labels,
                          room.data());
             for (Index lane = 0; lane < count; ++lane)
-                work(2 * plan.edge[b.lane + lane] + side, room.data() + lane * labels);
+                work(2 * Index(plan.edge[b.lane + lane]) + side, room.data() + lane * labels,
+                     early);
         }
     }
 }
 
-// Fills the arrays that tiles read: packed tables, and parameters by lane. Table entries (weight
-// times table) are rounded down, because bounds depend on them: once as a product, and once more if
-// they are stored in single precision. Contraction is off, so that no other rounding occurs.
+// Fills the arrays that the tiles among blocks first..last-1 read: packed tables, and parameters by
+// lane. Table entries (weight times table) are rounded down, because bounds depend on them: once as
+// a product, and once more if they are stored in single precision. Contraction is off, so that no
+// other rounding occurs.
 template <class S>
-void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const Index *edge,
-                double *weight, double *truncation, S *table) {
+void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index last,
+                const std::int32_t *edge, double *weight, double *truncation, S *table) {
     const RoundedDown down;
-    for (Index k = 0; k < count; ++k) {
+    for (Index k = first; k < last; ++k) {
         const Block &b = blocks[k];
         if (!b.count)
             continue;
@@ -73,11 +76,11 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
     }
 }
 
-// Copies node costs into the order of strips: out[at[i] + x · step[i]] = C_i(x). `nodes` is the
-// order of the nodes in strips.
-inline void by_strip(const Layout<double> &lay, const Index *nodes, const Index *at,
-                     const Index *step, double *out) {
-    for (Index k = 0; k < lay.n; ++k) {
+// Copies node costs into the order of strips: out[at[i] + x · step[i]] = C_i(x), for entries
+// first..last-1 of `nodes`, the order of the nodes in strips.
+inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Index *at,
+                     const std::int32_t *step, double *out, Index first, Index last) {
+    for (Index k = first; k < last; ++k) {
         const Index i = nodes[k];
         const double *own = lay.unary + lay.node_offset[i];
         for (Index x = 0; x < lay.num_labels[i]; ++x)
@@ -89,7 +92,7 @@ inline void by_strip(const Layout<double> &lay, const Index *nodes, const Index 
 template <class S>
 void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,
             Index first, Index last) {
-    each_half(lay, plan, packed, first, last, [&](Index h, const double *message) {
+    each_half(lay, plan, packed, first, last, [&](Index h, const double *message, bool) {
         for (Index x = 0; x < lay.labels_at(h); ++x)
             lam[lay.half_at(h) + x] = -message[x];
     });
@@ -103,7 +106,7 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
         const Block &b = plan.blocks[k];
         for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane)
             for (const Index side : {0, 1}) {
-                const Index h = 2 * plan.edge[b.lane + lane] + side;
+                const Index h = 2 * Index(plan.edge[b.lane + lane]) + side;
                 const Index at = (side == b.orientation ? b.early_at : b.late_at) + lane;
                 for (Index x = 0; x < lay.labels_at(h); ++x)
                     packed[at + x * b.step] = S(-lam[lay.half_at(h) + x]);
@@ -120,7 +123,7 @@ void spread(const Schedule<S> &plan, const double *lam, const Index *source, con
     for (Index k = first; k < last; ++k) {
         const Block &b = plan.blocks[k];
         for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane) {
-            const Index h = 2 * plan.edge[b.lane + lane] + b.orientation;
+            const Index h = 2 * Index(plan.edge[b.lane + lane]) + b.orientation;
             const double *from = lam + std::max<Index>(source[h], 0) * b.early;
             const double factor = source[h] < 0 ? 0.0 : -part[h];
             for (Index x = 0; x < b.early; ++x)

@@ -59,7 +59,7 @@ template <class S> class Reader {
                 add_edge(h, far, int(k));
         }
         if (count == row.nodes && row.way == straight)
-            return add_messages(row, plan_.pull_start[row.first] + p);
+            return add_messages(row, row.pulls + p);
         for (Index c = 0; c < count; ++c)
             add_message(row, p, hear[c]);
     }
@@ -88,7 +88,7 @@ template <class S> class Reader {
 
     void add_message(const Row &row, Index p, Index k) {
         const bool follows = row.way == straight; // straight rows list the first node's messages
-        const Index pull = plan_.pull_start[row.first + (follows ? 0 : k)] + p;
+        const Index pull = row.pulls + (follows ? 0 : k * row.degree) + p;
         const S *from = msg_ + plan_.pull_at[pull] + (follows ? k : 0);
         for (Index x = 0; x < row.labels; ++x) {
             const double message = double(from[x * plan_.pull_step[pull]]);

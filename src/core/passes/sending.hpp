@@ -17,15 +17,10 @@ namespace softmap {
 class Scratch {
   public:
     template <class S> explicit Scratch(const Schedule<S> &plan) {
-        Index costs = lanes, room = lanes;
-        for (Index b = 0; b < plan.num_blocks; ++b) {
-            const Block &block = plan.blocks[b];
-            const Index labels = block.early > block.late ? block.early : block.late;
-            const int width = block.count ? lanes : 1;
-            const Index wanted = message_room(labels, width);
-            costs = width * labels > costs ? width * labels : costs;
-            room = wanted > room ? wanted : room;
-        }
+        const Index costs =
+            std::max(lanes * plan.widest_tile, std::max(plan.widest_single, Index(lanes)));
+        const Index room =
+            std::max(message_room(plan.widest_tile, lanes), message_room(plan.widest_single, 1));
         const Index aligned = (costs + lanes - 1) / lanes * lanes;
         memory_.reset(new (std::align_val_t{64}) double[2 * aligned + room]);
         a = memory_.get();

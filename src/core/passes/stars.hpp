@@ -123,11 +123,12 @@ inline void take(const double *costs, Index place, Index step, Index d, double *
         out[x] = costs[place + x * step];
 }
 
-// Calls f(k, i) for the nodes i of rows first..last-1; k is the index of i in `Schedule::nodes`.
+// Calls f(pull, i) for the nodes i of rows first..last-1; the messages into i are listed from entry
+// `pull` of `pull_at` on.
 template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
     for (Index r = first; r < last; ++r)
-        for (Index k = plan.rows[r].first; k < plan.rows[r].first + plan.rows[r].nodes; ++k)
-            f(k, plan.nodes[k]);
+        for (Index k = 0; k < plan.rows[r].nodes; ++k)
+            f(plan.rows[r].pulls + k * plan.rows[r].degree, plan.nodes[plan.rows[r].first + k]);
 }
 
 // Applies the rule at the nodes of rows first..last-1. The new messages go into `origin`, and into
@@ -137,13 +138,13 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
             const Momentum<S> &momentum, StarRoom &room, Index first, Index last) {
     shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
-    each_node(plan, first, last, [&](Index k, Index i) {
-        const Index d = lay.num_labels[i], degree = plan.pull_start[k + 1] - plan.pull_start[k];
+    each_node(plan, first, last, [&](Index pull, Index i) {
+        const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
         take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
         take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
         Rule::prepare(belief, d, eta);
         double product = 0.0;
-        for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p) {
+        for (Index p = pull; p < pull + degree; ++p) {
             const HalfView<S> half{run.msg, run.origin, plan.pull_at[p], plan.pull_step[p], d};
             Rule::apply(half, belief, barred, degree, eta, out);
             for (Index x = 0; x < d; ++x) {
@@ -212,18 +213,18 @@ void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const St
 // dot[i] = soft minimum of θ̂_i plus the soft minima of the edges from i to earlier nodes, up to the
 // shifts of their messages: -L = Σ dot + Σ shift.
 template <class S>
-void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
-              const StarArrays<S> &run, double eta, StarRoom &room, Index first, Index last) {
+void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
+              StarRoom &room, Index first, Index last) {
     shares(plan, run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
-    each_node(plan, first, last, [&](Index k, Index i) {
-        const Index d = lay.num_labels[i];
+    each_node(plan, first, last, [&](Index pull, Index i) {
+        const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
         take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
         take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
         double value = soft_minimum_of(belief, d, eta);
-        for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p) {
-            const Index h = lay.half[lay.start[i] + p - plan.pull_start[k]];
-            if (rank[lay.node[h ^ 1]] >= rank[i])
+        for (Index p = pull; p < pull + degree; ++p) {
+            const Index h = lay.half[lay.start[i] + p - pull];
+            if (lay.node[h ^ 1] >= i)
                 continue;
             for (Index x = 0; x < d; ++x) {
                 const Index q = plan.pull_at[p] + x * plan.pull_step[p];
@@ -238,8 +239,8 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
 
 // Computes the terms of -L(λ) at η (of the dual bound at η = ∞) into `dot` and `shift`.
 template <class S>
-void star_values(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
-                 const StarArrays<S> &run, double eta, Member &me) {
+void star_values(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run,
+                 double eta, Member &me) {
     const Scratch room(plan);
     StarRoom nodes(lay.widest);
     copy(run.msg, run.origin, run.size, me);
@@ -247,7 +248,7 @@ void star_values(const Layout<S> &lay, const Schedule<S> &plan, const Index *ran
         receive(lay, plan, level, run, eta, false, room, me);
         const Index row = plan.row_start[level], end = plan.row_start[level + 1];
         me.phase([&](Part part) {
-            evaluate(lay, plan, rank, run, eta, nodes, part.first(row, end), part.last(row, end));
+            evaluate(lay, plan, run, eta, nodes, part.first(row, end), part.last(row, end));
         });
     }
 }

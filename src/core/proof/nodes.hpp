@@ -8,7 +8,7 @@ namespace softmap {
 // out = μ_i ∝ exp(-η s_i) for nodes first..last-1, where s_i(x) = share[at[i] + x · step[i]].
 // Unless `entropy` is null, entropy[i] is the entropy of μ_i and minimum[i] the soft minimum of
 // s_i. Consecutive nodes of equal label counts are computed together, one per lane.
-inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *step,
+inline void soft_nodes(const Layout<double> &lay, const Index *at, const std::int32_t *step,
                        const double *share, double eta, double *out, double *entropy,
                        double *minimum, Index first, Index last) {
     using P = Pack<lanes>;

@@ -65,6 +65,7 @@ def plan(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     leading: bool,
+    threads: int = 1,
 ) -> dict:
     """Return the arrays of a schedule that do not depend on costs, by name."""
 
@@ -77,27 +78,29 @@ class Schedule:
 def pack_lanes(
     layout: Layout,
     blocks: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     edge: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def pack_lanes(
     layout: SingleLayout,
     blocks: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     edge: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_messages(
@@ -497,9 +500,6 @@ def by_node(
 def cut_chains(
     layout: Layout,
     schedule: Schedule,
-    rank: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -513,9 +513,6 @@ def cut_chains(
 def cut_chains(
     layout: SingleLayout,
     schedule: SingleSchedule,
-    rank: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     msg: Annotated[
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -562,15 +559,16 @@ RELAX: float = 0.75
 def by_strip(
     layout: Layout,
     nodes: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     at: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     step: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None:
     """Copy the costs of the nodes into the order of strips."""
 
@@ -693,9 +691,6 @@ def gradient_sweeps(
 def star_values(
     layout: Layout,
     schedule: Schedule,
-    rank: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
@@ -711,9 +706,6 @@ def star_values(
 def star_values(
     layout: SingleLayout,
     schedule: SingleSchedule,
-    rank: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
@@ -835,6 +827,7 @@ def most_likely(
     ],
     tie: float,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None:
     """
     Write the label of largest mass of each variable, ties to the first label.
@@ -867,6 +860,26 @@ def iterated_modes(
     Run ICM in place: minimise the violated constraints first, then the cost.
     """
 
+def independent_modes(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    max_rounds: int,
+    threads: int = 1,
+) -> None:
+    """
+    As iterated_modes, but in rounds that change independent nodes on several threads.
+    """
+
+def energy(
+    layout: Layout,
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float = 0.0,
+    threads: int = 1,
+) -> float:
+    """Return the energy of a labelling, rounded once."""
+
 def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -882,6 +895,7 @@ def forest_rounds(
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     count: int,
     heat: float,
+    threads: int = 1,
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
@@ -889,13 +903,15 @@ def forest_rounds(
 
 def next_forest(
     layout: Layout,
+    begin: int,
+    end: int,
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     nodes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     links: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
     """
-    Write the first forest that forest_rounds solves; return its number of nodes.
+    Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.
     """
 
 def arc_consistency(
@@ -1146,7 +1162,7 @@ def soft_nodes(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     step: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     share: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -36,7 +36,7 @@ DECODING = Decoding()
 Labels = NDArray[np.int64]
 
 
-def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
+def round_nodes(model: Model, node_mu: ArrayLike, threads: int = 1) -> Labels:
     """Return `round(μ)_i = arg max_x μ_i(x)` for the model's variables, ties to the smallest label.
 
     Only node marginals are used, so that hard constraints may be violated (energy +inf). Labels of
@@ -46,7 +46,7 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     if mu.shape != (int(model.node_offset[-1]),):
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.most_likely(model.node_offset, np.ascontiguousarray(mu), DECODING.tie, labels)
+    core.most_likely(model.node_offset, np.ascontiguousarray(mu), DECODING.tie, labels, threads)
     return _followed(model, labels)
 
 
@@ -56,7 +56,7 @@ def cheapest(model: Model, theta: Floats) -> Labels:
     Labels of chain variables follow from the other labels.
     """
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.cheapest(theta, model.node_offset[: model.num_variables + 1], labels)
+    core.cheapest(theta, model.node_offset, labels)
     return _followed(model, labels)
 
 

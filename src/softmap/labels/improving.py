@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import seeded
+from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
@@ -16,10 +17,10 @@ __all__ = [
     "with_followers",
 ]  # fmt: skip
 
+TOGETHER = 8192  # smallest number of variables of which `icm` changes independent sets at once
 HEAT = 3.0  # temperature of `neighbourhoods`, in units of √(cost scale × gap per variable)
 
 Labels = NDArray[np.int64]
-Priced = tuple[Labels, float]  # labels and their energy (computing it takes a fifth of a pass)
 
 
 def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
@@ -29,13 +30,16 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     rises.
     """
     given = model.complete(labels)[: model.num_variables]
-    return _icm(model, given, float(model.energy(given)), max_sweeps)[0]
+    return _icm(model, (given, energy_of(model, given)), 1, max_sweeps)[0]
 
 
-def _icm(model: Model, labels: Labels, energy: float, max_sweeps: int = 100) -> Priced:
-    moved = model.complete(labels).copy()
-    core.iterated_modes(layout(model), moved, strides(model), model.num_variables, max_sweeps)
-    return _better(model, (labels, energy), moved)
+def _icm(model: Model, known: Priced, threads: int, max_sweeps: int = 100) -> Priced:
+    moved = model.complete(known[0]).copy()
+    if model.n < TOGETHER or len(model.auxiliaries):
+        core.iterated_modes(layout(model), moved, strides(model), model.num_variables, max_sweeps)
+    else:
+        core.independent_modes(layout(model), moved, max_sweeps, threads)
+    return _better(model, known, moved, threads)
 
 
 def forests(
@@ -72,28 +76,31 @@ def forests(
     True
     """
     given = model.complete(labels)[: model.num_variables]
-    return improved_by_forests(model, (given, float(model.energy(given))), rounds, heat, seed)[0]
+    return improved_by_forests(model, (given, energy_of(model, given)), rounds, heat, seed)[0]
 
 
 def improved_by_forests(
-    model: Model, known: Priced, rounds: int, heat: float = 0.0, seed: int = 0
+    model: Model, known: Priced, rounds: int, heat: float = 0.0, seed: int = 0, threads: int = 1
 ) -> Priced:
     """`forests` for labels whose energy is known; return the labels and their energy."""
     labels, energy = known
     if not model.m or len(model.auxiliaries) or not np.isfinite(energy):
         return known
     moved = model.complete(labels).copy()
-    core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat)
-    return _better(model, known, moved)
+    core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads)
+    return _better(model, known, moved, threads)
 
 
 def best_labelling(
-    model: Model, candidates: list[Labels], energies: list[float] | None = None
+    model: Model,
+    candidates: list[Labels],
+    energies: list[float] | None = None,
+    threads: int = 1,
 ) -> Priced:
     """Improve each labelling with `icm`; return the best one and its energy."""
     if energies is None:
-        energies = [float(model.energy(labels)) for labels in candidates]
-    polished = [_icm(model, *known) for known in zip(candidates, energies, strict=True)]
+        energies = [energy_of(model, labels, threads) for labels in candidates]
+    polished = [_icm(model, known, threads) for known in zip(candidates, energies, strict=True)]
     return with_followers(model, min(polished, key=lambda found: found[1]))
 
 
@@ -106,7 +113,7 @@ def with_followers(model: Model, known: Priced) -> Priced:
     if not len(model.running) or np.isfinite(energy):
         return known
     followed = model.with_running(labels[: model.num_visible])
-    return followed, float(model.energy(followed))
+    return followed, energy_of(model, followed)
 
 
 def neighbourhoods(
@@ -143,7 +150,7 @@ def neighbourhoods(
     """
     given = model.complete(labels)
     before = np.asarray(given[: model.num_variables])
-    energy = float(model.energy(before))
+    energy = energy_of(model, before)
     if not model.m or not np.isfinite(energy):
         return before
     if heat is None:
@@ -157,10 +164,10 @@ def neighbourhoods(
     return _better(model, (before, energy), moved)[0]
 
 
-def _better(model: Model, known: Priced, moved: Labels) -> Priced:
-    """Return the better labelling by `Model.energy` (a search rounds its sums differently)."""
+def _better(model: Model, known: Priced, moved: Labels, threads: int = 1) -> Priced:
+    """Return the better labelling by its exact energy (a search rounds its sums differently)."""
     labels = moved[: model.num_variables]
-    energy = float(model.energy(labels))
+    energy = energy_of(model, labels, threads)
     return (labels, energy) if energy <= known[1] else known
 
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import Priced, best_labelling, improved_by_forests
+from softmap.labels.improving import best_labelling, improved_by_forests
+from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
 
-__all__ = ["LabelSearch", "Priced", "Readable"]
+__all__ = ["LabelSearch", "Readable"]
 
 Readable = Floats | Callable[[], NDArray[np.int64]]
 
@@ -65,22 +66,32 @@ class LabelSearch:
     Parameters
     ----------
     model : Model
-    order : int array, optional
-        The order (a permutation) in which `decode` fixes the variables; 0, 1, 2, … by default.
+    order : int array or function, optional
+        The order (a permutation) in which `decode` fixes the variables, or a function that returns
+        it; 0, 1, 2, … by default.
     room : float, default +inf
         Memory for fusion moves, in bytes.
+    threads : int, default 1
+        Number of threads; labels do not depend on it.
     """
 
     def __init__(
-        self, model: Model, order: NDArray[np.int64] | None = None, room: float = math.inf
+        self,
+        model: Model,
+        order: NDArray[np.int64] | Callable[[], NDArray[np.int64]] | None = None,
+        room: float = math.inf,
+        threads: int = 1,
     ) -> None:
-        self.model, self.order = model, order
+        self.model, self.order, self.threads = model, order, threads
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
         self._fuses = pairs and model.n >= EFFORT.fused and Fusion.takes(model) <= room
 
     def read(self, lam: Readable) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
-        return lam() if callable(lam) else decode(self.model, lam, self.order)
+        if callable(lam):
+            return lam()
+        order = self.order() if callable(self.order) else self.order
+        return decode(self.model, lam, order)
 
     def look(
         self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int
@@ -130,7 +141,7 @@ class LabelSearch:
         """Improve labels that come from a similar model, by annealed tree moves."""
         best = known
         if self._open(best, bound):
-            best = _better(best, best_labelling(self.model, [best[0]], [best[1]]))
+            best = _better(best, self._polished([best[0]], [best[1]]))
             best = _better(best, self._improved(best, EFFORT.descent, 0.0, seed))
         if self._open(best, bound):
             heat = self._heat(best, bound)
@@ -140,15 +151,15 @@ class LabelSearch:
     def _decoded(self, lam: Readable, nodes: Floats) -> Priced:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
         model = self.model
-        candidates = [round_nodes(model, nodes), self.read(lam)]
+        candidates = [round_nodes(model, nodes, self.threads), self.read(lam)]
         if len(model.running):  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
-        energies = [float(model.energy(labels)) for labels in candidates]
+        energies = [energy_of(model, labels, self.threads) for labels in candidates]
         if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one
             candidates, energies = [candidates[energies.index(least)]], [least]
-        labels, energy = best_labelling(model, candidates, energies)
+        labels, energy = self._polished(candidates, energies)
         if not math.isfinite(energy):
-            labels, energy = best_labelling(model, [decide(model, nodes)])
+            labels, energy = self._polished([decide(model, nodes)])
         return labels, energy
 
     def _fused(self, known: Priced, found: Priced) -> Priced:
@@ -161,10 +172,15 @@ class LabelSearch:
         size = self.model.n + self.model.m
         if Fusion(self.model).fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
             return best
-        return _better(best, (labels, float(self.model.energy(labels))))
+        return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 
     def _improved(self, known: Priced, rounds: int, heat: float, seed: int) -> Priced:
-        return improved_by_forests(self.model, known, rounds, heat, seed)
+        return improved_by_forests(self.model, known, rounds, heat, seed, self.threads)
+
+    def _polished(
+        self, candidates: list[NDArray[np.int64]], energies: list[float] | None = None
+    ) -> Priced:
+        return best_labelling(self.model, candidates, energies, self.threads)
 
     def _heat(self, known: Priced, bound: float) -> float:
         """The temperature: the geometric mean of the scale of costs and the gap per variable."""

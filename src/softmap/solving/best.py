@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.improving import with_followers
+from softmap.labels.pricing import energy_of
 from softmap.later import later, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
@@ -227,7 +228,7 @@ class Best:
         """
         model = self.problem.model
         labels = labels[: model.num_variables]
-        energy = float(model.energy(labels)) if energy is None else energy
+        energy = energy_of(model, labels, self.problem.threads) if energy is None else energy
         labels, energy = with_followers(model, (labels, energy))
         # The first labels replace the initial ones, even if their energy is +inf.
         if not energy < self.energy and self.found:

@@ -82,7 +82,7 @@ class Judge:
     def _nodes_of(self, proposal: Proposal) -> Floats:
         theta = reduced_nodes(self.model, proposal.lam, self.threads)
         nodes, n = np.empty_like(theta), self.model.n
-        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
+        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int32)
         entropy, minima = np.empty(n), np.empty(n)
         core.soft_nodes(
             layout(self.model), at, step, theta, proposal.eta, nodes, entropy, minima, self.threads

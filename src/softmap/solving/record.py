@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import CheckpointWarning, OptionError
+from softmap.labels.pricing import energy_of
 from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
@@ -107,7 +108,7 @@ class Record:
             return
         self._priced = best.labels
         same = given is self._problem.scaled or not best.found
-        energy = best.energy if same else float(given.energy(best.labels))
+        energy = best.energy if same else energy_of(given, best.labels, self._problem.threads)
         if energy <= self.energy or not math.isfinite(self.energy):
             self.labels, self.energy = best.labels, energy
 

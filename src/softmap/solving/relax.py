@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +25,8 @@ from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
 from softmap.labels.feasibility import find_feasible
 from softmap.labels.improving import best_labelling
-from softmap.labels.search import Priced, Readable
+from softmap.labels.pricing import Priced, energy_of
+from softmap.labels.search import Readable
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict, make
 from softmap.methods.policy import Ask, Checks, Schedule
 from softmap.model import Model
@@ -256,7 +257,8 @@ class Relaxation:
         """The search for labels."""
         model, options = self.problem.model, self.options
         room = room_beside(model, options.precision, options.memory_limit)
-        return LabelSearch(model, self.algorithm.decode_order(model), room)
+        order = partial(self.algorithm.decode_order, model)
+        return LabelSearch(model, order, room, self.problem.threads)
 
     # --- current state ----------------------------------------------------------------------------
 
@@ -494,7 +496,9 @@ class Relaxation:
         self.at.eta = proposal.eta
         self.judge.bound(proposal)
         if proposal.nodes:
-            best.offer_labels(round_nodes(self.problem.model, proposal.nodes[0]))
+            best.offer_labels(
+                round_nodes(self.problem.model, proposal.nodes[0], self.problem.threads)
+            )
         quickly = proposal.labels is not None and budget.fits(Task.STEP, Task.FINISH)
         if (thorough or quickly) and not self.closed():
             best.offer_labels(self.labels.read(_readable(proposal)))
@@ -645,7 +649,7 @@ class Relaxation:
 
     def resume_pending(self, labels: NDArray[np.int64]) -> None:
         """Restore the labels of a stored background search, for the next check."""
-        priced = labels, float(self.problem.model.energy(labels))
+        priced = labels, energy_of(self.problem.model, labels, self.problem.threads)
         self._pending = Background(lambda: priced, threaded=False)
 
     def _find_feasible(self, nodes: Floats) -> None:
@@ -656,7 +660,7 @@ class Relaxation:
                 model, nodes, given=self.problem.given, seconds=self.budget.left, work=work // 2
             )
             if found is not None:
-                priced = found, float(model.energy(found))
+                priced = found, energy_of(model, found, self.problem.threads)
                 best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))
 
     def _read_labels(self, lam: Floats | None) -> None:

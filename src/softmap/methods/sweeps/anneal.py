@@ -208,9 +208,11 @@ class Engine(Protocol):
     """
 
     model: Model
-    surplus: Floats
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
+
+    @property
+    def surplus(self) -> Floats: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
 
@@ -354,11 +356,11 @@ class Annealed(Algorithm):
         found = engine.marginals(messages, state.eta)
         state.node_entropy = float((engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        nodes, coupling = (found.nodes, *more), found.coupling
+        nodes, coupling, price = (found.nodes, *more), found.coupling, found.price
+        del found  # frees the entropies before messages are copied
         points: tuple[Coupled, ...] = ()
-        if found.price is not None:  # the entropy of the averaged point is not needed
-            points = tuple(found.price(p, whole=not k) for k, p in enumerate(nodes))
-        del found  # frees its marginals, which are large
+        if price is not None:  # the entropy of the averaged point is not needed
+            points = tuple(price(p, whole=not k) for k, p in enumerate(nodes))
         proved = engine.prove(messages, hard)
         return Proposal(
             proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,

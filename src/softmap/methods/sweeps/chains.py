@@ -237,7 +237,7 @@ class ChainLoops:
     def cut_with(self, messages: Floats, shares: Floats) -> Floats:
         """As `cut`, from shares in the order of the model."""
         plan, lam = self.plan, np.empty(self.model.half_size)
-        core.cut_chains(self.layout, plan.native, plan.rank, messages, shares, lam, self.threads)
+        core.cut_chains(self.layout, plan.native, messages, shares, lam, self.threads)
         return lam
 
     def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
@@ -266,11 +266,11 @@ class ChainLoops:
 
     def soft(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """As `soft_nodes`, from shares in the order of the model."""
-        steps = np.ones(self.model.n, dtype=np.int64)
+        steps = np.ones(self.model.n, dtype=np.int32)
         return self._soft_of(shares, self.model.node_offset[:-1], steps, eta)
 
     def _soft_of(
-        self, shares: Floats, at: NDArray[np.int64], step: NDArray[np.int64], eta: float
+        self, shares: Floats, at: NDArray[np.int64], step: NDArray[np.int32], eta: float
     ) -> tuple[Floats, Floats, Floats]:
         model, nodes = layout(self.model), np.empty(self.model.unary.size)
         entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
@@ -406,13 +406,17 @@ class Chains:
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model = model
-        self.plan = chain_schedule(model, dtype)
+        self.plan = chain_schedule(model, dtype, threads)
         self.loops = ChainLoops(model, self.plan, threads)
-        self.surplus = surpluses(model, self.plan)
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
         self._last: HalfPass | None = None
+
+    @property
+    def surplus(self) -> Floats:
+        """How often each node entropy is taken off the sum of edge entropies."""
+        return surpluses(self.model, self.plan)
 
     def keep_couplings(self) -> None:
         """Return couplings even if points do not depend on them."""

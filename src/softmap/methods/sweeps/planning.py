@@ -21,37 +21,25 @@ Steps = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
-class Column(IntEnum):
-    """Columns of `Schedule.blocks`: the members of `Block` in `src/core/base/schedule.hpp`."""
+# The members of `Block` in `src/core/base/schedule.hpp`, which documents them.
+BLOCK = np.dtype(
+    [
+        *((name, np.int64) for name in ("early_at", "late_at", "table_at")),
+        *((name, np.uint32) for name in ("lane", "early_from", "late_from")),
+        *((name, np.int32) for name in ("step", "early", "late", "group", "reach")),
+        *((name, np.uint8) for name in ("kind", "count", "orientation")),
+        *((name, np.bool_) for name in ("straight_early", "straight_late")),
+    ],
+    align=True,
+)
 
-    KIND = 0
-    GROUP = 1
-    ORIENTATION = 2
-    EARLY = 3
-    LATE = 4
-    KEY = 5
-    COUNT = 6
-    EARLY_AT = 7
-    LATE_AT = 8
-    STEP = 9
-    TABLE_AT = 10
-    LANE = 11
-    STRAIGHT_EARLY = 12
-    STRAIGHT_LATE = 13
-    EARLY_FROM = 14
-    LATE_FROM = 15
-
-
-class RowColumn(IntEnum):
-    """Columns of `Schedule.rows`: the members of `Row` in `src/core/base/schedule.hpp`."""
-
-    FIRST = 0
-    NODES = 1
-    LABELS = 2
-    DEGREE = 3
-    PLACE = 4
-    STEP = 5
-    WAY = 6
+# The members of `Row` in the same file.
+ROW = np.dtype(
+    [
+        *((name, np.int64) for name in ("place", "pulls")),
+        *((name, np.int32) for name in ("first", "nodes", "labels", "degree", "step", "way")),
+    ]
+)
 
 
 class Way(IntEnum):
@@ -68,26 +56,25 @@ class Schedule:
 
     Attributes
     ----------
-    rank : int64[n]
-        Position of each node in the order; the *early* endpoint of an edge has the lower rank.
     row_start : int64[levels + 1]
         Start of the rows of each level.
-    rows : int64[rows, 7]
-        Runs of up to `core.LANES` nodes of one strip and degree; see `RowColumn`.
-    nodes : int64[n]
+    rows : ROW[rows]
+        Runs of up to `core.LANES` nodes of one strip and degree.
+    nodes : int32[n]
         Nodes in the order of strips.
-    node_at, node_step : int64[n]
+    node_at, node_step : int64[n], int32[n]
         Cost x of node i has index `node_at[i] + x * node_step[i]` in arrays by strip.
     unary : float64[by strip]
         Costs of the nodes.
     share : float64[n + LANES]
         1 / n_i for the k-th of `nodes`; n_i is the number of chains through it.
-    pull_start, pull_at, pull_step : int64[n + 1], int64[pulls], int32[pulls]
-        Index and stride of the messages into the k-th of `nodes`, from entry `pull_start[k]` on. In
-        chain schedules, straight rows have those of their first node only.
-    blocks : int64[blocks, 16]
-        Tiles and single edges; see `Column`.
-    edge : int64[lanes]
+    pull_at, pull_step : int64[pulls], int32[pulls]
+        Index and stride of the messages into the nodes of each row, node by node, from the entry
+        `pulls` of the row on. In chain schedules, straight rows have those of their first node
+        only.
+    blocks : BLOCK[blocks]
+        Tiles and single edges. The *early* endpoint of an edge is the one that comes first.
+    edge : int32[lanes]
         Edge of each lane, -1 for lanes without one.
     early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
         Index and stride, in arrays by strip, of the costs of each lane's endpoints; those of a
@@ -114,19 +101,17 @@ class Schedule:
     In arrays of messages, those into early endpoints come first.
     """
 
-    rank: Ints
     row_start: Ints
-    rows: Ints
-    nodes: Ints
+    rows: NDArray[np.void]
+    nodes: Steps
     node_at: Ints
-    node_step: Ints
+    node_step: Steps
     unary: Floats
     share: Floats
-    pull_start: Ints
     pull_at: Ints
     pull_step: Steps
-    blocks: Ints
-    edge: Ints
+    blocks: NDArray[np.void]
+    edge: Steps
     early_at: Ints
     early_step: Steps
     late_at: Ints
@@ -148,21 +133,20 @@ class Schedule:
     def native(self) -> Any:
         """The schedule for the compiled loops."""
         make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return make({name: np.ascontiguousarray(a).reshape(-1) for name, a in arrays.items()})
+        return make({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
 
     @cached_property
     def half_places(self) -> tuple[Ints, Ints]:
         """Return start and stride of the message into each half-edge."""
         block = np.repeat(np.arange(len(self.blocks)), _lanes_of(self.blocks, len(self.edge)))
         used = np.flatnonzero(self.edge >= 0)
-        of, edge = self.blocks[block[used]], self.edge[used]
-        half = 2 * edge + of[:, Column.ORIENTATION]
+        of, edge = self.blocks[block[used]], self.edge[used].astype(np.int64)
+        half = 2 * edge + of["orientation"]
         at, step = np.empty((2, 2 * len(edge)), dtype=np.int64)
-        within = used - of[:, Column.LANE]
-        at[half] = of[:, Column.EARLY_AT] + within
-        at[half ^ 1] = of[:, Column.LATE_AT] + within
-        step[half] = step[half ^ 1] = of[:, Column.STEP]
+        within = used - of["lane"]
+        at[half] = of["early_at"] + within
+        at[half ^ 1] = of["late_at"] + within
+        step[half] = step[half ^ 1] = of["step"]
         return at, step
 
     @property
@@ -174,20 +158,20 @@ class Schedule:
     def cost_size(self) -> int:
         """The length of an array of costs by strip, with a spare 0 that idle lanes read."""
         rows = self.rows
-        ends = rows[:, RowColumn.PLACE] + rows[:, RowColumn.LABELS] * rows[:, RowColumn.STEP]
+        ends = rows["place"] + rows["labels"].astype(np.int64) * rows["step"]
         return int(ends.max()) + 1 + core.LANES
 
     @cached_property
     def message_size(self) -> int:
         """The length of an array of messages, padded so that a vector can be read at its end."""
         blocks = self.blocks
-        ends = blocks[:, Column.LATE_AT] + blocks[:, Column.LATE] * blocks[:, Column.STEP]
+        ends = blocks["late_at"] + blocks["late"].astype(np.int64) * blocks["step"]
         return int(ends.max(initial=0)) + core.LANES
 
     @cached_property
     def back_size(self) -> int:
         """The length of the part with the messages into early endpoints."""
-        return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
+        return int(self.blocks["late_at"].min()) if len(self.blocks) else 0
 
     @cached_property
     def idle(self) -> Ints:
@@ -195,10 +179,15 @@ class Schedule:
         return np.flatnonzero(self.edge < 0)
 
 
-def _lanes_of(blocks: Ints, lanes: int) -> Ints:
+def _lanes_of(blocks: NDArray[np.void], lanes: int) -> Ints:
     """Return the number of lanes of each block."""
-    begin = blocks[:, Column.LANE]
-    return np.diff(np.append(begin, lanes))
+    return np.diff(np.append(blocks["lane"].astype(np.int64), lanes))
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array for the compiled loops: records as bytes."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8) if flat.dtype.names else flat
 
 
 def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
@@ -266,7 +255,7 @@ def decoding_order(graph: Graph, variables: int) -> Ints:
 LANES = core.LANES
 
 
-def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
+def chain_schedule(model: Model, dtype: DTypeLike = np.float64, threads: int = 1) -> Schedule:
     """Return the schedule of monotonic chains in the order of `pass_order`.
 
     Nodes of one level are independent. Node i lies on
@@ -274,9 +263,9 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     """
 
     def make() -> Plan:
-        return _plan(model, *pass_order(model.graph))
+        return _plan(model, *pass_order(model.graph), threads=threads)
 
-    return _remembered(model, "chains", make).filled(model, dtype)
+    return _remembered(model, "chains", make).filled(model, dtype, threads)
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
@@ -314,7 +303,7 @@ class Plan:
     cost_size: int
     table_size: int
 
-    def filled(self, model: Model, dtype: DTypeLike) -> Schedule:
+    def filled(self, model: Model, dtype: DTypeLike, threads: int = 1) -> Schedule:
         """Return the schedule with the costs of a model in one precision."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
         cuts = any(
@@ -323,10 +312,12 @@ class Plan:
         )
         weight, truncation = np.zeros(len(edge)), np.zeros(len(edge) if cuts else 0)
         table = aligned(self.table_size, dtype)
-        core.pack_lanes(layout(model, dtype), blocks.reshape(-1), edge, weight, truncation, table)
+        core.pack_lanes(
+            layout(model, dtype), _plain(blocks), edge, weight, truncation, table, threads
+        )
         unary = aligned(self.cost_size + LANES)
         nodes, at, step = (self.arrays[name] for name in ("nodes", "node_at", "node_step"))
-        core.by_strip(layout(model), nodes, at, step, unary)
+        core.by_strip(layout(model), nodes, at, step, unary, threads)
         return Schedule(
             unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
         )
@@ -350,11 +341,13 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     return plan
 
 
-def _plan(model: Model, rank: Ints, level: Ints, *, leading: bool = True) -> Plan:
+def _plan(model: Model, rank: Ints, level: Ints, *, leading: bool = True, threads: int = 1) -> Plan:
     """Make a plan; `leading` keeps, for straight rows, only the messages into their first node."""
-    made = core.plan(layout(model), rank, level, _tile_keys(model), leading)
+    made = core.plan(layout(model), rank, level, _tile_keys(model), leading, threads)
     sizes = {name: made.pop(name) for name in ("cost_size", "table_size")}
-    return Plan({"rank": rank} | made, **sizes)
+    for name, kind in (("rows", ROW), ("blocks", BLOCK)):
+        made[name] = made[name].reshape(-1).view(kind)
+    return Plan(made, **sizes)
 
 
 def _tile_keys(model: Model) -> Ints:

@@ -100,7 +100,7 @@ class Stars:
         """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
         dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
         core.star_values(
-            self._layout, self.plan.native, self.plan.rank, messages.copy(), self._origin,
+            self._layout, self.plan.native, messages.copy(), self._origin,
             self._bar, self._theta, eta, shift, dot, self.threads,
         )  # fmt: skip
         terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
