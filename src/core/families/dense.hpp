@@ -23,7 +23,7 @@ SOFTMAP_IN_LINE inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *w
         SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x) {
             const Pack<W> next = value(x);
-            room[x] = greatest(next, low);
+            room[x] = larger(next, low);
             low = least(next, low);
         }
         SOFTMAP_UNROLL(N > 0 ? N : 1)
