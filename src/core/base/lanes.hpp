@@ -117,13 +117,21 @@ SOFTMAP_IN_LINE inline Vector fused_part(Vector a, Vector b, Vector c) {
 #endif
 }
 
-// The larger of the two, y if x is NaN; of two zeros, either.
+// The larger or the smaller of two numbers, y if x is NaN; of two zeros, either.
 SOFTMAP_IN_LINE inline double larger_part(double x, double y) { return x > y ? x : y; }
+SOFTMAP_IN_LINE inline double smaller_part(double x, double y) { return x < y ? x : y; }
 SOFTMAP_IN_LINE inline Vector larger_part(Vector x, Vector y) {
 #if defined(__aarch64__)
     return vmaxnmq_f64(x, y); // one instruction; a comparison and a selection are two
 #else
     return x > y ? x : y;
+#endif
+}
+SOFTMAP_IN_LINE inline Vector smaller_part(Vector x, Vector y) {
+#if defined(__aarch64__)
+    return vminnmq_f64(x, y);
+#else
+    return x < y ? x : y;
 #endif
 }
 } // namespace detail
@@ -235,7 +243,11 @@ SOFTMAP_IN_LINE inline Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x > y ? x : y; });
 }
 
-// As `greatest`, faster on some machines, where the sign of a zero does not matter.
+// As `least` and `greatest`, faster on aarch64, where the sign of a zero does not matter.
+template <int W> SOFTMAP_IN_LINE inline Pack<W> smaller(const Pack<W> &a, const Pack<W> &b) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::map(a, b, [](Part x, Part y) { return detail::smaller_part(x, y); });
+}
 template <int W> SOFTMAP_IN_LINE inline Pack<W> larger(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) { return detail::larger_part(x, y); });
@@ -257,23 +269,31 @@ SOFTMAP_IN_LINE inline Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &
 
 template <int W> SOFTMAP_IN_LINE inline Pack<W> size_of(const Pack<W> &a) { return greatest(a, 0.0 - a); }
 
-// Sum over the lanes by repeated halving: the order, and so the rounding, is the same everywhere.
+namespace detail {
+// join(x, y) over all lanes, by repeated halving: lane k with lane k + half.
+template <int W, class Join> SOFTMAP_IN_LINE inline double joined(const Pack<W> &a, Join join) {
+    if constexpr (Pack<W>::parts > 1) {
+        constexpr int half = Pack<W>::parts / 2;
+        const auto both = [&](int p) { return join(a.part[p], a.part[p + half]); };
+        return joined(Pack<W / 2>::by_parts(both), join);
+    } else {
+        double value[W];
+        a.store(value);
+        for (int half = W / 2; half > 0; half /= 2)
+            for (int k = 0; k < half; ++k)
+                value[k] = join(value[k], value[k + half]);
+        return value[0];
+    }
+}
+} // namespace detail
+
+// Sum over the lanes: the order, and so the rounding, is the same everywhere.
 template <int W> double total(const Pack<W> &a) {
-    double value[W];
-    a.store(value);
-    for (int half = W / 2; half > 0; half /= 2)
-        for (int k = 0; k < half; ++k)
-            value[k] += value[k + half];
-    return value[0];
+    return detail::joined(a, [](auto x, auto y) { return x + y; });
 }
 
 template <int W> double largest(const Pack<W> &a) {
-    double value[W];
-    a.store(value);
-    double out = value[0];
-    for (int k = 1; k < W; ++k)
-        out = value[k] > out ? value[k] : out;
-    return out;
+    return detail::joined(a, [](auto x, auto y) { return detail::larger_part(x, y); });
 }
 
 namespace detail {

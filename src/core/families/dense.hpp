@@ -24,7 +24,7 @@ SOFTMAP_IN_LINE inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *w
         for (Index x = 1; x < number; ++x) {
             const Pack<W> next = value(x);
             room[x] = larger(next, low);
-            low = least(next, low);
+            low = smaller(next, low);
         }
         SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x)
