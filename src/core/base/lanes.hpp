@@ -3,8 +3,8 @@
 // Pack<1> is one plain double, so that a kernel written over Pack<W> is its own scalar case. A
 // wider pack is an array of native vectors, because compilers split wider vectors badly. exp is for
 // x <= 0; it returns about 1e-300 for x below -690 and for NaN. log is for normal x > 0. Both have
-// a relative error of about 1e-13. They are always inlined, because passes spend most of their time
-// in them.
+// a relative error of about 1e-13. All operations are inlined, because passes spend most of their
+// time in them, and a pack that is passed to a function goes through memory.
 //
 // This file and the kernels are compiled without contraction: a product followed by a sum is
 // rounded twice, and `fused` is rounded once. So every lane, the scalar case and every instruction
@@ -91,7 +91,9 @@ SOFTMAP_IN_LINE inline Vector load_part(const float *from) {
     std::memcpy(&part, from, sizeof part);
     return __builtin_convertvector(part, Vector);
 }
-SOFTMAP_IN_LINE inline void store_part(double *to, Vector part) { std::memcpy(to, &part, sizeof part); }
+SOFTMAP_IN_LINE inline void store_part(double *to, Vector part) {
+    std::memcpy(to, &part, sizeof part);
+}
 SOFTMAP_IN_LINE inline void store_part(float *to, Vector part) {
     const Singles narrow = __builtin_convertvector(part, Singles);
     std::memcpy(to, &narrow, sizeof narrow);
@@ -117,12 +119,13 @@ SOFTMAP_IN_LINE inline Vector fused_part(Vector a, Vector b, Vector c) {
 #endif
 }
 
-// The larger or the smaller of two numbers, y if x is NaN; of two zeros, either.
+// The larger or the smaller of two numbers, y if x is NaN; of two zeros, either. On aarch64 this is
+// one instruction, and a comparison with a selection are two.
 SOFTMAP_IN_LINE inline double larger_part(double x, double y) { return x > y ? x : y; }
 SOFTMAP_IN_LINE inline double smaller_part(double x, double y) { return x < y ? x : y; }
 SOFTMAP_IN_LINE inline Vector larger_part(Vector x, Vector y) {
 #if defined(__aarch64__)
-    return vmaxnmq_f64(x, y); // one instruction; a comparison and a selection are two
+    return vmaxnmq_f64(x, y);
 #else
     return x > y ? x : y;
 #endif
@@ -150,9 +153,8 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     SOFTMAP_IN_LINE Pack(double value)
         : Pack(by_parts([=](int) -> Part { return Part{} + value; })) {}
 
-    // The pack whose part p is at(p). The parts are written out, not visited by a loop: arrays that
-    // are indexed by a loop GCC keeps in memory instead of registers (which cost half of a pass
-    // where a pack has four parts).
+    // The pack whose part p is at(p). The parts are written out, because GCC keeps an array that a
+    // loop goes over in memory instead of registers.
     template <class At> SOFTMAP_IN_LINE static Pack by_parts(At at) {
         return [&]<int... p>(std::integer_sequence<int, p...>) __attribute__((always_inline)) {
             Pack out;
@@ -230,20 +232,18 @@ SOFTMAP_IN_LINE inline Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const P
 template <class S> void fetch_ahead(const S *from) { __builtin_prefetch(from + 4 * lanes); }
 
 // Lane-wise minimum; b in the lanes where a or b is NaN.
-template <int W>
-SOFTMAP_IN_LINE inline Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x < y ? x : y; });
 }
 
 // Lane-wise maximum; b in the lanes where a or b is NaN.
-template <int W>
-SOFTMAP_IN_LINE inline Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x > y ? x : y; });
 }
 
-// As `least` and `greatest`, faster on aarch64, where the sign of a zero does not matter.
+// As `least` and `greatest`, but of two zeros either, so that the sign must not matter.
 template <int W> SOFTMAP_IN_LINE inline Pack<W> smaller(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) { return detail::smaller_part(x, y); });
@@ -255,7 +255,8 @@ template <int W> SOFTMAP_IN_LINE inline Pack<W> larger(const Pack<W> &a, const P
 
 // x in the lanes where a < b, y in all other lanes.
 template <int W>
-SOFTMAP_IN_LINE inline Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<W> &y) {
+SOFTMAP_IN_LINE inline Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x,
+                                      const Pack<W> &y) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::by_parts(
         [&](int p) -> Part { return a.part[p] < b.part[p] ? x.part[p] : y.part[p]; });
@@ -267,7 +268,9 @@ SOFTMAP_IN_LINE inline Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &
     return choose(a, Pack<W>(infinity), x, Pack<W>(0.0));
 }
 
-template <int W> SOFTMAP_IN_LINE inline Pack<W> size_of(const Pack<W> &a) { return greatest(a, 0.0 - a); }
+template <int W> SOFTMAP_IN_LINE inline Pack<W> size_of(const Pack<W> &a) {
+    return greatest(a, 0.0 - a);
+}
 
 namespace detail {
 // join(x, y) over all lanes, by repeated halving: lane k with lane k + half.
@@ -321,8 +324,8 @@ template <int N> struct Terms {
         if constexpr (std::is_same_v<Part, double>)
             return one[k];
 #if defined(__aarch64__)
-        // Loaded at each use: the fused multiply-add of NEON overwrites its addend, and the copy of
-        // a register takes the time of an operation, a load beside the arithmetic takes none.
+        // Volatile, so that it is loaded at each use: a fused multiply-add of NEON overwrites its
+        // addend. The copy of a register would take the time of an operation; a load takes none.
         else
             return *reinterpret_cast<const volatile Vector *>(wide[k]);
 #else
@@ -332,10 +335,10 @@ template <int N> struct Terms {
     }
 };
 // Minimax polynomial for exp(r) on |r| <= log(2) / 2; relative error 1.4e-14.
-inline constexpr Terms<10> exp_terms(
-    {2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04, 1.3888802794591272e-03,
-     8.333333002656124e-03, 4.166666703268063e-02, 1.6666666667827756e-01, 0.4999999999945755,
-     0.9999999999998926, 1.0000000000000129});
+inline constexpr Terms<10>
+    exp_terms({2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04,
+               1.3888802794591272e-03, 8.333333002656124e-03, 4.166666703268063e-02,
+               1.6666666667827756e-01, 0.4999999999945755, 0.9999999999998926, 1.0000000000000129});
 // Minimax polynomial in s² for (atanh(s) / s - 1) / s², |s| <= (√2 - 1) / (√2 + 1); error 2.4e-14.
 inline constexpr Terms<6> atanh_terms({0.08311681001527367, 0.09070040555845871,
                                        0.11111432578152125, 0.14285712054190225,
