@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from softmap import core
@@ -93,3 +94,22 @@ def test_only_a_table_of_kernels_is_taken(table):
 def test_the_core_may_be_called_from_several_threads():
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda _: core.width(), range(1000))) == {core.width()}
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 1003])
+def test_exponentials_are_those_of_numpy_up_to_rounding(count):
+    values, out = -(np.random.default_rng(count).uniform(0.0, 26.0, count) ** 2), np.empty(count)
+    core.exponentials(values, out)
+    np.testing.assert_allclose(out, np.exp(values), rtol=2e-13)
+
+
+def test_exponentials_of_very_small_numbers_stay_normal_numbers():
+    out = np.empty(3)
+    core.exponentials(np.array([-690.0, -1e6, -np.inf]), out)
+    np.testing.assert_array_equal(out, out[0])
+    assert 1e-301 < out[0] < 1e-299
+
+
+def test_exponentials_need_as_much_room_as_there_are_values():
+    with pytest.raises(ValueError, match="differ in size"):
+        core.exponentials(np.zeros(3), np.empty(2))

@@ -3,7 +3,9 @@
 #include "base/rounding.hpp"
 #include "base/sums.hpp"
 #include "check.hpp"
+#include "families/dense.hpp"
 
+#include <algorithm>
 #include <vector>
 
 using namespace softmap;
@@ -92,6 +94,38 @@ template <int W> void functions() {
     }
 }
 
+template <int W> void extremes() {
+    Numbers numbers(5);
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    for (int round = 0; round < 200; ++round) {
+        const auto draw = [&](int) { return numbers.below(5) ? numbers.fraction(30) : none; };
+        const auto a = Pack<W>::of(draw),
+                   b = Pack<W>::of([&](int) { return numbers.fraction(30); });
+        double x[W], y[W], low[W], high[W], sum = 0.0, most = -infinity;
+        a.store(x), b.store(y), smaller(a, b).store(low), larger(a, b).store(high);
+        for (int k = 0; k < W; ++k) {
+            CHECK(low[k] == (x[k] < y[k] ? x[k] : y[k]));
+            CHECK(high[k] == (x[k] > y[k] ? x[k] : y[k]));
+            sum += y[k], most = std::max(most, y[k]); // exact: few digits
+        }
+        CHECK(total(b) == sum && largest(b) == most);
+    }
+}
+
+// A soft minimum of zero is +0, whatever the signs of the zeros that it is made of.
+template <int W> void zeros() {
+    Room room(2 * W);
+    const auto work = reinterpret_cast<Pack<W> *>(room.numbers());
+    for (const double first : {0.0, -0.0})
+        for (const double second : {0.0, -0.0, 1.0}) {
+            const auto value = [&](Index x) { return Pack<W>(x ? second : first); };
+            double out[W];
+            soft_minimum<0, W>(2, value, work, 1000.0).store(out);
+            for (const double one : out)
+                CHECK(second > 0.0 ? one == 0.0 && !std::signbit(one) : one < 0.0);
+        }
+}
+
 } // namespace
 
 void check_rounding() {
@@ -117,6 +151,10 @@ void check_lanes() {
     fused_lanes<lanes>();
     functions<1>();
     functions<lanes>();
+    extremes<1>();
+    extremes<lanes>();
+    zeros<1>();
+    zeros<lanes>();
 }
 
 } // namespace checks

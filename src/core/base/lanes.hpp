@@ -3,8 +3,8 @@
 // Pack<1> is one plain double, so that a kernel written over Pack<W> is its own scalar case. A
 // wider pack is an array of native vectors, because compilers split wider vectors badly. exp is for
 // x <= 0; it returns about 1e-300 for x below -690 and for NaN. log is for normal x > 0. Both have
-// a relative error of about 1e-13. They are always inlined, because passes spend most of their time
-// in them.
+// a relative error of about 1e-13. All operations are inlined, because passes spend most of their
+// time in them, and a pack that is passed to a function goes through memory.
 //
 // This file and the kernels are compiled without contraction: a product followed by a sum is
 // rounded twice, and `fused` is rounded once. So every lane, the scalar case and every instruction
@@ -34,6 +34,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #if defined(__FMA__)
@@ -80,31 +81,33 @@ template <> struct Parts<1> {
     static constexpr int width = 1;
 };
 
-inline Vector load_part(const double *from) {
+SOFTMAP_IN_LINE inline Vector load_part(const double *from) {
     Vector part;
     std::memcpy(&part, from, sizeof part);
     return part;
 }
-inline Vector load_part(const float *from) {
+SOFTMAP_IN_LINE inline Vector load_part(const float *from) {
     Singles part;
     std::memcpy(&part, from, sizeof part);
     return __builtin_convertvector(part, Vector);
 }
-inline void store_part(double *to, Vector part) { std::memcpy(to, &part, sizeof part); }
-inline void store_part(float *to, Vector part) {
+SOFTMAP_IN_LINE inline void store_part(double *to, Vector part) {
+    std::memcpy(to, &part, sizeof part);
+}
+SOFTMAP_IN_LINE inline void store_part(float *to, Vector part) {
     const Singles narrow = __builtin_convertvector(part, Singles);
     std::memcpy(to, &narrow, sizeof narrow);
 }
 
 // a · b + c. Written with intrinsics, because compilers do not always turn a plain loop over the
 // lanes into single instructions.
-[[gnu::always_inline]] inline double fused_part(double a, double b, double c) {
+SOFTMAP_IN_LINE inline double fused_part(double a, double b, double c) {
     if constexpr (fuses)
         return __builtin_fma(a, b, c);
     else
         return a * b + c;
 }
-[[gnu::always_inline]] inline Vector fused_part(Vector a, Vector b, Vector c) {
+SOFTMAP_IN_LINE inline Vector fused_part(Vector a, Vector b, Vector c) {
 #if defined(__AVX512F__)
     return _mm512_fmadd_pd(a, b, c);
 #elif defined(__FMA__)
@@ -113,6 +116,25 @@ inline void store_part(float *to, Vector part) {
     return vfmaq_f64(c, a, b);
 #else
     return a * b + c;
+#endif
+}
+
+// The larger or the smaller of two numbers, y if x is NaN; of two zeros, either. On aarch64 this is
+// one instruction, and a comparison with a selection are two.
+SOFTMAP_IN_LINE inline double larger_part(double x, double y) { return x > y ? x : y; }
+SOFTMAP_IN_LINE inline double smaller_part(double x, double y) { return x < y ? x : y; }
+SOFTMAP_IN_LINE inline Vector larger_part(Vector x, Vector y) {
+#if defined(__aarch64__)
+    return vmaxnmq_f64(x, y);
+#else
+    return x > y ? x : y;
+#endif
+}
+SOFTMAP_IN_LINE inline Vector smaller_part(Vector x, Vector y) {
+#if defined(__aarch64__)
+    return vminnmq_f64(x, y);
+#else
+    return x < y ? x : y;
 #endif
 }
 } // namespace detail
@@ -128,31 +150,40 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     Part part[parts];
 
     Pack() = default;
-    Pack(double value) {
-        for (int p = 0; p < parts; ++p)
-            part[p] = Part{} + value;
+    SOFTMAP_IN_LINE Pack(double value)
+        : Pack(by_parts([=](int) -> Part { return Part{} + value; })) {}
+
+    // The pack whose part p is at(p). The parts are written out, because GCC keeps an array that a
+    // loop goes over in memory instead of registers.
+    template <class At> SOFTMAP_IN_LINE static Pack by_parts(At at) {
+        return [&]<int... p>(std::integer_sequence<int, p...>) __attribute__((always_inline)) {
+            Pack out;
+            ((out.part[p] = at(p)), ...);
+            return out;
+        }(std::make_integer_sequence<int, parts>{});
     }
 
-    template <class S> static Pack load(const S *from) {
-        Pack out;
-        if constexpr (W == 1)
-            out.part[0] = static_cast<double>(*from);
-        else
-            for (int p = 0; p < parts; ++p)
-                out.part[p] = detail::load_part(from + p * width);
-        return out;
+    template <class S> SOFTMAP_IN_LINE static Pack load(const S *from) {
+        return by_parts([=](int p) -> Part {
+            if constexpr (W == 1)
+                return static_cast<double>(*from);
+            else
+                return detail::load_part(from + p * width);
+        });
     }
 
-    template <class S> void store(S *to) const {
+    template <class S> SOFTMAP_IN_LINE void store(S *to) const {
         if constexpr (W == 1)
             *to = static_cast<S>(part[0]);
         else
-            for (int p = 0; p < parts; ++p)
+            by_parts([&](int p) -> Part {
                 detail::store_part(to + p * width, part[p]);
+                return part[p];
+            });
     }
 
     // The pack whose lane k is at(k).
-    template <class At> static Pack of(At at) {
+    template <class At> SOFTMAP_IN_LINE static Pack of(At at) {
         double value[W];
         for (int k = 0; k < W; ++k)
             value[k] = at(k);
@@ -160,45 +191,40 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     }
 
     // Calls put(k, value) for the first `count` lanes.
-    template <class Put> void each(int count, Put put) const {
+    template <class Put> SOFTMAP_IN_LINE void each(int count, Put put) const {
         double value[W];
         store(value);
         for (int k = 0; k < count; ++k)
             put(k, value[k]);
     }
 
-    Pack &operator+=(const Pack &b) { return *this = *this + b; }
-    Pack &operator-=(const Pack &b) { return *this = *this - b; }
-    Pack &operator*=(const Pack &b) { return *this = *this * b; }
+    SOFTMAP_IN_LINE Pack &operator+=(const Pack &b) { return *this = *this + b; }
+    SOFTMAP_IN_LINE Pack &operator-=(const Pack &b) { return *this = *this - b; }
+    SOFTMAP_IN_LINE Pack &operator*=(const Pack &b) { return *this = *this * b; }
 
-    friend Pack operator+(const Pack &a, const Pack &b) {
+    SOFTMAP_IN_LINE friend Pack operator+(const Pack &a, const Pack &b) {
         return map(a, b, [](Part x, Part y) { return x + y; });
     }
-    friend Pack operator-(const Pack &a, const Pack &b) {
+    SOFTMAP_IN_LINE friend Pack operator-(const Pack &a, const Pack &b) {
         return map(a, b, [](Part x, Part y) { return x - y; });
     }
-    friend Pack operator*(const Pack &a, const Pack &b) {
+    SOFTMAP_IN_LINE friend Pack operator*(const Pack &a, const Pack &b) {
         return map(a, b, [](Part x, Part y) { return x * y; });
     }
-    friend Pack operator/(const Pack &a, const Pack &b) {
+    SOFTMAP_IN_LINE friend Pack operator/(const Pack &a, const Pack &b) {
         return map(a, b, [](Part x, Part y) { return x / y; });
     }
 
-    template <class F> static Pack map(const Pack &a, const Pack &b, F f) {
-        Pack out;
-        for (int p = 0; p < parts; ++p)
-            out.part[p] = f(a.part[p], b.part[p]);
-        return out;
+    template <class F> SOFTMAP_IN_LINE static Pack map(const Pack &a, const Pack &b, F f) {
+        return by_parts([&](int p) -> Part { return f(a.part[p], b.part[p]); });
     }
 };
 
 // a · b + c, rounded once if the instruction set has a fused multiply-add (`fuses`).
 template <int W>
-[[gnu::always_inline]] inline Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const Pack<W> &c) {
-    Pack<W> out;
-    for (int p = 0; p < Pack<W>::parts; ++p)
-        out.part[p] = detail::fused_part(a.part[p], b.part[p], c.part[p]);
-    return out;
+SOFTMAP_IN_LINE inline Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const Pack<W> &c) {
+    return Pack<W>::by_parts(
+        [&](int p) { return detail::fused_part(a.part[p], b.part[p], c.part[p]); });
 }
 
 // Prefetches the entries that the strip's tile 4 positions ahead will read: the stride of a strip
@@ -206,50 +232,71 @@ template <int W>
 template <class S> void fetch_ahead(const S *from) { __builtin_prefetch(from + 4 * lanes); }
 
 // Lane-wise minimum; b in the lanes where a or b is NaN.
-template <int W> Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x < y ? x : y; });
 }
 
 // Lane-wise maximum; b in the lanes where a or b is NaN.
-template <int W> Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x > y ? x : y; });
 }
 
+// As `least` and `greatest`, but of two zeros either, so that the sign must not matter.
+template <int W> SOFTMAP_IN_LINE inline Pack<W> smaller(const Pack<W> &a, const Pack<W> &b) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::map(a, b, [](Part x, Part y) { return detail::smaller_part(x, y); });
+}
+template <int W> SOFTMAP_IN_LINE inline Pack<W> larger(const Pack<W> &a, const Pack<W> &b) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::map(a, b, [](Part x, Part y) { return detail::larger_part(x, y); });
+}
+
 // x in the lanes where a < b, y in all other lanes.
 template <int W>
-Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<W> &y) {
-    Pack<W> out;
-    for (int p = 0; p < Pack<W>::parts; ++p)
-        out.part[p] = a.part[p] < b.part[p] ? x.part[p] : y.part[p];
-    return out;
+SOFTMAP_IN_LINE inline Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x,
+                                      const Pack<W> &y) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::by_parts(
+        [&](int p) -> Part { return a.part[p] < b.part[p] ? x.part[p] : y.part[p]; });
 }
 
 // x; 0 in the lanes where a is +inf or NaN.
-template <int W> Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &x) {
+template <int W>
+SOFTMAP_IN_LINE inline Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &x) {
     return choose(a, Pack<W>(infinity), x, Pack<W>(0.0));
 }
 
-template <int W> Pack<W> size_of(const Pack<W> &a) { return greatest(a, 0.0 - a); }
+template <int W> SOFTMAP_IN_LINE inline Pack<W> size_of(const Pack<W> &a) {
+    return greatest(a, 0.0 - a);
+}
 
-// Sum over the lanes by repeated halving: the order, and so the rounding, is the same everywhere.
+namespace detail {
+// join(x, y) over all lanes, by repeated halving: lane k with lane k + half.
+template <int W, class Join> SOFTMAP_IN_LINE inline double joined(const Pack<W> &a, Join join) {
+    if constexpr (Pack<W>::parts > 1) {
+        constexpr int half = Pack<W>::parts / 2;
+        const auto both = [&](int p) { return join(a.part[p], a.part[p + half]); };
+        return joined(Pack<W / 2>::by_parts(both), join);
+    } else {
+        double value[W];
+        a.store(value);
+        for (int half = W / 2; half > 0; half /= 2)
+            for (int k = 0; k < half; ++k)
+                value[k] = join(value[k], value[k + half]);
+        return value[0];
+    }
+}
+} // namespace detail
+
+// Sum over the lanes: the order, and so the rounding, is the same everywhere.
 template <int W> double total(const Pack<W> &a) {
-    double value[W];
-    a.store(value);
-    for (int half = W / 2; half > 0; half /= 2)
-        for (int k = 0; k < half; ++k)
-            value[k] += value[k + half];
-    return value[0];
+    return detail::joined(a, [](auto x, auto y) { return x + y; });
 }
 
 template <int W> double largest(const Pack<W> &a) {
-    double value[W];
-    a.store(value);
-    double out = value[0];
-    for (int k = 1; k < W; ++k)
-        out = value[k] > out ? value[k] : out;
-    return out;
+    return detail::joined(a, [](auto x, auto y) { return detail::larger_part(x, y); });
 }
 
 namespace detail {
@@ -260,24 +307,55 @@ inline constexpr double rounder =
 inline constexpr double lowest =
     -690.0; // exp of it is 1e-300: products with it stay normal numbers
 inline constexpr std::int64_t sqrt_half = 0x3FE6A09E667F3BCD; // the bits of sqrt(1/2)
-// Minimax polynomial for exp(r) on |r| <= log(2) / 2; relative error 1.4e-14.
-inline constexpr double exp_terms[] = {
-    2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04,  1.3888802794591272e-03,
-    8.333333002656124e-03,  4.166666703268063e-02,  1.6666666667827756e-01, 0.4999999999945755,
-    0.9999999999998926,     1.0000000000000129};
-// Minimax polynomial in s² for (atanh(s) / s - 1) / s², |s| <= (√2 - 1) / (√2 + 1); error 2.4e-14.
-inline constexpr double atanh_terms[] = {0.08311681001527367, 0.09070040555845871,
-                                         0.11111432578152125, 0.14285712054190225,
-                                         0.20000000005657737, 0.3333333333333101};
 
-template <class Part, class Bits> [[gnu::always_inline]] inline Part exp_part(Part x) {
-    const Part low = Part{} + lowest;
-    const Part t = x > low ? x : low;
+// The coefficients of a polynomial, from the highest power down, for numbers and for vectors.
+template <int N> struct Terms {
+    double one[N];
+    alignas(sizeof(Vector)) double wide[N][native];
+
+    constexpr Terms(const double (&terms)[N]) : one{}, wide{} {
+        for (int k = 0; k < N; ++k) {
+            one[k] = terms[k];
+            for (double &lane : wide[k])
+                lane = terms[k];
+        }
+    }
+    template <class Part> SOFTMAP_IN_LINE Part at(int k) const {
+        if constexpr (std::is_same_v<Part, double>)
+            return one[k];
+#if defined(__aarch64__)
+        // Volatile, so that it is loaded at each use: a fused multiply-add of NEON overwrites its
+        // addend. The copy of a register would take the time of an operation; a load takes none.
+        else
+            return *reinterpret_cast<const volatile Vector *>(wide[k]);
+#else
+        else
+            return *reinterpret_cast<const Vector *>(wide[k]);
+#endif
+    }
+};
+// Minimax polynomial for exp(r) on |r| <= log(2) / 2; relative error 1.4e-14.
+inline constexpr Terms<10>
+    exp_terms({2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04,
+               1.3888802794591272e-03, 8.333333002656124e-03, 4.166666703268063e-02,
+               1.6666666667827756e-01, 0.4999999999945755, 0.9999999999998926, 1.0000000000000129});
+// Minimax polynomial in s² for (atanh(s) / s - 1) / s², |s| <= (√2 - 1) / (√2 + 1); error 2.4e-14.
+inline constexpr Terms<6> atanh_terms({0.08311681001527367, 0.09070040555845871,
+                                       0.11111432578152125, 0.14285712054190225,
+                                       0.20000000005657737, 0.3333333333333101});
+
+template <class Part, class Bits> SOFTMAP_IN_LINE inline Part exp_part(Part x) {
+    const Part t = larger_part(x, Part{} + lowest);
     const Part shifted = fused_part(t, Part{} + log2e, Part{} + rounder);
     const Part r = fused_part(shifted - rounder, Part{} - ln2, t);
-    Part p = Part{} + exp_terms[0];
-    for (int k = 1; k < 10; ++k)
-        p = fused_part(p, r, Part{} + exp_terms[k]);
+    // odd and even powers side by side: half the steps that wait for each other
+    const Part z = r * r;
+    Part odd = exp_terms.at<Part>(0), even = exp_terms.at<Part>(1);
+    for (int k = 2; k < 10; k += 2) {
+        odd = fused_part(odd, z, exp_terms.at<Part>(k));
+        even = fused_part(even, z, exp_terms.at<Part>(k + 1));
+    }
+    const Part p = fused_part(odd, r, even);
     return std::bit_cast<Part>(std::bit_cast<Bits>(p) + (std::bit_cast<Bits>(shifted) << 52));
 }
 
@@ -288,34 +366,32 @@ template <class Bits> auto to_doubles(Bits whole) {
         return __builtin_convertvector(whole, Vector);
 }
 
-template <class Part, class Bits> [[gnu::always_inline]] inline Part log_part(Part x) {
+template <class Part, class Bits> SOFTMAP_IN_LINE inline Part log_part(Part x) {
     const Bits bits = std::bit_cast<Bits>(x);
     const Bits shift = (bits - sqrt_half) >> 52;
     const Part mantissa = std::bit_cast<Part>(bits - (shift << 52)); // in [sqrt(1/2), sqrt(2))
     const Part s = (mantissa - 1.0) / (mantissa + 1.0);
     const Part z = s * s;
-    Part p = Part{} + atanh_terms[0];
+    Part p = atanh_terms.at<Part>(0);
     for (int k = 1; k < 6; ++k)
-        p = fused_part(p, z, Part{} + atanh_terms[k]);
+        p = fused_part(p, z, atanh_terms.at<Part>(k));
     const Part inner = fused_part(s * z, p, s);
     return fused_part(to_doubles(shift), Part{} + ln2, inner + inner);
 }
 } // namespace detail
 
-template <int W> [[gnu::always_inline]] inline Pack<W> exp(const Pack<W> &x) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> exp(const Pack<W> &x) {
     using P = Pack<W>;
-    P out;
-    for (int p = 0; p < P::parts; ++p)
-        out.part[p] = detail::exp_part<typename P::Part, typename P::Bits>(x.part[p]);
-    return out;
+    return P::by_parts([&](int p) __attribute__((always_inline)) {
+        return detail::exp_part<typename P::Part, typename P::Bits>(x.part[p]);
+    });
 }
 
-template <int W> [[gnu::always_inline]] inline Pack<W> log(const Pack<W> &x) {
+template <int W> SOFTMAP_IN_LINE inline Pack<W> log(const Pack<W> &x) {
     using P = Pack<W>;
-    P out;
-    for (int p = 0; p < P::parts; ++p)
-        out.part[p] = detail::log_part<typename P::Part, typename P::Bits>(x.part[p]);
-    return out;
+    return P::by_parts([&](int p) __attribute__((always_inline)) {
+        return detail::log_part<typename P::Part, typename P::Bits>(x.part[p]);
+    });
 }
 
 inline double exp_one(double x) { return detail::exp_part<double, std::int64_t>(x); }

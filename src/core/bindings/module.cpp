@@ -25,6 +25,12 @@ static void use(nb::object table) {
     kernels = static_cast<const Kernels *>(PyCapsule_GetPointer(table.ptr(), kernels_name));
 }
 
+static void exponentials(In<double> values, Out<double> out) {
+    require(values.size() == out.size(), "values and out differ in size");
+    nb::gil_scoped_release unlocked;
+    kernels->exponentials(values.data(), out.data(), Index(values.size()));
+}
+
 } // namespace softmap
 
 NB_MODULE(_native, m) {
@@ -39,6 +45,8 @@ NB_MODULE(_native, m) {
         "Return the number of doubles in a vector register of that instruction set.");
     m.def("cpu_level", &cpu_level,
           "Return the highest instruction set that this machine supports.");
+    m.def("exponentials", &exponentials, arg("values"), arg("out"),
+          "Write exp(values) into `out` for values <= 0, with the function that passes use.");
     m.def("give_back", &give_back, "Return freed heap memory to the operating system.");
     bind_layout(m);
     bind_planning(m);

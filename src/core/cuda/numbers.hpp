@@ -117,6 +117,8 @@ template <int W> Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
 template <int W> Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
     return a.part[0] > b.part[0] ? a : b;
 }
+template <int W> Pack<W> smaller(const Pack<W> &a, const Pack<W> &b) { return least(a, b); }
+template <int W> Pack<W> larger(const Pack<W> &a, const Pack<W> &b) { return greatest(a, b); }
 template <int W>
 Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<W> &y) {
     return a.part[0] < b.part[0] ? x : y;

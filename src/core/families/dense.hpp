@@ -23,9 +23,10 @@ SOFTMAP_IN_LINE inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *w
         SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x) {
             const Pack<W> next = value(x);
-            room[x] = greatest(next, low);
-            low = least(next, low);
+            room[x] = larger(next, low);
+            low = smaller(next, low);
         }
+        low += Pack<W>(0.0); // a zero gets the same sign on every machine
         SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x)
             mass += exp(cold * (room[x] - low));

@@ -60,6 +60,8 @@ struct Kernels {
     void (*send_one)(const Layout<double> &, Index g, Index h, const double *a, double *out,
                      double *room, double eta);
 
+    void (*exponentials)(const double *from, double *to, Index count);
+
     void (*node_minima)(const Layout<double> &, const double *lam, double *out, Index first,
                         Index last);
     void (*edge_minima)(const Layout<double> &, const double *lam, double *out, Index first,

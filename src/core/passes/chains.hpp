@@ -36,20 +36,20 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
     }
 }
 
-// θ̂_i / n_i for the nodes of one row whose messages are gathered lane by lane.
+// θ̂_i / n_i for the nodes of one row whose messages lie apart, node by node: nothing is gained by
+// collecting them into packs for so little arithmetic.
 template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
-    const Index pull = row.pulls;
-    for (Index x = 0; x < row.labels; ++x) {
-        const Index at = row.place + x * row.step;
-        auto value = Pack<lanes>::load(plan.unary + at);
-        for (Index p = pull; p < pull + row.degree; ++p)
-            value += Pack<lanes>::of([&](int k) {
-                const Index q = p + (k < row.nodes ? k : row.nodes - 1) * row.degree;
-                return double(msg[plan.pull_at[q] + x * plan.pull_step[q]]);
-            });
-        (value * part).each(int(row.nodes), [&](int k, double one) { theta[at + k] = one; });
+    for (Index k = 0; k < row.nodes; ++k) {
+        const Index pull = row.pulls + k * row.degree;
+        const double part = plan.share[row.first + k];
+        for (Index x = 0; x < row.labels; ++x) {
+            const Index at = row.place + x * row.step + k;
+            double value = plan.unary[at];
+            for (Index p = pull; p < pull + row.degree; ++p)
+                value += double(msg[plan.pull_at[p] + x * plan.pull_step[p]]);
+            theta[at] = value * part;
+        }
     }
 }
 

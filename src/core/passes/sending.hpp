@@ -83,9 +83,10 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
         Pack<W> value = out[y] - low;
         value = unless_infinite(value, value); // +inf (no label of the sender allows y) becomes 0
         fetch_ahead(msg + at);
-        if (momentum.prev)
+        if (momentum.prev) {
             fetch_ahead(momentum.prev + at);
-        product += momentum.observe(Pack<W>::load(msg + at), value, at);
+            product += momentum.observe(Pack<W>::load(msg + at), value, at);
+        }
         value.store(msg + at);
     }
     return total(product);
