@@ -11,7 +11,6 @@ import numpy as np
 
 from softmap.errors import FormatError, ModelError, shown
 from softmap.io.factors import factors_of
-from softmap.io.limits import check_arity, check_entries
 from softmap.io.named import Named
 from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote
@@ -47,8 +46,7 @@ class Network:
     def error(self, expected: str, found: str) -> FormatError:
         """Return the error "expected ..., found ..."; the caller raises it."""
         shown = quote(found.encode("utf-8", "backslashreplace"))
-        message = f"expected {expected}, found {shown}"
-        return FormatError(message, self.content.name, self.line(), expected=expected)
+        return self.content.error(expected, shown, self.line())
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
         """Add a variable with its states, in order."""
@@ -78,11 +76,11 @@ class Network:
             raise self.error("parents that are named once, without the child", child)
         if i in self.tables:
             raise self.error("one table for each variable", child)
-        check_arity(len(others) + 1, self.content.name)
+        self.content.check_arity(len(others) + 1)
         shape = tuple(len(self.states[j]) for j in (*others, i))
         self.entries += math.prod(shape)
         if self.entries > 2 * self.checked:  # finding the available memory is slow: do it rarely
-            check_entries(self.entries, self.content.size, self.content.name)
+            self.content.reserve(self.entries)
             self.checked = self.entries
         return i, others, shape
 
@@ -108,12 +106,12 @@ class Network:
     def named(self) -> Named:
         """Return the model with names; costs are -log of the probabilities."""
         if not self.states:
-            raise FormatError("expected at least one variable", self.content.name)
+            raise self.content.error("at least one variable")
         self.line = lambda: None
         missing = [name for name, i in self.variables.items() if i not in self.tables]
         if missing:
             raise self.error("a table of probabilities for each variable", missing[0])
-        check_entries(sum(map(len, self.states)), self.content.size, self.content.name)
+        self.content.reserve(sum(map(len, self.states)))
         num_labels = np.array([len(states) for states in self.states])
         assembly = Assembly(num_labels)
         self.content.release()

@@ -14,7 +14,7 @@ import numpy as np
 from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.named import Named
-from softmap.io.streams import Content, open_content
+from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
@@ -63,8 +63,7 @@ class _Blocks:
         found = quote(match.group().strip()) if match else "the end of the file"
         if not match and (rest := self.data[self.at : self.at + 60].strip()):
             found = quote(rest)
-        message = f"expected {expected}, found {found}"
-        return FormatError(message, self.content.name, self.line(), expected=expected)
+        return self.content.error(expected, found, self.line())
 
     def done(self) -> bool:
         """Whether only blanks are left."""
@@ -112,10 +111,9 @@ class _Blocks:
 
 
 def _open_blocks(
-    data: bytes | Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
+    content: Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
 ) -> tuple[_Blocks, Network]:
     """Return a cursor over the text without comments, and an empty network."""
-    content = open_content(data)
     blocks = _Blocks(content, _blank_comments(content.data, line_mark, pair))
     return blocks, Network(content, blocks.line)
 
@@ -127,14 +125,9 @@ _COMMAS = bytes.maketrans(b",", b" ")
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def parse_bif(data: bytes | Content) -> Model:
-    """Return the model of a BIF file."""
-    return named_bif(data).model
-
-
-def named_bif(data: bytes | Content) -> Named:
+def named_bif(content: Content) -> Named:
     """Return the model of a BIF file, with the names of variables and states."""
-    blocks, network = _open_blocks(data, b"//", (b"/*", b"*/"))
+    blocks, network = _open_blocks(content, b"//", (b"/*", b"*/"))
     while not blocks.done():
         kind = blocks.word("network, variable or probability")
         if kind == "network":
@@ -312,14 +305,9 @@ _NODE_NAME = re.compile(r"[^\s{}()\[\],;|\"%=]+")
 _VALUE = re.compile(rb"""\s*+=((?:[^";]++|"[^"]*+")*+);""")
 
 
-def parse_net(data: bytes | Content) -> Model:
-    """Return the model of a NET file."""
-    return named_net(data).model
-
-
-def named_net(data: bytes | Content) -> Named:
+def named_net(content: Content) -> Named:
     """Return the model of a NET file, with the names of variables and states."""
-    blocks, network = _open_blocks(data, b"%")
+    blocks, network = _open_blocks(content, b"%")
     while not blocks.done():
         kind = blocks.word("net, node or potential")
         if kind in ("net", "class"):

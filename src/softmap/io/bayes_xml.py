@@ -17,7 +17,7 @@ from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.limits import LIMITS
 from softmap.io.named import Named
-from softmap.io.streams import Content, open_content
+from softmap.io.streams import Content
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
@@ -58,8 +58,7 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
     heads = elements.heads
 
     def refuse(what: str) -> FormatError:
-        message = f"expected a plain document, found {what}"
-        return FormatError(message, content.name, parser.CurrentLineNumber, expected="plain XML")
+        return content.error("a plain document", what, parser.CurrentLineNumber)
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(texts) >= LIMITS.xml_depth:
@@ -100,14 +99,8 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
 # --- XMLBIF -------------------------------------------------------------------------------------
 
 
-def parse_xmlbif(data: bytes | Content) -> Model:
-    """Return the model of an XMLBIF file."""
-    return named_xmlbif(data).model
-
-
-def named_xmlbif(data: bytes | Content) -> Named:
+def named_xmlbif(content: Content) -> Named:
     """Return the model of an XMLBIF file, with the names of variables and states."""
-    content = open_content(data)
     reader = _BifReader(content)
     _parse_xml(content, reader)
     for child, parents, text in reader.definitions:
@@ -182,14 +175,8 @@ def format_xmlbif(model: Model | Named) -> Iterator[str]:
 # --- XDSL ---------------------------------------------------------------------------------------
 
 
-def parse_xdsl(data: bytes | Content) -> Model:
-    """Return the model of an XDSL file."""
-    return named_xdsl(data).model
-
-
-def named_xdsl(data: bytes | Content) -> Named:
+def named_xdsl(content: Content) -> Named:
     """Return the model of an XDSL file, with the names of variables and states."""
-    content = open_content(data)
     reader = _SmileReader(content)
     _parse_xml(content, reader)
     for node in reader.nodes:

@@ -35,7 +35,7 @@ class Format:
     name : str
     suffixes : tuple of str, lower case
     begins : pattern that the first bytes of such a file match
-    reader : function from `Content` and options to a model; None if there is none
+    reader : function from `Content` and options to a model, `Named` or not; None if there is none
     writer : function from a model and options to pieces of text or bytes; None if there is none
     only : str
         Which models it can hold, where that is not all of them.
@@ -55,15 +55,15 @@ class Format:
         content = open_content(data)
         if self.reader is None:
             raise FormatError(f"{self.name} files can be written, not read", content.name)
-        return self._read(self.reader, content, options)
+        found = self._read(self.reader, content, options)
+        return found.model if isinstance(found, Named) else found
 
     def parse_named(self, data: bytes | Content) -> Named:
         """Return model and names of a file given as bytes."""
         content = open_content(data)
         if self.named is None:
             known = ", ".join(name for name, form in FORMATS.items() if form.named)
-            message = f"expected a format with names ({known}), found {self.name}"
-            raise FormatError(message, content.name, expected=known)
+            raise content.error(f"a format with names ({known})", self.name)
         return self._read(self.named, content, {})
 
     def pieces(self, model: Model | Named, **options: Any) -> Iterable[str | bytes | memoryview]:
@@ -109,15 +109,17 @@ _BAYES = "Bayesian networks"
 def _row(
     name: str, suffixes: str, begins: bytes, module: str, only: str = "", flags: int = 0
 ) -> Format:
-    """Return a format with functions `module.parse_name`, `format_name` and `named_name`."""
+    """Return a format with functions `module.parse_name` (or `named_name`) and `format_name`."""
+    named = f"{module}.named_{name}" if only == _BAYES else None
+    writer = None if only == _READ_ONLY else f"{module}.format_{name}"
     return Format(
         name,
         tuple(suffixes.split()),
         re.compile(begins, flags),
-        f"{module}.parse_{name}",
-        None if only == _READ_ONLY else f"{module}.format_{name}",
-        "" if only == _READ_ONLY else only,
-        f"{module}.named_{name}" if only == _BAYES else None,
+        named or f"{module}.parse_{name}",
+        writer,
+        only if writer else "",
+        named,
     )
 
 
@@ -146,13 +148,7 @@ FORMATS: dict[str, Format] = {
             _BAYES,
             re.DOTALL,
         ),
-        _row(
-            "net",
-            ".net .hugin",
-            rb"(?:\s|%[^\n]*\n)*(?:net|class)\s*\{",
-            "bayes_text",
-            _BAYES,
-        ),
+        _row("net", ".net .hugin", rb"(?:\s|%[^\n]*\n)*(?:net|class)\s*\{", "bayes_text", _BAYES),
         _row("xdsl", ".xdsl", _XML + rb"<smile[\s>]", "bayes_xml", _BAYES, re.DOTALL),
         _row("qpbo", ".qpbo", _NEVER, "qubo", _TWO),
         _row("qubo", ".qubo", _SKIP + rb"p\s+qubo\s", "qubo", _TWO),

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra
 from softmap.io.factors import joint_factors
-from softmap.io.limits import LIMITS, check_arity, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import gather, gather_transposed
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -27,9 +27,8 @@ from softmap.model.potentials import (
 from softmap.model.potentials.base import Costs, Ints
 
 
-def parse_opengm(data: bytes | Content) -> Model:
+def parse_opengm(content: Content) -> Model:
     """Return the model of an OpenGM HDF5 file (its group `gm`, or its only group)."""
-    content = open_content(data)
     arrays = dict(_arrays(content))
     content.release()
     header = _header(arrays, content)
@@ -47,7 +46,7 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
     except ImportError as error:
         raise MissingExtra("reading OpenGM files", "opengm") from error
     if not content.data.startswith(b"\x89HDF\r\n\x1a\n"):
-        raise FormatError("expected an HDF5 file", content.name, expected="an HDF5 file")
+        raise content.error("an HDF5 file")
     try:
         with h5py.File(io.BytesIO(content.data), "r") as file:
             group = _model_group(file, content)
@@ -69,8 +68,7 @@ def _model_group(file: Any, content: Content) -> Any:
         return file
     names = [n for n in file if _is_group(node := _node(file, n, content)) and "header" in node]
     if len(names) != 1 and "gm" not in names:
-        message = f"expected one group with a header (usually 'gm'), found {len(names)}"
-        raise FormatError(message, content.name, expected="the group 'gm'")
+        raise content.error("one group with a header (usually 'gm')", len(names))
     return file["gm" if "gm" in names else names[0]]
 
 
@@ -92,7 +90,7 @@ def _dataset(node: Any, content: Content) -> NDArray[Any]:
     if node.external or node.is_virtual:
         raise FormatError(f"{node.name}: expected data, found another file's", content.name)
     if node.nbytes > 64 * content.size:
-        check_entries(node.size, content.size, content.name)
+        content.reserve(node.size)
         raise FormatError(
             f"{node.name}: {node.size} numbers do not fit into a file of {content.size} bytes",
             content.name,
@@ -119,8 +117,7 @@ def _header(arrays: dict[str, NDArray[Any]], content: Content) -> list[int]:
 
 def _get(arrays: dict[str, NDArray[Any]], key: str, content: Content) -> NDArray[Any]:
     if key not in arrays:
-        message = f"expected a dataset {key!r}, found {', '.join(arrays) or 'none'}"
-        raise FormatError(message, content.name, expected=f"a dataset {key!r}")
+        raise content.error(f"a dataset {key!r}", ", ".join(arrays) or "none")
     return arrays[key]
 
 
@@ -139,7 +136,7 @@ def _states(arrays: dict[str, NDArray[Any]], n: int, content: Content) -> Ints:
     if labels.min() < 1:
         message = f"variable {np.argmin(labels)}: expected at least one label, found none"
         raise FormatError(message, content.name, expected="at least one label")
-    check_entries(sum(labels.tolist()), content.size, content.name)
+    content.reserve(sum(labels.tolist()))
     return labels
 
 
@@ -205,7 +202,7 @@ def _assemble(
             raise FormatError(message, content.name)
         kind.check_shapes(functions, num_labels[scopes])
         entries += kind.entries(functions, num_labels[scopes])
-        check_entries(entries, content.size, content.name)
+        content.reserve(entries)
         kind.add_to(assembly, functions, scopes)
     return Model.from_pieces(assembly.pieces())
 
@@ -334,7 +331,7 @@ class Functions(ABC):
         self.values = values
         if values.size and not values.min() > -np.inf:  # NaN too
             raise self.error("found NaN or -inf; expected numbers or inf")
-        check_range(values, content.name)
+        content.check(values)
         self.parse(indices)
 
     def error(self, message: str) -> FormatError:
@@ -371,7 +368,7 @@ class Functions(ABC):
             tables = [self.dense(int(f), s) for f, s in zip(used, shapes, strict=True)]
             assembly.add_potential(scopes, SharedTables(tables, index))
             return
-        check_arity(arity, self.content.name)
+        self.content.check_arity(arity)
         for f, scope in zip(functions.tolist(), scopes, strict=True):
             shape = tuple(assembly.num_labels[scope].tolist())
             assembly.add_factor(scope.tolist(), self.dense(f, shape))

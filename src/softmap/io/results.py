@@ -172,7 +172,7 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
     content.data = skip_comments(content.data)
     header = _HEADER.match(content.data)
     if header is None:
-        raise FormatError("expected labels, found the end of the file", content.name, 1)
+        raise content.error("labels", "the end of the file", 1)
     if header[1][:1] in (b"{", b"["):
         found = _from_json(content)
     elif header[1].upper() in (b"MPE", b"MAP"):
@@ -180,8 +180,7 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
     elif _LABEL.fullmatch(header[1]) or model is not None:
         found = _from_lines(content, model)
     else:
-        message = f"expected MPE, MAP or labels, found {quote(header[1])}"
-        raise FormatError(message, content.name, 1, expected="MPE or MAP")
+        raise content.error("MPE, MAP or labels", quote(header[1]), 1)
     if model is not None:
         for labels in found:
             _check_fit(labels, model, content)
@@ -191,12 +190,10 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
 def _check_fit(labels: Labels, model: Model, content: Content) -> None:
     counts = model.num_labels[: model.num_visible]
     if len(labels) != len(counts):
-        message = f"expected labels of {len(counts)} variables, found {len(labels)}"
-        raise FormatError(message, content.name, expected=f"{len(counts)} labels")
+        raise content.error(f"labels of {len(counts)} variables", len(labels))
     if (bad := (labels < 0) | (labels >= counts)).any():
         i = int(np.argmax(bad))
-        expected = f"a label 0 to {counts[i] - 1} of variable {i}"
-        raise FormatError(f"expected {expected}, found {labels[i]}", content.name)
+        raise content.error(f"a label 0 to {counts[i] - 1} of variable {i}", labels[i])
 
 
 def _from_mpe(content: Content, start: int) -> list[Labels]:
@@ -258,7 +255,7 @@ def _labels_of(words: list[bytes], line: int, content: Content, model: Model | N
         return np.array([int(word) for word in words], dtype=np.int64)
     if model is None:
         odd = next(word for word in words if not _LABEL.fullmatch(word))
-        raise FormatError(f"expected a label, found {quote(odd)}", content.name, line)
+        raise content.error("a label", quote(odd), line)
     texts = [word.decode("utf-8", "backslashreplace") for word in words]
     try:
         if all("=" in text for text in texts):
@@ -334,7 +331,7 @@ def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:
     labels = numbers.wholes(n, "entries of the permutation", 1, n) - 1
     numbers.finish("the permutation")
     if len(np.unique(labels)) != n:
-        raise FormatError(f"expected each of 1 to {n} once", content.name, expected="a permutation")
+        raise content.error(f"each of 1 to {n} once")
     return labels, value
 
 
@@ -354,7 +351,7 @@ def parse_evidence(data: bytes | Content) -> dict[int, int]:
     content.data = skip_comments(content.data)
     numbers = Numbers(content)
     if len(numbers) == 0:
-        raise FormatError("expected the number of observed variables", content.name, 1)
+        raise content.error("the number of observed variables", line=1)
     tokens = numbers.wholes(len(numbers), "counts, variables and labels", 0, 2**31 - 1)
     if len(tokens) == 1 + 2 * tokens[0]:
         return _pairs(numbers, tokens[1:], {})
