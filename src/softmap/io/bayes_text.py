@@ -13,7 +13,6 @@ import numpy as np
 
 from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
-from softmap.io.named import Named
 from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model
@@ -125,7 +124,7 @@ _COMMAS = bytes.maketrans(b",", b" ")
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def named_bif(content: Content) -> Named:
+def parse_bif(content: Content) -> Model:
     """Return the model of a BIF file, with the names of variables and states."""
     blocks, network = _open_blocks(content, b"//", (b"/*", b"*/"))
     while not blocks.done():
@@ -139,7 +138,7 @@ def named_bif(content: Content) -> Named:
             _probability(blocks, network)
         else:
             raise network.error("network, variable or probability", kind)
-    return network.named()
+    return network.model()
 
 
 def _variable(blocks: _Blocks, network: Network) -> None:
@@ -277,13 +276,13 @@ def _quoted(name: str) -> str:
     return name if _BARE.fullmatch(name) else f'"{name}"'
 
 
-def format_bif(model: Model | Named) -> Iterator[str]:
+def format_bif(model: Model) -> Iterator[str]:
     """Yield the text of a BIF file, in pieces."""
-    named = names_of(model, "BIF", _NO_QUOTES, _NO_QUOTES)
-    parts = conditionals(named.model)
+    names, states = names_of(model, _NO_QUOTES, _NO_QUOTES)
+    parts = conditionals(model)
     yield "network softmap {\n}\n"
-    names = [_quoted(str(name)) for name in named.variables]
-    states = [[_quoted(str(state)) for state in own] for own in named.states]
+    names = [_quoted(name) for name in names]
+    states = [[_quoted(state) for state in own] for own in states]
     for name, own in zip(names, states, strict=True):
         yield f"variable {name} {{\n  type discrete [ {len(own)} ] {{ {', '.join(own)} }};\n}}\n"
     for part in parts:
@@ -305,7 +304,7 @@ _NODE_NAME = re.compile(r"[^\s{}()\[\],;|\"%=]+")
 _VALUE = re.compile(rb"""\s*+=((?:[^";]++|"[^"]*+")*+);""")
 
 
-def named_net(content: Content) -> Named:
+def parse_net(content: Content) -> Model:
     """Return the model of a NET file, with the names of variables and states."""
     blocks, network = _open_blocks(content, b"%")
     while not blocks.done():
@@ -320,7 +319,7 @@ def named_net(content: Content) -> Named:
             _potential(blocks, network)
         else:
             raise network.error("net, node or potential (others are not supported)", kind)
-    return network.named()
+    return network.model()
 
 
 def _attribute(blocks: _Blocks) -> tuple[str, bytes]:
@@ -370,17 +369,17 @@ def _potential(blocks: _Blocks, network: Network) -> None:
     network.add_table(i, others, values.reshape(shape))
 
 
-def format_net(model: Model | Named) -> Iterator[str]:
+def format_net(model: Model) -> Iterator[str]:
     """Yield the text of a NET file, in pieces; names of nodes are not quoted."""
-    named = names_of(model, "NET", _NODE_NAME, _NO_QUOTES)
-    parts = conditionals(named.model)
+    names, states = names_of(model, _NODE_NAME, _NO_QUOTES)
+    parts = conditionals(model)
     yield "net\n{\n}\n"
-    for name, own in zip(named.variables, named.states, strict=True):
-        states = " ".join(f'"{state}"' for state in own)
-        yield f"node {name}\n{{\n  states = ( {states} );\n}}\n"
+    for name, own in zip(names, states, strict=True):
+        quoted = " ".join(f'"{state}"' for state in own)
+        yield f"node {name}\n{{\n  states = ( {quoted} );\n}}\n"
     for part in parts:
-        given = " | " + " ".join(str(named.variables[j]) for j in part.parents)
-        head = f"{named.variables[part.child]}{given if part.parents else ''}"
+        given = " | " + " ".join(names[j] for j in part.parents)
+        head = f"{names[part.child]}{given if part.parents else ''}"
         yield f"potential ( {head} )\n{{\n  data = "
         yield _nested(np.exp(-part.table).tolist())
         yield ";\n}\n"
