@@ -77,24 +77,30 @@ MARGINAL = 1.5  # an improvement of the gap by less than this factor is marginal
 SAME_COST = 1.01
 
 
+EVERY = ("standard", *FORMS)
+METHODS = ("emp", "smp", "bcd")
+Decision = Callable[[Tables, str], Outcome]  # of the tables and the form of the methods
+CLAIMS: list[tuple[str, Callable[[Tables], Claim]]] = []  # the table that each claim needs
+
+
+def _claim(
+    table: str, where: str, says: str, rule: str, forms: Sequence[str] = FORMS
+) -> Callable[[Decision], Callable[[Tables], Claim]]:
+    """Register a claim, which the function below decides for each form of the methods."""
+
+    def registered(decide: Decision) -> Callable[[Tables], Claim]:
+        def claim(tables: Tables) -> Claim:
+            return Claim(says, where, rule, {form: decide(tables, form) for form in forms})
+
+        CLAIMS.append((table, claim))
+        return claim
+
+    return registered
+
+
 def decide(tables: Tables) -> list[Claim]:
     """Return all claims that the given tables can decide, in the order of the paper."""
-    needs: list[tuple[str, Callable[[Tables], Claim]]] = [
-        ("figure1", stars_first),
-        ("figure1", edges_before_descent),
-        ("figure1", marginal),
-        ("figure1", consistent),
-        ("figure1", especially_stars),
-        ("figure1", conservative),
-        ("figure1", dearer_stars),
-        ("figure1", equal_descent),
-        ("truth", pairwise_matters),
-        ("truth", solvable),
-        ("figure2", all_sizes),
-        ("figure2", at_the_beginning),
-        ("figure2", tapers),
-    ]
-    return [claim(tables) for name, claim in needs if name in tables]
+    return [claim(tables) for table, claim in CLAIMS if table in tables]
 
 
 def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> Outcome:
@@ -108,41 +114,40 @@ def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> O
     return Outcome(found[winner].last < found[rival].last, numbers)
 
 
-def stars_first(tables: Tables) -> Claim:
-    """SMP converges in the fewest iterations."""
-    outcomes = {f: _beats(tables, f, "smp", ("emp", "bcd")) for f in ("standard", *FORMS)}
-    rule = "after the same number of updates, the mean gap of SMP is the lowest"
-    return Claim("SMP converges in the fewest iterations.", MAIN, rule, outcomes)
+@_claim(
+    "figure1", MAIN, "SMP converges in the fewest iterations.",
+    "after the same number of updates, the mean gap of SMP is the lowest", EVERY,
+)  # fmt: skip
+def stars_first(tables: Tables, form: str) -> Outcome:
+    """Compare the final gaps of the three methods."""
+    return _beats(tables, form, "smp", ("emp", "bcd"))
 
 
-def edges_before_descent(tables: Tables) -> Claim:
-    """EMP converges faster than coordinate descent."""
-    outcomes = {f: _beats(tables, f, "emp", ("bcd",)) for f in ("standard", *FORMS)}
-    rule = "after the same number of updates, the mean gap of EMP is below that of BCD"
-    return Claim("EMP converges faster than coordinate descent.", MAIN, rule, outcomes)
+@_claim(
+    "figure1", MAIN, "EMP converges faster than coordinate descent.",
+    "after the same number of updates, the mean gap of EMP is below that of BCD", EVERY,
+)  # fmt: skip
+def edges_before_descent(tables: Tables, form: str) -> Outcome:
+    """Compare the final gaps of EMP and BCD."""
+    return _beats(tables, form, "emp", ("bcd",))
 
 
-def _factor(found: Curve) -> float:
-    """Return the geometric mean, over a run, of standard gap / accelerated gap."""
-    return math.exp(float(found.mean.mean()))
-
-
-def marginal(tables: Tables) -> Claim:
-    """Acceleration improves the primal value only marginally."""
-    outcomes = {}
-    for form in FORMS:
-        found = {m: ratio_curve(tables["figure1"], m, form) for m in ("emp", "smp", "bcd")}
-        factors = {m: _factor(c) for m, c in found.items()}
-        numbers = ", ".join(
-            f"{m.upper()} {factors[m]:.3g} (at the end {math.exp(c.last):.3g}, within 5% of 1 up to"
-            f" {_level_until(c):,.0f} updates)"
-            for m, c in found.items()
-        )
-        holds = all(1.0 <= factor < MARGINAL for factor in factors.values())
-        outcomes[form] = Outcome(holds, f"standard gap / accelerated gap: {numbers}")
-    says = "The accelerated variants, accelerated coordinate descent included, improve the primal "
-    rule = f"geometric mean over the run of the ratio of gaps between 1 and {MARGINAL}, all three"
-    return Claim(says + "value marginally.", MAIN, rule, outcomes)
+@_claim(
+    "figure1", MAIN, "The accelerated variants, accelerated coordinate descent included, improve "
+    "the primal value marginally.",
+    f"geometric mean over the run of the ratio of gaps between 1 and {MARGINAL}, all three",
+)  # fmt: skip
+def marginal(tables: Tables, form: str) -> Outcome:
+    """Compute the geometric mean, over a run, of standard gap / accelerated gap."""
+    found = {m: ratio_curve(tables["figure1"], m, form) for m in METHODS}
+    factors = {m: math.exp(float(c.mean.mean())) for m, c in found.items()}
+    numbers = ", ".join(
+        f"{m.upper()} {factors[m]:.3g} (at the end {math.exp(c.last):.3g}, within 5% of 1 up to"
+        f" {_level_until(c):,.0f} updates)"
+        for m, c in found.items()
+    )
+    holds = all(1.0 <= factor < MARGINAL for factor in factors.values())
+    return Outcome(holds, f"standard gap / accelerated gap: {numbers}")
 
 
 def _level_until(found: Curve) -> float:
@@ -152,56 +157,53 @@ def _level_until(found: Curve) -> float:
     return float(level.max(initial=0.0))
 
 
-def consistent(tables: Tables) -> Claim:
-    """The competitive ratios show the accelerated variants consistently faster."""
-    outcomes = {}
-    for form in FORMS:
-        table, words = tables["figure1"], []
-        shares = [Shares.of(ratio_curve(table, method, form)) for method in ("emp", "smp")]
-        for method, now in zip(("emp", "smp"), shares, strict=True):
-            kept = Shares.of(ratio_curve(table, method, form, "returned_gap"))
-            words.append(f"{method.upper()} {now} (by what Algorithm 1 returns: {kept})")
-        numbers = f"share of the points: {'; '.join(words)}"
-        outcomes[form] = Outcome(all(s.consistent for s in shares), numbers)
-    rule = f"{AHEAD}, EMP and SMP"
-    says = "By the competitive ratio, the accelerated variants are consistently faster."
-    return Claim(says, MAIN, rule, outcomes)
+@_claim(
+    "figure1", MAIN, "By the competitive ratio, the accelerated variants are consistently faster.",
+    f"{AHEAD}, EMP and SMP",
+)  # fmt: skip
+def consistent(tables: Tables, form: str) -> Outcome:
+    """Count the points at which the accelerated EMP and SMP are ahead."""
+    table, words = tables["figure1"], []
+    shares = [Shares.of(ratio_curve(table, method, form)) for method in ("emp", "smp")]
+    for method, now in zip(("emp", "smp"), shares, strict=True):
+        kept = Shares.of(ratio_curve(table, method, form, "returned_gap"))
+        words.append(f"{method.upper()} {now} (by what Algorithm 1 returns: {kept})")
+    return Outcome(all(s.consistent for s in shares), f"share of the points: {'; '.join(words)}")
 
 
-def especially_stars(tables: Tables) -> Claim:
-    """Acceleration helps SMP most."""
-    outcomes = {}
-    for form in FORMS:
-        edge, star = (
-            float(ratio_curve(tables["figure1"], m, form).mean.mean()) for m in ("emp", "smp")
-        )
-        numbers = f"mean log-competitive ratio over the run: SMP {star:+.3f}, EMP {edge:+.3f}"
-        outcomes[form] = Outcome(star > max(edge, 0.0), numbers)
-    rule = "the mean log-competitive ratio of SMP is positive and above that of EMP"
-    return Claim("They are so especially for SMP.", MAIN, rule, outcomes)
+@_claim(
+    "figure1", MAIN, "They are so especially for SMP.",
+    "the mean log-competitive ratio of SMP is positive and above that of EMP",
+)  # fmt: skip
+def especially_stars(tables: Tables, form: str) -> Outcome:
+    """Compare the mean log-competitive ratios of SMP and EMP."""
+    ratios = (ratio_curve(tables["figure1"], m, form) for m in ("emp", "smp"))
+    edge, star = (float(ratio.mean.mean()) for ratio in ratios)
+    numbers = f"mean log-competitive ratio over the run: SMP {star:+.3f}, EMP {edge:+.3f}"
+    return Outcome(star > max(edge, 0.0), numbers)
 
 
-def conservative(tables: Tables) -> Claim:
-    """The iteration bounds of the standard algorithms look conservative."""
-    facts = tables["truth"]
-    row = facts.where(n=tables["figure1"]["n"][0])
+@_claim(
+    "figure1", MAIN, "The upper bounds for the standard algorithms may be overly conservative.",
+    "Theorem 1 grants at least ten times the updates that were needed", ("standard",),
+)  # fmt: skip
+def conservative(tables: Tables, form: str) -> Outcome:
+    """Compare the updates of a run with the iteration bounds of Theorem 1."""
+    row = tables["truth"].where(n=tables["figure1"]["n"][0])
     sizes = theory.Sizes(
         int(row["n"][0]), int(row["m"][0]), round(row["labels"][0]), float(row["cost"][0]),
         round(row["min_degree"][0]), round(row["max_degree"][0]),
     )  # fmt: skip
     words, excess = [], []
     for method, blocks in (("emp", "edges"), ("smp", "stars")):
-        found = curve(tables["figure1"].where(method=method, form="standard"))
+        found = curve(tables["figure1"].where(method=method, form=form))
         allowed = theory.standard_iterations(sizes, found.last, blocks)  # type: ignore[arg-type]
         excess.append(allowed / found.updates[-1])
         words.append(
             f"{method.upper()} reaches a gap of {found.last:.3g} in {found.updates[-1]:,.0f}"
             f" updates, Theorem 1 grants {allowed:.1e}"
         )
-    rule = "Theorem 1 grants at least ten times the updates that were needed"
-    outcome = Outcome(min(excess) >= 10, "; ".join(words))
-    says = "The upper bounds for the standard algorithms may be overly conservative."
-    return Claim(says, MAIN, rule, {"standard": outcome})
+    return Outcome(min(excess) >= 10, "; ".join(words))
 
 
 def _messages(tables: Tables, method: str, form: str) -> float:
@@ -209,31 +211,34 @@ def _messages(tables: Tables, method: str, form: str) -> float:
     return float((rows["work"] / rows["updates"])[rows["updates"] == rows["updates"].max()].mean())
 
 
-def dearer_stars(tables: Tables) -> Claim:
-    """An update of SMP takes more time than one of EMP."""
-    outcomes = {}
-    for form in ("standard", *FORMS):
-        star, edge = (_messages(tables, m, form) for m in ("smp", "emp"))
-        numbers = f"messages per update: SMP {star:.2f}, EMP {edge:.2f}"
-        outcomes[form] = Outcome(star > edge, numbers)
-    rule = "messages per update are more for SMP than for EMP"
-    return Claim("Updates of SMP and Accel-SMP cost more each.", APPENDIX, rule, outcomes)
+@_claim(
+    "figure1", APPENDIX, "Updates of SMP and Accel-SMP cost more each.",
+    "messages per update are more for SMP than for EMP", EVERY,
+)  # fmt: skip
+def dearer_stars(tables: Tables, form: str) -> Outcome:
+    """Compare the messages per update of SMP and EMP."""
+    star, edge = (_messages(tables, m, form) for m in ("smp", "emp"))
+    return Outcome(star > edge, f"messages per update: SMP {star:.2f}, EMP {edge:.2f}")
 
 
-def equal_descent(tables: Tables) -> Claim:
-    """An update of coordinate descent takes as much time as one of EMP."""
-    outcomes = {}
-    for form in ("standard", *FORMS):
-        descent, edge = (_messages(tables, m, form) for m in ("bcd", "emp"))
-        numbers = f"messages per update: BCD {descent:.2f}, EMP {edge:.2f}"
-        outcomes[form] = Outcome(descent <= SAME_COST * edge, numbers)
-    rule = "messages per update are the same to one per cent"
-    says = "An update of coordinate descent is about as expensive as one of EMP."
-    return Claim(says, APPENDIX, rule, outcomes)
+@_claim(
+    "figure1", APPENDIX, "An update of coordinate descent is about as expensive as one of EMP.",
+    "messages per update are the same to one per cent", EVERY,
+)  # fmt: skip
+def equal_descent(tables: Tables, form: str) -> Outcome:
+    """Compare the messages per update of BCD and EMP."""
+    descent, edge = (_messages(tables, m, form) for m in ("bcd", "emp"))
+    numbers = f"messages per update: BCD {descent:.2f}, EMP {edge:.2f}"
+    return Outcome(descent <= SAME_COST * edge, numbers)
 
 
-def pairwise_matters(tables: Tables) -> Claim:
-    """Minimising vertex costs alone is not enough."""
+@_claim(
+    "truth", APPENDIX, "With these costs, vertices cannot simply take their least vertex cost.",
+    "labels of least vertex cost come less than half the way from uniform to the optimum",
+    ("standard",),
+)  # fmt: skip
+def pairwise_matters(tables: Tables, form: str) -> Outcome:
+    """Compare the labels of least vertex cost with uniform marginals and the optimum."""
     facts = tables["truth"]
     row = facts.where(n=facts["n"].max())
     best, obvious, flat = (
@@ -244,30 +249,25 @@ def pairwise_matters(tables: Tables) -> Claim:
         f"LP optimum {best:.1f}, labels of least vertex cost {obvious:.1f}, uniform marginals"
         f" {flat:.1f}: {part:.0%} of the way from the last to the first"
     )
-    rule = "labels of least vertex cost come less than half the way from uniform to the optimum"
-    says = "With these costs, vertices cannot simply take their least vertex cost."
-    return Claim(says, APPENDIX, rule, {"standard": Outcome(part < 0.5, numbers)})
+    return Outcome(part < 0.5, numbers)
 
 
-def solvable(tables: Tables) -> Claim:
-    """The graphs are small enough for an LP solver."""
+@_claim(
+    "truth", APPENDIX,
+    "The graphs are small enough for the optimum to come from a standard LP solver.",
+    "HiGHS ends with an optimum on every graph; CVXPY, where asked, agrees to 1e-5", ("standard",),
+)  # fmt: skip
+def solvable(tables: Tables, form: str) -> Outcome:
+    """Compare the optima of HiGHS and CVXPY."""
     facts = tables["truth"]
     checked = np.isfinite(facts["cvxpy_optimum"])
     apart = np.abs(facts["optimum"] - facts["cvxpy_optimum"])[checked]
     worst = float(apart.max(initial=0.0))
-    values = ", ".join(
-        f"n = {n}: {v:.6f}" for n, v in zip(facts["n"], facts["optimum"], strict=True)
-    )
-    other = (
-        f"CVXPY differs by {max(worst, 1e-7):.0e} at most"
-        if checked.any()
-        else "CVXPY not installed"
-    )
-    rule = "HiGHS ends with an optimum on every graph; CVXPY, where asked, agrees to 1e-5"
-    says = "The graphs are small enough for the optimum to come from a standard LP solver."
-    return Claim(
-        says, APPENDIX, rule, {"standard": Outcome(worst < 1e-5, f"LP optima: {values}; {other}")}
-    )
+    pairs = zip(facts["n"], facts["optimum"], strict=True)
+    values = ", ".join(f"n = {n}: {v:.6f}" for n, v in pairs)
+    agrees = f"CVXPY differs by {max(worst, 1e-7):.0e} at most"
+    other = agrees if checked.any() else "CVXPY not installed"
+    return Outcome(worst < 1e-5, f"LP optima: {values}; {other}")
 
 
 def _by_size(tables: Tables, form: str) -> dict[int, Curve]:
@@ -275,50 +275,44 @@ def _by_size(tables: Tables, form: str) -> dict[int, Curve]:
     return {n: ratio_curve(table.where(n=n), "smp", form) for (n,) in table.distinct("n")}
 
 
-def all_sizes(tables: Tables) -> Claim:
-    """Accel-SMP is faster at every size."""
-    outcomes = {}
-    for form in FORMS:
-        found = _by_size(tables, form)
-        shares = {n: Shares.of(c) for n, c in found.items()}
-        words = "; ".join(
-            f"n = {n} {shares[n]} (mean {c.mean.mean():+.3f})" for n, c in found.items()
-        )
-        holds = all(s.consistent for s in shares.values())
-        outcomes[form] = Outcome(holds, f"share of the points: {words}")
-    rule = f"{AHEAD}, for every size"
-    return Claim("Accel-SMP runs faster in all regimes.", APPENDIX, rule, outcomes)
+@_claim(
+    "figure2", APPENDIX, "Accel-SMP runs faster in all regimes.", f"{AHEAD}, for every size"
+)  # fmt: skip
+def all_sizes(tables: Tables, form: str) -> Outcome:
+    """Count the points at which Accel-SMP is ahead, for every size."""
+    found = _by_size(tables, form)
+    shares = {n: Shares.of(c) for n, c in found.items()}
+    words = "; ".join(f"n = {n} {shares[n]} (mean {c.mean.mean():+.3f})" for n, c in found.items())
+    return Outcome(all(s.consistent for s in shares.values()), f"share of the points: {words}")
 
 
-def at_the_beginning(tables: Tables) -> Claim:
-    """The advantage is largest at the beginning."""
-    outcomes = {}
-    for form in FORMS:
-        words, early = [], []
-        for n, found in _by_size(tables, form).items():
-            k = int(found.mean.argmax())
-            words.append(f"n = {n}: {found.mean[k]:+.3f} at {found.updates[k]:,.0f}")
-            early.append(found.mean[k] > 0 and found.updates[k] <= 0.1 * found.updates[-1])
-        outcomes[form] = Outcome(all(early), f"largest mean ratio: {'; '.join(words)}")
-    rule = "the mean ratio is largest within the first tenth of the updates, and positive there"
-    return Claim("It does so especially at the beginning.", APPENDIX, rule, outcomes)
+@_claim(
+    "figure2", APPENDIX, "It does so especially at the beginning.",
+    "the mean ratio is largest within the first tenth of the updates, and positive there",
+)  # fmt: skip
+def at_the_beginning(tables: Tables, form: str) -> Outcome:
+    """Find the largest mean ratio of every size."""
+    words, early = [], []
+    for n, found in _by_size(tables, form).items():
+        k = int(found.mean.argmax())
+        words.append(f"n = {n}: {found.mean[k]:+.3f} at {found.updates[k]:,.0f}")
+        early.append(found.mean[k] > 0 and found.updates[k] <= 0.1 * found.updates[-1])
+    return Outcome(all(early), f"largest mean ratio: {'; '.join(words)}")
 
 
-def tapers(tables: Tables) -> Claim:
-    """The advantage tapers off."""
-    outcomes = {}
-    for form in FORMS:
-        words, ends = [], []
-        for n, found in _by_size(tables, form).items():
-            peak = float(found.mean.max())
-            end = float(found.mean[-max(1, len(found.mean) // 10) :].mean())
-            words.append(f"n = {n}: {peak:+.3f} down to {end:+.3f}")
-            ends.append(peak > 0 and end < 0.5 * peak)
-        outcomes[form] = Outcome(
-            all(ends), f"from the largest mean ratio to the end: {'; '.join(words)}"
-        )
-    rule = "averaged over the last tenth of the points, the ratio is less than half its largest"
-    return Claim("The improvement eventually tapers.", APPENDIX, rule, outcomes)
+@_claim(
+    "figure2", APPENDIX, "The improvement eventually tapers.",
+    "averaged over the last tenth of the points, the ratio is less than half its largest",
+)  # fmt: skip
+def tapers(tables: Tables, form: str) -> Outcome:
+    """Compare the largest mean ratio with that of the last tenth of the points."""
+    words, ends = [], []
+    for n, found in _by_size(tables, form).items():
+        peak = float(found.mean.max())
+        end = float(found.mean[-max(1, len(found.mean) // 10) :].mean())
+        words.append(f"n = {n}: {peak:+.3f} down to {end:+.3f}")
+        ends.append(peak > 0 and end < 0.5 * peak)
+    return Outcome(all(ends), f"from the largest mean ratio to the end: {'; '.join(words)}")
 
 
 INTRODUCTION = """\
@@ -332,20 +326,14 @@ accelerated one), positive where the accelerated one is ahead.
 """
 
 
-@dataclass(frozen=True)
-class Words:
-    """The words for the outcome of a claim."""
-
-    yes: str = "holds"
-    no: str = "does not hold"
-
-
-SHORT = Words("seen in this run", "not seen in this run")
+HOLDS = ("holds", "does not hold")
+SHORT = ("seen in this run", "not seen in this run")
+Words = tuple[str, str]  # for a claim that holds, and for one that does not
 
 
 def write_claims(claims: Sequence[Claim], settings: Settings | None = None) -> str:
     """Return the page claims.md. A run shorter than the paper's decides no claim."""
-    words, introduction = Words(), INTRODUCTION
+    words, introduction = HOLDS, INTRODUCTION
     full = Settings()
     if settings is not None and (settings.updates < full.updates or settings.trials < full.trials):
         words = SHORT
@@ -357,35 +345,31 @@ was seen and decides none of them; `softmap reproduce all` without `--quick` doe
     return "\n".join([introduction, overview(claims, words), "", details(claims, words)])
 
 
-def overview(claims: Sequence[Claim], words: Words | None = None) -> str:
+def overview(claims: Sequence[Claim], words: Words = HOLDS) -> str:
     """Return a Markdown table with one row per claim."""
     lines = ["| | claim | as printed | as proved |", "| --- | --- | --- | --- |"]
     for k, claim in enumerate(claims, 1):
-        cells = " | ".join(_word(claim.outcomes, form, words or Words()) for form in FORMS)
+        cells = " | ".join(_word(claim.outcomes, form, words) for form in FORMS)
         lines.append(f"| {k} | {claim.says} | {cells} |")
     return "\n".join(lines)
-
-
-def details(claims: Sequence[Claim], words: Words | None = None) -> str:
-    """Return a section per claim: its place in the paper, its rule, and the numbers."""
-    return "\n".join(_section(k, claim, words or Words()) for k, claim in enumerate(claims, 1))
 
 
 def _word(outcomes: dict[str, Outcome], form: str, words: Words) -> str:
     outcome = outcomes.get(form, outcomes.get("standard"))
     if outcome is None:
         return "–"
-    return words.yes if outcome.holds else f"**{words.no}**"
+    return words[0] if outcome.holds else f"**{words[1]}**"
 
 
-def _section(k: int, claim: Claim, words: Words) -> str:
-    lines = [f"## {k}. {claim.says}", "", f"From the {claim.where}. Holds if: {claim.rule}.", ""]
-    for form, outcome in claim.outcomes.items():
-        name = "standard methods" if form == "standard" else f"as {form}"
-        word = words.yes if outcome.holds else words.no
-        lines.append(f"- *{name}*: **{word}**. {_capital(outcome.numbers)}.")
-    return "\n".join([*lines, ""])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def details(claims: Sequence[Claim], words: Words = HOLDS) -> str:
+    """Return a section per claim: its place in the paper, its rule, and the numbers."""
+    lines = []
+    for k, claim in enumerate(claims, 1):
+        place = f"From the {claim.where}. Holds if: {claim.rule}."
+        lines += [f"## {k}. {claim.says}", "", place, ""]
+        for form, outcome in claim.outcomes.items():
+            name = "standard methods" if form == "standard" else f"as {form}"
+            numbers = outcome.numbers[:1].upper() + outcome.numbers[1:]
+            lines.append(f"- *{name}*: **{words[not outcome.holds]}**. {numbers}.")
+        lines.append("")
+    return "\n".join(lines)
