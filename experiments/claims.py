@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softmap.app.experiments.plan import Settings
-from softmap.app.experiments.tables import Curve, Table, curve, first_below, ratio_curve
-from softmap.app.experiments.trials import FORMS
+from experiments.plan import Settings
+from experiments.tables import Curve, Table, curve, first_below, ratio_curve
+from experiments.trials import FORMS
 from softmap.relaxation import theory
 
 MAIN = "section “Numerical Experiments”"
