@@ -28,23 +28,6 @@ from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.transport import MASS, cheapest_coupling, exchanged, nearest_coupling
 
-__all__ = [
-    "Violation",
-    "batch_targets",
-    "checked_marginals",
-    "cost",
-    "coupled",
-    "group_in_closed_form",
-    "in_closed_form",
-    "integral",
-    "integral_nodes",
-    "lift",
-    "proj",
-    "project_batch",
-    "transport",
-    "violation",
-]
-
 
 def lift(model: Model, node_mu: ArrayLike) -> Floats:
     """Return node marginals in which every auxiliary node agrees with its members.
