@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import softmap
+from experiments import theory
 from softmap import generators
 from softmap.errors import OptionError, SoftmapError
 from softmap.io.atomic import write_text
@@ -28,7 +29,7 @@ from softmap.methods import paper
 from softmap.methods.base import Algorithm, Proposal, make
 from softmap.methods.paper import StandardState
 from softmap.model import Model
-from softmap.relaxation import lp, theory
+from softmap.relaxation import lp
 from softmap.solving.judge import Judge
 
 # The two forms of the accelerated algorithms.

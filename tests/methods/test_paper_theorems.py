@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from experiments import theory
 from softmap import generators, lp
 from softmap.labels import round_nodes
 from softmap.methods.base import make
 from softmap.model import Model
-from softmap.relaxation import polytope, theory
+from softmap.relaxation import polytope
 from softmap.relaxation.dual import SmoothedDual
 
 PAPER = ("emp", "smp", "accel-emp", "accel-smp", "accel-emp-printed", "accel-smp-printed")
