@@ -131,7 +131,7 @@ def parse_detectors(data: bytes | Content) -> Detectors:
     program = _Program(content)
     program.parse()
     found = _Flat(content)
-    content.reserve(program.size() * LIMITS.error_target)
+    content.reserve(program.sizes[0] * LIMITS.error_target)
     found.run(program.blocks[0])
     content.release()
     top = [max((max(own, default=-1) for own in rows), default=-1) + 1 for rows in found.targets]
@@ -152,14 +152,10 @@ class _Program:
         self.content = content
         self.blocks: list[list[Step]] = [[]]
         self.counts: list[int] = [1]
-        self.sizes: list[int] = [0]
+        self.sizes: list[int] = [0]  # numbers of targets after all repetitions
 
     def error(self, number: int, expected: str, found: bytes) -> FormatError:
         return self.content.error(expected, quote(found.strip()), number)
-
-    def size(self) -> int:
-        """The number of targets after all repetitions."""
-        return self.sizes[0]
 
     def parse(self) -> None:
         for number, line in enumerate(self.content.data.split(b"\n"), 1):

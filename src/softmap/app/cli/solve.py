@@ -120,12 +120,12 @@ def solve_command(
 def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
     """Print the answer, then write the files."""
     from softmap.app.cli.summary import show_result
-    from softmap.io.results import format_labels, write_labels
+    from softmap.io.results import format_labellings, write_labels
 
     alone = targets.path("--output") == STANDARD
     with targets.printing():
         if alone and result.found:
-            print(format_labels(result.labels), end="")
+            print(format_labellings([result.labels]), end="")
         show_result(result, as_json=as_json, quiet=alone)
     if result.found and not alone:
         targets.write("--output", partial(write_labels, result.labels, model=result.model))
