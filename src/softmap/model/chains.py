@@ -230,10 +230,10 @@ def _add_in_digits(factor: Linear, sizes: Sequence[int], found: Chain) -> None:
             digits.append((found.follow((factor.variables[0],), zero, 1), 1))
             continue
         digit, carries = _last_digit(column, found)
-        if digit < found.free:  # a variable of the factor itself
-            digits.append((digit, len(column[0][1])))
-        else:
-            digits.append((digit, found.num_labels[digit - found.free]))
+        labels = len(column[0][1]) if digit < found.free else found.num_labels[digit - found.free]
+        if any(v == digit for v, _ in digits):  # weights of one variable with equal digits
+            digit = found.follow((digit,), np.arange(labels), labels)
+        digits.append((digit, labels))
     low, high = factor.low - least, factor.high - least
     _compare(digits[::-1], low, high, factor.penalty, found)
 
