@@ -213,14 +213,6 @@ def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:
     return float(found.fun), found.x
 
 
-def soft_minimum(values, eta):
-    """-1/η log Σ exp(-η v), the least value at η = inf; +inf of nothing."""
-    if not len(values):
-        return np.inf
-    low = values.min()
-    return low if eta == np.inf else low - np.log(np.exp(-eta * (values - low)).sum()) / eta
-
-
 def parity_hull(v, odd):
     """The nearest point of the hull of all words of one parity, by sorting."""
     u = np.clip(v, 0.0, 1.0)

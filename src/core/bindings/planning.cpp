@@ -5,18 +5,6 @@
 namespace softmap {
 namespace {
 
-// A numpy array that takes ownership of the elements of a vector.
-template <class As, class T> nb::object handed_over(std::vector<T> &&from, std::size_t columns) {
-    auto *held = new std::vector<T>(std::move(from));
-    held->shrink_to_fit();
-    nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    As *data = reinterpret_cast<As *>(held->data());
-    const std::size_t rows = held->size();
-    if (columns == 1)
-        return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<1>>(data, {rows}, owner));
-    return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
-}
-
 nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In<Index> key,
               bool leading) {
     const Layout<double> &v = lay.view;
@@ -35,7 +23,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     }
     nb::dict out;
     const auto put = [&]<class T>(const char *name, std::vector<T> &array) {
-        out[name] = handed_over<T>(std::move(array), 1);
+        out[name] = handed_over<T>(std::move(array));
     };
     out["rows"] = handed_over<Index>(std::move(made.rows), sizeof(Row) / sizeof(Index));
     out["blocks"] = handed_over<Index>(std::move(made.blocks), sizeof(Block) / sizeof(Index));

@@ -1367,7 +1367,6 @@ def parity_messages(
     odd: Annotated[
         NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    eta: float,
 ) -> None:
     """
     Replace the costs sent to parity factors, one per row, by the factors' messages.
