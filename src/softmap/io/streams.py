@@ -75,9 +75,10 @@ class Content:
 
     def check(self, costs: Costs) -> None:
         """Raise `FormatError` for NaN, -inf, and costs so large that sums could overflow."""
-        if costs.size and not costs.min() > -np.inf:  # NaN, too
+        low = costs.min(initial=0.0)
+        if not low > -np.inf:  # NaN, too
             raise self.error("costs", "NaN or -inf")
-        if largest(costs) > LARGEST_COST:
+        if largest(costs, low) > LARGEST_COST:
             raise FormatError(f"found a cost of {costs[beyond(costs)][0]:g}; {RANGE}", self.name)
 
 
