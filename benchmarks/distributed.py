@@ -21,7 +21,7 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     from mpi4py import MPI
 
     from softmap import generators
-    from softmap.model.partition import cut_size, partition
+    from softmap.model.partition import partition
     from softmap.scale.distributed.parts import cut_model
     from softmap.scale.distributed.passes import Passes
     from softmap.scale.distributed.team import Team
@@ -32,7 +32,8 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     part = partition(model, parts)
     team = Team(comm, parts)
     whole, pieces = cut_model(model, part, team.mine)
-    between = cut_size(model.edges, team.owner[part])
+    owner = team.owner[part][model.edges]
+    between = int((owner[:, 0] != owner[:, 1]).sum())
     fingerprint = whole.fingerprint[:8]
     del model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

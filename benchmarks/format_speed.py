@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 
 import softmap
-from softmap.io import Named
 from softmap.io.formats import FORMATS
 from softmap.io.streams import Content
 
@@ -114,7 +113,7 @@ def network() -> str:
         factors.append(((*own, i), 0.0 - np.log(table)))
     model = softmap.Model.from_factors(sizes, factors)
     states = tuple(tuple(f"state_{x}" for x in range(d)) for d in sizes)
-    with_names = Named(model, tuple(f"variable_{i}" for i in range(48)), states)
+    with_names = model.with_names([f"variable_{i}" for i in range(48)], states)
     file = io.BytesIO()
     softmap.write(with_names, file, format="bif")
     data = file.getvalue()

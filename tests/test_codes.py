@@ -30,17 +30,17 @@ def rows(seed: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return values, rng.integers(0, 2, 6).astype(np.uint8)
 
 
-@given(SEEDS, st.integers(1, 7), st.sampled_from([0.5, 3.0, np.inf]))
+@given(SEEDS, st.integers(1, 7))
 @settings(max_examples=40, deadline=None)
-def test_messages_are_those_of_the_table(seed, k, eta):
+def test_messages_are_those_of_the_table(seed, k):
     values, odd = rows(seed, k)
     out = values.copy()
-    core.parity_messages(out, odd, eta)
+    core.parity_messages(out, odd)
     for cost, parity, found in zip(values, odd, out, strict=True):
         words = words_of(k, parity)
         for t in range(k):
             energy = words @ cost - words[:, t] * cost[t]
-            ends = [numpy_twins.soft_minimum(energy[words[:, t] == x], eta) for x in (0, 1)]
+            ends = [energy[words[:, t] == x].min(initial=np.inf) for x in (0, 1)]
             if np.isfinite(ends).all():
                 assert found[t] == pytest.approx(ends[1] - ends[0], rel=1e-9, abs=1e-9)
             else:

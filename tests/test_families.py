@@ -26,6 +26,7 @@ from softmap.solving.judge import Judge
 from support.families import FAMILIES, Ends, Numbers
 from support.files import same_energies
 from support.methods import UPDATES
+from support.numpy_twins import hard_message, soft_message
 from support.oracles import brute_force, dense_lp, energy_by_hand
 from support.strategies import dense, random_lam
 
@@ -98,9 +99,9 @@ def test_verbs_with_a_default_agree_with_the_tables(name, seed):
             )
         for side, far in enumerate((table, table.T)):
             a = np.linspace(0.0, 1.0, far.shape[1])
-            hard = potential.hard_message(k, side, a, len(far))
+            hard = hard_message(potential, k, side, a, len(far))
             np.testing.assert_allclose(hard, (far + a).min(axis=1), atol=1e-12)
-            soft = potential.soft_message(k, side, a, 1e6, len(far))
+            soft = soft_message(potential, k, side, a, 1e6, len(far))
             np.testing.assert_allclose(soft, hard, atol=1e-5)
         distinct = np.unique(table[np.isfinite(table)])
         if len(distinct) > 1:

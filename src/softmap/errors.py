@@ -6,23 +6,6 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "CheckpointError",
-    "CheckpointWarning",
-    "ConvergenceWarning",
-    "FormatError",
-    "HardConstraint",
-    "InfeasibleModel",
-    "MissingExtra",
-    "ModelError",
-    "NotEnoughMemory",
-    "OptionError",
-    "ProofWarning",
-    "SoftmapError",
-    "WriteError",
-    "shown",
-]
-
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import softmap
 from softmap.io.formats import FORMATS
-from softmap.io.results import parse_evidence, parse_labels, parse_sln
+from softmap.io.results import read_evidence, read_labels, read_sln
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -101,6 +101,10 @@ def _read(data: bytes) -> None:
     softmap.read(io.BytesIO(data))
 
 
+def _of_bytes(read: Callable[[io.BytesIO], object]) -> Callable[[bytes], object]:
+    return lambda data: read(io.BytesIO(data))
+
+
 TYPES = [
     b"header 2 0 3 3 3 16001 1 16006 1 16011 1 1\nnumbers-of-states 2 2 2\n"
     b"factors 0 0 2 0 1 0 1 2 1 2 0 2 3 0 1 2\n"
@@ -126,14 +130,14 @@ def targets() -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
     uai = [*_texts("uai"), *_texts("uai", values="log")]
     opengm, npz = _texts("opengm"), _texts("npz", compress=False)
     found = {form: (FORMATS[form].parse, texts) for form, texts in SAMPLES.items()}
-    parsers = {"evidence": parse_evidence, "labels": parse_labels, "sln": parse_sln}
+    parsers = {"evidence": read_evidence, "labels": read_labels, "sln": read_sln}
     written = {
         form: (FORMATS[form].parse, SAMPLES[form] + _texts(form)) for form in ("cfn", "wcsp")
     }
     return {
         **found,
         **written,
-        **{kind: (parsers[kind], texts) for kind, texts in RESULTS.items()},
+        **{kind: (_of_bytes(parsers[kind]), texts) for kind, texts in RESULTS.items()},
         "uai": (_uai, uai),
         "opengm": (FORMATS["opengm"].parse, opengm),
         "opengm-arrays": (_datasets, [*map(_dataset_text, opengm), *TYPES]),

@@ -6,6 +6,7 @@ Whatever bytes a reader is given, it returns a model or raises one of softmap's 
 from __future__ import annotations
 
 import contextlib
+import io
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap.io.formats import FORMATS
-from softmap.io.results import parse_evidence, parse_labels, parse_sln
+from softmap.io.results import read_evidence, read_labels, read_sln
 from support.files import damaged, flipped, labellings
 from support.samples import BIF, NET, RESULTS, SAMPLES, XDSL, XMLBIF, content
 
@@ -255,7 +256,7 @@ BAD_RESULTS = {
     "labels": [b"", b"MAR\n1 0", b"MPE", b"MPE 3 1 0", b"MPE 1 0 0 0", b"MPE 1 -1"],
     "sln": [b"", b"3 17\n1 2", b"2 5\n1 1", b"2 5\n1 2 3", b"0 1"],
 }
-PARSERS = {"evidence": parse_evidence, "labels": parse_labels, "sln": parse_sln}
+PARSERS = {"evidence": read_evidence, "labels": read_labels, "sln": read_sln}
 
 
 def test_every_text_format_is_here():
@@ -277,7 +278,7 @@ def test_errors_name_the_line_and_what_was_expected(form, text):
 @pytest.mark.parametrize(("kind", "text"), [(k, t) for k, ts in BAD_RESULTS.items() for t in ts])
 def test_bad_evidence_and_labellings(kind, text):
     with pytest.raises(softmap.FormatError):
-        PARSERS[kind](text)
+        PARSERS[kind](io.BytesIO(text))
 
 
 def reads_or_refuses(form: str, data: bytes) -> None:
@@ -332,6 +333,6 @@ def test_parsers_want_bytes(form, data):
 def test_damaged_evidence_and_labellings(kind, data):
     text = data.draw(st.one_of(damaged(RESULTS[kind]), st.binary(max_size=20)))
     with contextlib.suppress(softmap.SoftmapError):
-        found = PARSERS[kind](text)
+        found = PARSERS[kind](io.BytesIO(text))
         numbers = {"evidence": list, "labels": list, "sln": lambda pair: list(pair[0])}[kind](found)
         assert all(x >= 0 for x in numbers)

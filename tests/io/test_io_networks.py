@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.io import read_named
 from softmap.io.bayes import conditionals
 from softmap.io.formats import FORMATS
 from support.files import labellings
@@ -21,25 +20,25 @@ NAMED = pytest.mark.parametrize("form", TEXTS)
 
 
 def named(text, form=None):
-    return read_named(io.BytesIO(text), format=form)
+    return softmap.read(io.BytesIO(text), format=form)
 
 
 @pytest.mark.parametrize("form", ["bif", "xmlbif", "net"])
 def test_the_joint_distribution_of_a_toy(form):
     found = named(TEXTS[form])
     wet = [[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]]
-    assert found.states == (("no", "yes"), ("dry", "a bit", "soaked"), ("good", "bad"))
-    for r, w, m in labellings(found.model):
+    assert found.names.states == (("no", "yes"), ("dry", "a bit", "soaked"), ("good", "bad"))
+    for r, w, m in labellings(found):
         mood = [0.1, 0.9] if (w, r) == (2, 1) else [0.5, 0.5]
         joint = [0.8, 0.2][r] * wet[r][w] * mood[m]
-        assert np.exp(-found.model.energy([r, w, m])) == pytest.approx(joint)
+        assert np.exp(-found.energy([r, w, m])) == pytest.approx(joint)
 
 
 def test_deterministic_nodes():
     found = named(XDSL)
-    assert found.variables == ("rain", "wet", "boots")
-    assert np.exp(-found.model.energy([1, 2, 0])) == pytest.approx(0.2 * 0.5)
-    assert found.model.energy([1, 2, 1]) == np.inf
+    assert found.names.variables == ("rain", "wet", "boots")
+    assert np.exp(-found.energy([1, 2, 0])) == pytest.approx(0.2 * 0.5)
+    assert found.energy([1, 2, 1]) == np.inf
 
 
 @NAMED
@@ -52,16 +51,14 @@ def test_round_trip(form, tmp_path):
     found = named(TEXTS["bif" if form == "bif" else "net"])
     path = tmp_path / f"toy{FORMATS[form].suffixes[0]}"
     if form == "xdsl":  # its names hold no blanks
-        states = tuple(tuple(s.replace(" ", "_") for s in own) for own in found.states)
-        found = softmap.io.Named(found.model, found.variables, states)
+        states = [[s.replace(" ", "_") for s in own] for own in found.names.states]
+        found = found.with_names(found.names.variables, states)
     softmap.write(found, path)
-    again = read_named(path)
-    assert set(again.variables) == set(found.variables)
-    for x in labellings(found.model):
-        y = again.labels(found.assignment(x))
-        assert again.model.energy(y) == pytest.approx(found.model.energy(x))
-    softmap.write(found.model, path)
-    assert read_named(path).model.num_variables == 3
+    again = softmap.read(path)
+    assert set(again.names.variables) == set(found.names.variables)
+    for x in labellings(found):
+        y = again.names.labels(found.names.as_dict(x))
+        assert again.energy(y) == pytest.approx(found.energy(x))
 
 
 @NAMED
@@ -69,10 +66,10 @@ def test_what_is_no_network_is_not_written(form, tmp_path):
     path = tmp_path / f"x{FORMATS[form].suffixes[0]}"
     with pytest.raises(softmap.ModelError, match="Bayesian network"):
         softmap.write(softmap.Model(np.eye(2), [[0, 1]], softmap.Potts([1.0])), path)
-    odd = softmap.io.Named(softmap.Model([[0.0]], [], []), ('a\n"b',), (("s",),))
-    with pytest.raises(softmap.ModelError, match="name"):
-        softmap.write(odd, path)
     assert not path.exists()
+    odd = softmap.Model([[0.0]]).with_names(['a\n"b'], [["s"]])  # no format can hold this name
+    softmap.write(odd, path)
+    assert softmap.read(path).names.variables == ("x0",)
 
 
 def bundled(name: str) -> bytes:
@@ -92,16 +89,11 @@ def test_real_networks_have_the_documented_size(name):
     """Nodes and free parameters as the repository of networks counts them."""
     found = named(bundled(name))
     variables, parameters = REAL[name]
-    assert len(found.variables) == variables
+    assert len(found.names.variables) == variables
     counted = 0
-    for part in conditionals(found.model):
+    for part in conditionals(found):
         counted += part.table.size // part.table.shape[-1] * (part.table.shape[-1] - 1)
     assert counted == parameters
-
-
-def test_formats_without_names():
-    with pytest.raises(softmap.FormatError, match="a format with names"):
-        named(b"MARKOV 1 2 0 ")
 
 
 def test_names_of_networks_stay_with_the_model(tmp_path):

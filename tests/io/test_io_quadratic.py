@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import softmap
 from softmap.io import read_sln
 from softmap.io.formats import FORMATS
-from softmap.io.results import parse_sln
 from support.data import shared_data
 from support.files import same_energies
 from support.samples import COO, MAXCUT, QAP, QPBO, QUADRATIC, QUBO
@@ -58,7 +57,7 @@ def test_assignment():
     for p in itertools.product(range(3), repeat=3):
         expected = sum(a[i, j] * b[p[i], p[j]] for i in range(3) for j in range(3))
         assert model.energy(p) == (expected if len(set(p)) == 3 else np.inf)
-    labels, best = parse_sln(b"3 17\n 2,1,3\n")
+    labels, best = read_sln(io.BytesIO(b"3 17\n 2,1,3\n"))
     assert (labels.tolist(), best) == ([1, 0, 2], 17.0)
 
 

@@ -1,5 +1,6 @@
 """UAI models, evidence and results: every dialect."""
 
+import io
 import warnings
 
 import numpy as np
@@ -8,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from softmap.io import read_labels, write_labels
+from softmap.io import read_evidence, read_labels, write_labels
 from softmap.io.formats import FORMATS
-from softmap.io.results import parse_evidence, parse_labels
 from support.files import same_energies
 from support.samples import UAI, UAI_BAYES, content
 from support.strategies import models
@@ -99,7 +99,7 @@ def test_large_costs_are_shifted_into_the_range_of_exp():
     ],
 )
 def test_three_dialects_of_evidence(text, expected):
-    assert parse_evidence(text) == expected
+    assert read_evidence(io.BytesIO(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_three_dialects_of_evidence(text, expected):
     ],
 )
 def test_results_in_every_form(text):
-    assert parse_labels(text).tolist() == [1, 0, 2]
+    assert read_labels(io.BytesIO(text)).tolist() == [1, 0, 2]
 
 
 def test_labels_round_trip(tmp_path):

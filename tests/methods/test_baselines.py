@@ -21,6 +21,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
 from support.families import FAMILIES
 from support.methods import PASSES
+from support.numpy_twins import hard_message, soft_message
 from support.oracles import dense_lp, tree_optimum
 from support.strategies import few, models, random_lam, seeds
 
@@ -38,8 +39,8 @@ def received(model: Model, h: int, lam: np.ndarray, eta: float) -> np.ndarray:
     a = np.where(np.isposinf(model.unary_of(node[far])), np.inf, lam[model.half_slice(far)])
     d = int(model.num_labels[node[h]])
     if np.isinf(eta):
-        return potential.hard_message(k, h & 1, a, d)
-    return potential.soft_message(k, h & 1, a, eta, d)
+        return hard_message(potential, k, h & 1, a, d)
+    return soft_message(potential, k, h & 1, a, eta, d)
 
 
 def settled(model: Model, i: int, halves, lam, mu, rule: str, eta: float) -> list[np.ndarray]:

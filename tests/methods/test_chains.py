@@ -17,6 +17,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from support.families import FAMILIES, Ends, Numbers, single
+from support.numpy_twins import hard_message, soft_message
 from support.strategies import few
 
 ONE = 1
@@ -76,9 +77,9 @@ def plain_half_pass(model: Model, lam: np.ndarray, eta: float, forward: bool) ->
             d = int(model.num_labels[graph.node[far]])
             potential = model.potentials[g]
             if np.isinf(eta):
-                new = potential.hard_message(k, far & 1, a, d)
+                new = hard_message(potential, k, far & 1, a, d)
             else:
-                new = potential.soft_message(k, far & 1, a, eta, d)
+                new = soft_message(potential, k, far & 1, a, eta, d)
             new = np.where(np.isfinite(new), new - new.min(), 0.0)
             msg[model.half_slice(far)] = new
     return -msg

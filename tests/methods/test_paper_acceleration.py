@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
+from experiments import theory
 from softmap import generators
 from softmap.errors import OptionError
 from softmap.methods import paper
 from softmap.methods.base import METHODS, make
 from softmap.methods.paper import Blocks, Rule, star_order
 from softmap.model import Model
-from softmap.relaxation import theory
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins
 

@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from experiments import theory
 from softmap import generators, lp
 from softmap.labels import round_nodes
 from softmap.methods.base import make
 from softmap.model import Model
-from softmap.relaxation import polytope, theory
+from softmap.relaxation import polytope
 from softmap.relaxation.dual import SmoothedDual
+from support.oracles import violation
 
 PAPER = ("emp", "smp", "accel-emp", "accel-smp", "accel-emp-printed", "accel-smp-printed")
 
@@ -26,7 +28,7 @@ def _projected(model, lam, eta):
     dual = SmoothedDual(model, eta)
     nodes = dual.node_marginals(lam)
     pairs = polytope.proj(model, nodes, dual.edge_marginals(lam))
-    assert polytope.violation(model, nodes, pairs).max < 1e-9
+    assert violation(model, nodes, pairs).max < 1e-9
     return polytope.cost(model, nodes, pairs)
 
 

@@ -26,6 +26,7 @@ from softmap.model.potentials import (
 )
 from softmap.relaxation.consistency import arc_consistency
 from support.families import FAMILIES, Ends, Numbers, single
+from support.numpy_twins import hard_message, soft_message
 from support.oracles import brute_force
 from support.strategies import seeds
 
@@ -163,8 +164,8 @@ def test_messages_are_soft_and_hard_minima_over_the_table(name, seed, side, powe
     a = rng.normal(size=incoming.shape[1])
     a[rng.random(len(a)) < 0.2] = np.inf
     total = incoming + a
-    hard = potential.hard_message(0, side, a, len(total))
-    soft = potential.soft_message(0, side, a, eta, len(total))
+    hard = hard_message(potential, 0, side, a, len(total))
+    soft = soft_message(potential, 0, side, a, eta, len(total))
     np.testing.assert_array_equal(hard, total.min(axis=1))
     expected = -logsumexp(-eta * total, axis=1) / eta
     np.testing.assert_allclose(soft, expected, rtol=1e-12, atol=1e-12 * (1 + 1 / eta))
@@ -347,10 +348,10 @@ def test_a_new_family_sends_compiled_messages(ordered, h):
     a = np.linspace(-1.0, 1.0, ordered.num_labels[ordered.graph.node[h ^ 1]])
     out = np.empty(ordered.num_labels[ordered.graph.node[h]])
     core.message(lay, h, a, out, 10.0)
-    expected = potential.soft_message(h >> 1, h & 1, a, 10.0, len(out))
+    expected = soft_message(potential, h >> 1, h & 1, a, 10.0, len(out))
     np.testing.assert_allclose(out, expected, rtol=1e-12)
     core.message(lay, h, a, out, np.inf)
-    np.testing.assert_allclose(out, potential.hard_message(h >> 1, h & 1, a, len(out)))
+    np.testing.assert_allclose(out, hard_message(potential, h >> 1, h & 1, a, len(out)))
 
 
 def test_a_new_family_is_constrained_rounded_and_an_lp(ordered):

@@ -279,7 +279,6 @@ CALLS = {
 }
 RESULT = softmap.solve(TREE, threads=1)
 CALLS["verify"] = softmap.verify, {"result": RESULT, "model": TREE}
-NAMED = interop.Named(TREE, ("a", "b", "c", "d"), (("x", "y"),) * 4)
 CALLS |= {
     "soft_map": (
         softmap.soft_map,
@@ -302,14 +301,9 @@ CALLS |= {
         interop.from_sparse,
         {"adjacency": interop.to_sparse(GRID), "unary": np.zeros((4, 2))},
     ),
-    "interop.Named.assignment": (NAMED.assignment, {"labels": LABELS}),
-    "interop.Named.labels": (NAMED.labels, {"assignment": dict.fromkeys("abcd", "x")}),
-    "interop.Named.evidence": (NAMED.evidence, {"observed": {"a": "x"}}),
 }
 DETECTORS = files.read_detectors(io.BytesIO(DEM))
 CALLS |= {
-    "read_named": (files.read_named, {"source": "missing", "format": "bif"}),
-    "Named": (NAMED.assignment, {"labels": LABELS}),
     "read_sln": (files.read_sln, {"source": "missing"}),
     "read_detectors": (files.read_detectors, {"source": "missing"}),
     "Detectors": (DETECTORS.model, {"seen": [1, 0]}),

@@ -23,6 +23,7 @@ from softmap.model import Model, potentials
 from softmap.model.layout import layout
 from support import families
 from support.data import ROOT
+from support.numpy_twins import hard_message, soft_message
 from support.pages import BLOCK, agrees, run_python
 
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -119,9 +120,9 @@ def test_its_messages_are_those_of_the_dense_tables(names, library, way, eta):
         for k in range(width):
             d = len(out)
             if np.isinf(eta):
-                expected = group.hard_message(k, receiver, a[:, k], d)
+                expected = hard_message(group, k, receiver, a[:, k], d)
             else:
-                expected = group.soft_message(k, receiver, a[:, k], eta, d)
+                expected = soft_message(group, k, receiver, a[:, k], eta, d)
             np.testing.assert_allclose(out[:, k], expected, rtol=1e-11, atol=1e-11 * (1 + 1 / eta))
 
 

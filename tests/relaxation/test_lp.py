@@ -10,7 +10,7 @@ from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.lp import program_of
-from support.oracles import brute_force, dense_lp, tree_optimum
+from support.oracles import brute_force, dense_lp, tree_optimum, violation
 from support.strategies import models
 
 
@@ -19,7 +19,7 @@ def test_value_marginals_and_multipliers(model):
     found = lp.solve(model)
     assert found.status == "Optimal"
     assert found.value == pytest.approx(dense_lp(model), abs=1e-7)
-    assert polytope.violation(model, found.node_marginals, found.edge_marginals).max <= 1e-6
+    assert violation(model, found.node_marginals, found.edge_marginals).max <= 1e-6
     cost = polytope.cost(model, found.node_marginals, found.edge_marginals)
     assert cost == pytest.approx(found.value, abs=1e-6)
     assert dual_bound(model, found.lam) == pytest.approx(found.value, abs=1e-6)

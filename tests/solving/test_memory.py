@@ -20,6 +20,7 @@ from softmap.later import unmade
 from softmap.methods.sweeps import chains
 from softmap.solving import memory, record
 from softmap.solving.memory import memory_needed
+from support.oracles import violation
 
 
 def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
@@ -161,7 +162,7 @@ def test_the_point_of_a_potts_model_is_the_same_without_messages():
     assert found.point.coupling is None
     made = found.point.make()
     assert made.cost == pytest.approx(found.primal, rel=1e-12)
-    assert softmap.relaxation.polytope.violation(model, made.nodes, made.edges).max < 1e-12
+    assert violation(model, made.nodes, made.edges).max < 1e-12
     assert np.array_equal(made.edges, found.edge_marginals)
 
 

@@ -12,9 +12,9 @@ import softmap
 from softmap import generators, lp, solve
 from softmap.errors import FormatError
 from softmap.model import Model
-from softmap.relaxation import polytope
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.record import by_relaxation
+from support.oracles import violation
 
 MODELS = {
     "potts": lambda: generators.potts_grid(5, 5, 3, seed=1),
@@ -106,7 +106,7 @@ def test_primal_is_the_cost_of_the_marginals_next_to_forbidden_pairs(seed):
     for most in (1, 5, 20):
         result = solve(model, threads=1, max_work=2 * model.m * most, lp_gap=0.0, gap=0.0)
         point = result.point.make()
-        assert polytope.violation(model, point.nodes, point.edges).max <= 1e-9
+        assert violation(model, point.nodes, point.edges).max <= 1e-9
         assert point.cost == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
         assert lp.solve(model).value <= result.primal + 1e-7
 

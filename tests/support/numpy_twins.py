@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import chdtrc, logsumexp
 
 from softmap.model import Model
+from softmap.model.potentials.base import softmin
 from softmap.relaxation.dual import SmoothedDual
 
 MASK = (1 << 64) - 1
@@ -212,14 +213,6 @@ def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:
     return float(found.fun), found.x
 
 
-def soft_minimum(values, eta):
-    """-1/η log Σ exp(-η v), the least value at η = inf; +inf of nothing."""
-    if not len(values):
-        return np.inf
-    low = values.min()
-    return low if eta == np.inf else low - np.log(np.exp(-eta * (values - low)).sum()) / eta
-
-
 def parity_hull(v, odd):
     """The nearest point of the hull of all words of one parity, by sorting."""
     u = np.clip(v, 0.0, 1.0)
@@ -250,3 +243,19 @@ def parity_cone(v):
     out = np.maximum(v, max(size, 0.0))
     out[low] = -max(size, 0.0)
     return out
+
+
+def soft_message(potential, k, side, a, eta, d_out):
+    """The soft minimum over the sender of edge k, `-(1/η) log Σ_x exp(-η (a(x) + C(x, ·)))`."""
+    return softmin(_incoming(potential, k, side, a, d_out), eta)
+
+
+def hard_message(potential, k, side, a, d_out):
+    """The minimum over the sender of edge k, `min_x a(x) + C(x, ·)`; endpoint `side` receives."""
+    return _incoming(potential, k, side, a, d_out).min(axis=1)
+
+
+def _incoming(potential, k, side, a, d_out):
+    rows, cols = (d_out, len(a)) if side == 0 else (len(a), d_out)
+    table = potential.as_table(k, rows, cols)
+    return (table if side == 0 else table.T) + a

@@ -1,16 +1,19 @@
 """Independent answers for small models: enumeration, tree dynamic programming, a plain dense LP.
 
-Nothing here uses the modules under test beyond `Model` and its tables.
+Nothing here uses the modules under test beyond `Model`, its tables, and the states of an automaton.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
 
-from softmap.model import Model
+from softmap.model import Model, many
+from softmap.relaxation.dual import edge_batches
 
 
 def brute_force(model: Model) -> tuple[float, np.ndarray]:
@@ -104,3 +107,58 @@ def naive_objective(model: Model, lam: np.ndarray, eta: float) -> float:
         table = np.where(barred[i][:, None] | barred[j][None, :], np.inf, table)
         total += np.log(np.exp(-eta * table).sum()) / eta
     return float(total - model.constant)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The largest violation of each kind of constraint of the (slack) polytope."""
+
+    normalisation: float
+    marginalisation: float
+    negativity: float
+    forbidden: float
+
+    @property
+    def max(self) -> float:
+        """The largest of all violations."""
+        kinds = (self.normalisation, self.marginalisation, self.negativity, self.forbidden)
+        return math.nan if any(map(math.isnan, kinds)) else max(kinds)
+
+
+def violation(model, node_mu, edge_mu, nu=None) -> Violation:
+    """Return the violations of L₂, or of the slack polytope L₂^ν (Definition "slack").
+
+    The field `forbidden` is the largest mass on a forbidden state or pair.
+    """
+    nodes, pairs = np.asarray(node_mu, dtype=float), np.asarray(edge_mu, dtype=float)
+    sums = np.add.reduceat(nodes, model.node_offset[:-1])
+    off = [float(np.abs(sums - 1).max()), 0.0]
+    negative = [0.0, *(float(-part.min()) for part in (nodes, pairs) if part.size)]
+    barred = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
+    for batch in edge_batches(model):
+        mu = pairs[batch.entries]
+        p, q = _targets(batch, nodes, nu)
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=2) - p).max())
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=1) - q).max())
+        barred.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
+    if np.isnan(pairs).any():
+        off[1] = math.nan
+    return Violation(off[0], float(off[1]), max(negative), max(barred))
+
+
+def _targets(batch, nodes, nu):
+    """μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
+    p, q = nodes[batch.row_states], nodes[batch.col_states]
+    return (p, q) if nu is None else (p + nu[batch.rows], q + nu[batch.cols])
+
+
+def dense(factor, sizes) -> np.ndarray:
+    """The table of costs over all joint states of a factor over many variables."""
+    known = dict(zip(factor.variables, sizes, strict=True))
+    total = np.zeros(tuple(sizes))
+    for automaton in factor.automata(sizes):
+        shape = [1] * len(sizes)
+        for v in automaton.variables:
+            shape[factor.variables.index(v)] = known[v]
+        total += many.joint(automaton).reshape(shape)
+    return total

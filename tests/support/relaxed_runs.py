@@ -11,6 +11,7 @@ from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from support.methods import UPDATES
+from support.oracles import violation
 
 TINY = 1e-7
 PROVED = (Status.GAP, Status.OPTIMAL)
@@ -45,7 +46,7 @@ def promised(result, model: Model, relaxed: float | None = None, best: float | N
     if best is not None:
         assert best <= result.energy + TINY
     point = result.node_marginals, result.edge_marginals
-    assert polytope.violation(model, *point).max <= 1e-9
+    assert violation(model, *point).max <= 1e-9
     if np.isfinite(result.primal):
         assert polytope.cost(model, *point) == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
     columns = result.trace.columns()

@@ -7,7 +7,7 @@ import io
 import softmap
 
 
-def content(model: softmap.Model | softmap.io.Named, form: str, **options: object) -> bytes:
+def content(model: softmap.Model, form: str, **options: object) -> bytes:
     """The bytes of a file of this format that holds the model."""
     file = io.BytesIO()
     softmap.write(model, file, format=form, **options)

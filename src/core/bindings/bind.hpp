@@ -141,6 +141,19 @@ template <class View> struct Held {
     }
 };
 
+// A numpy array that takes ownership of the elements of a vector.
+template <class As, class T>
+nb::object handed_over(std::vector<T> &&from, std::size_t columns = 1) {
+    auto *held = new std::vector<T>(std::move(from));
+    held->shrink_to_fit();
+    nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    As *data = reinterpret_cast<As *>(held->data());
+    const std::size_t rows = held->size();
+    if (columns == 1)
+        return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<1>>(data, {rows}, owner));
+    return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
+}
+
 template <class S> using HeldLayout = Held<Layout<S>>;
 template <class S> using HeldSchedule = Held<Schedule<S>>;
 

@@ -23,15 +23,12 @@ template <class F> void for_rows(const OutMatrix<double> &values, const Bytes &o
         work(values.data() + r * k, k, odd.data()[r] != 0);
 }
 
-void messages(OutMatrix<double> values, Bytes odd, double eta) {
+void messages(OutMatrix<double> values, Bytes odd) {
     require_rows(values, odd);
     std::vector<double> in(values.shape(1));
     for_rows(values, odd, [&](double *v, Index k, bool parity) {
         std::copy(v, v + k, in.begin());
-        if (eta == infinity)
-            parity_messages(in.data(), k, parity, v);
-        else
-            soft_parity_messages(in.data(), k, parity, eta, v);
+        parity_messages(in.data(), k, parity, v);
     });
 }
 
@@ -120,7 +117,7 @@ double bound(In<Index> start, In<std::int32_t> member, In<Index> degree, In<doub
 } // namespace
 
 void bind_codes(nb::module_ &m) {
-    m.def("parity_messages", &messages, arg("values"), arg("odd"), nb::arg("eta"),
+    m.def("parity_messages", &messages, arg("values"), arg("odd"),
           "Replace the costs sent to parity factors, one per row, by the factors' messages.");
     m.def("parity_minima", &minima, arg("values"), arg("odd"), arg("out"),
           "Write a lower bound on the cost of all labellings of each row's parity to `out`.");

@@ -1,12 +1,11 @@
 // Python binding of variable elimination: orders, the best labellings, log Z and marginals.
-#include <array>
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/vector.h>
-
+#include "bind.hpp"
 #include "exact/ranking.hpp"
 #include "exact/summing.hpp"
+
+#include <array>
+
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 namespace ex = softmap::exact;
@@ -20,10 +19,7 @@ template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
 }
 
-void require(bool holds, const char *what) {
-    if (!holds)
-        throw std::invalid_argument(what);
-}
+using softmap::require;
 
 void check_scopes(const Ints &num_labels, const Ints &scope_start, const Ints &scope) {
     const auto n = static_cast<std::int64_t>(num_labels.size());
@@ -122,7 +118,8 @@ class LogSums {
             append(v, {rank_[v]}, nodes);
         for (int f = 0; f < in_.num_factors(); ++f)
             append(in_.n() + f, ranks(f), factors);
-        return nb::make_tuple(array(nodes), array(factors));
+        return nb::make_tuple(softmap::handed_over<double>(std::move(nodes)),
+                              softmap::handed_over<double>(std::move(factors)));
     }
 
   private:
@@ -164,13 +161,6 @@ class LogSums {
         ex::detail::Odometer from(sizes, stride);
         for (std::int64_t t = 0; t < table.size; ++t, from.step())
             out.push_back(table.values[from.at]);
-    }
-    static nb::object array(std::vector<double> values) {
-        auto *kept = new std::vector<double>(std::move(values));
-        nb::capsule owner(kept,
-                          [](void *p) noexcept { delete static_cast<std::vector<double> *>(p); });
-        return nb::cast(
-            nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
     }
 };
 

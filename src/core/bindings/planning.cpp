@@ -7,18 +7,6 @@
 namespace softmap {
 namespace {
 
-// A numpy array that takes ownership of the elements of a vector.
-template <class As, class T> nb::object handed_over(std::vector<T> &&from, std::size_t columns) {
-    auto *held = new std::vector<T>(std::move(from));
-    held->shrink_to_fit();
-    nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    As *data = reinterpret_cast<As *>(held->data());
-    const std::size_t rows = held->size();
-    if (columns == 1)
-        return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<1>>(data, {rows}, owner));
-    return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
-}
-
 // Checks that no edge joins two nodes of a level, and that levels count from 0.
 void require_levels(const Layout<double> &v, const Index *level, int threads) {
     std::atomic<bool> wrong = false;
@@ -49,7 +37,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     }
     nb::dict out;
     const auto put = [&]<class T>(const char *name, std::vector<T> &array) {
-        out[name] = handed_over<T>(std::move(array), 1);
+        out[name] = handed_over<T>(std::move(array));
     };
     out["rows"] = handed_over<std::uint8_t>(std::move(made.rows), sizeof(Row));
     out["blocks"] = handed_over<std::uint8_t>(std::move(made.blocks), sizeof(Block));

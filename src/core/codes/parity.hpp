@@ -58,32 +58,6 @@ inline void parity_messages(const double *cost, Index k, bool odd, double *out) 
     }
 }
 
-// Soft cost difference between odd and even parity of two variables with costs a and b (the
-// box-plus operation of decoders at inverse temperature η). Accurate also if tanh(η cost / 2)
-// rounds to 1.
-inline double soft_parity(double a, double b, double eta) {
-    const double size = std::min(std::abs(a), std::abs(b));
-    const double low = (a < 0.0) != (b < 0.0) ? -size : size;
-    if (!(std::abs(a) < infinity && std::abs(b) < infinity))
-        return low;
-    const double near = std::exp(-eta * std::abs(a + b)), far = std::exp(-eta * std::abs(a - b));
-    return low + (std::log1p(near) - std::log1p(far)) / eta;
-}
-
-// Soft messages: as `parity_messages`, with soft minima at η.
-inline void soft_parity_messages(const double *cost, Index k, bool odd, double eta, double *out) {
-    double before = odd ? -infinity : infinity; // parity of variables 0..t-1; certain for t = 0
-    for (Index t = 0; t < k; ++t) {             // prefix pass; the suffix pass below completes it
-        out[t] = before;
-        before = soft_parity(before, cost[t], eta);
-    }
-    double behind = infinity;
-    for (Index t = k; t-- > 0;) {
-        out[t] = soft_parity(out[t], behind, eta);
-        behind = soft_parity(behind, cost[t], eta);
-    }
-}
-
 // Projects v onto the cone of costs at which no labelling of even parity costs less than 0. A point
 // is in the cone if no two entries have a negative sum: at most one entry is negative, -T, and all
 // others are at least T. T is the root of a convex piecewise linear function; Newton's method

@@ -1,1 +1,1 @@
-"""Applications: the command line, functions for images, and the experiments of the paper."""
+"""Applications: the command line, and functions for images."""

@@ -1410,7 +1410,6 @@ def parity_messages(
     odd: Annotated[
         NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    eta: float,
 ) -> None:
     """
     Replace the costs sent to parity factors, one per row, by the factors' messages.

@@ -7,8 +7,7 @@ and written, too.
 
 from typing import TYPE_CHECKING
 
-from softmap.io.formats import FORMATS, format_of, parse, read, read_named, write
-from softmap.io.named import Named
+from softmap.io.formats import FORMATS, format_of, parse, read, write
 from softmap.io.results import (
     read_evidence,
     read_labellings,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Detectors",
-    "Named",
     "format_of",
     "parse",
     "read",
@@ -32,7 +30,6 @@ __all__ = [
     "read_evidence",
     "read_labellings",
     "read_labels",
-    "read_named",
     "read_sln",
     "write",
     "write_labellings",

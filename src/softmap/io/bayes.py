@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from softmap.errors import FormatError, ModelError, shown
+from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
-from softmap.io.limits import check_arity, check_entries
-from softmap.io.named import Named
 from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model, checked_model
@@ -47,8 +45,7 @@ class Network:
     def error(self, expected: str, found: str) -> FormatError:
         """Return the error "expected ..., found ..."; the caller raises it."""
         shown = quote(found.encode("utf-8", "backslashreplace"))
-        message = f"expected {expected}, found {shown}"
-        return FormatError(message, self.content.name, self.line(), expected=expected)
+        return self.content.error(expected, shown, self.line())
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
         """Add a variable with its states, in order."""
@@ -78,11 +75,11 @@ class Network:
             raise self.error("parents that are named once, without the child", child)
         if i in self.tables:
             raise self.error("one table for each variable", child)
-        check_arity(len(others) + 1, self.content.name)
+        self.content.check_arity(len(others) + 1)
         shape = tuple(len(self.states[j]) for j in (*others, i))
         self.entries += math.prod(shape)
         if self.entries > 2 * self.checked:  # finding the available memory is slow: do it rarely
-            check_entries(self.entries, self.content.size, self.content.name)
+            self.content.reserve(self.entries)
             self.checked = self.entries
         return i, others, shape
 
@@ -105,15 +102,15 @@ class Network:
             raise self.error(f"{math.prod(shape)} probabilities of {name!r}", found)
         self.add_table(i, parents, values.reshape(shape))
 
-    def named(self) -> Named:
+    def model(self) -> Model:
         """Return the model with names; costs are -log of the probabilities."""
         if not self.states:
-            raise FormatError("expected at least one variable", self.content.name)
+            raise self.content.error("at least one variable")
         self.line = lambda: None
         missing = [name for name, i in self.variables.items() if i not in self.tables]
         if missing:
             raise self.error("a table of probabilities for each variable", missing[0])
-        check_entries(sum(map(len, self.states)), self.content.size, self.content.name)
+        self.content.reserve(sum(map(len, self.states)))
         num_labels = np.array([len(states) for states in self.states])
         assembly = Assembly(num_labels)
         self.content.release()
@@ -121,9 +118,7 @@ class Network:
             with np.errstate(divide="ignore"):
                 costs = 0.0 - np.log(part.table)
             assembly.add_factor((*part.parents, part.child), costs)
-        variables, states = tuple(self.variables), tuple(self.states)
-        model = Model.from_pieces(assembly.pieces()).with_names(variables, states)
-        return Named(model, variables, states)
+        return Model.from_pieces(assembly.pieces()).with_names(list(self.variables), self.states)
 
 
 def conditionals(model: Model) -> list[Conditional]:
@@ -172,38 +167,19 @@ def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
 
 
 def names_of(
-    model: Model | Named, form: str, variables: re.Pattern[str], states: re.Pattern[str]
-) -> Named:
-    """A model with names that a format can hold.
+    model: Model, variables: re.Pattern[str], states: re.Pattern[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the names of variables and states: the model's, if the format can hold all of them.
 
-    A model without names, or with names that the format cannot hold, gets x0, x1, ... and s0, s1,
-    ...; a `Named` model keeps its own or is refused.
+    Otherwise they are x0, x1, ... and s0, s1, ... The patterns match the names that can be held.
     """
-    if isinstance(model, Named):
-        if (odd := _odd_name(model.variables, model.states, variables, states)) is not None:
-            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose another one")
-        return model
     checked_model(model)
     counts = model.num_labels[: model.num_variables].tolist()
-    plain = tuple(tuple(f"s{x}" for x in range(d)) for d in counts)
+    plain = [[f"s{x}" for x in range(d)] for d in counts]
     if model.names is not None and len(model.names.variables) == len(counts):
-        own = tuple(a or b for a, b in zip(model.names.states, plain, strict=True))
-        if _odd_name(model.names.variables, own, variables, states) is None:
-            return Named(model, model.names.variables, own)
-    return Named(model, tuple(f"x{i}" for i in range(len(counts))), plain)
-
-
-def _odd_name(
-    names: Sequence[Hashable],
-    states: Sequence[Sequence[Hashable]],
-    allowed: re.Pattern[str],
-    allowed_states: re.Pattern[str],
-) -> Hashable | None:
-    """The first name that does not match its pattern."""
-    for name, own in zip(names, states, strict=True):
-        if not allowed.fullmatch(str(name)):
-            return name
-        for state in own:
-            if not allowed_states.fullmatch(str(state)):
-                return state
-    return None
+        names = [str(name) for name in model.names.variables]
+        own = [list(map(str, a or b)) for a, b in zip(model.names.states, plain, strict=True)]
+        every = all(states.fullmatch(state) for row in own for state in row)
+        if every and all(variables.fullmatch(name) for name in names):
+            return names, own
+    return [f"x{i}" for i in range(len(counts))], plain

@@ -13,8 +13,7 @@ import numpy as np
 
 from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
-from softmap.io.named import Named
-from softmap.io.streams import Content, open_content
+from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
@@ -63,8 +62,7 @@ class _Blocks:
         found = quote(match.group().strip()) if match else "the end of the file"
         if not match and (rest := self.data[self.at : self.at + 60].strip()):
             found = quote(rest)
-        message = f"expected {expected}, found {found}"
-        return FormatError(message, self.content.name, self.line(), expected=expected)
+        return self.content.error(expected, found, self.line())
 
     def done(self) -> bool:
         """Whether only blanks are left."""
@@ -112,10 +110,9 @@ class _Blocks:
 
 
 def _open_blocks(
-    data: bytes | Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
+    content: Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
 ) -> tuple[_Blocks, Network]:
     """Return a cursor over the text without comments, and an empty network."""
-    content = open_content(data)
     blocks = _Blocks(content, _blank_comments(content.data, line_mark, pair))
     return blocks, Network(content, blocks.line)
 
@@ -127,14 +124,9 @@ _COMMAS = bytes.maketrans(b",", b" ")
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def parse_bif(data: bytes | Content) -> Model:
-    """Return the model of a BIF file."""
-    return named_bif(data).model
-
-
-def named_bif(data: bytes | Content) -> Named:
+def parse_bif(content: Content) -> Model:
     """Return the model of a BIF file, with the names of variables and states."""
-    blocks, network = _open_blocks(data, b"//", (b"/*", b"*/"))
+    blocks, network = _open_blocks(content, b"//", (b"/*", b"*/"))
     while not blocks.done():
         kind = blocks.word("network, variable or probability")
         if kind == "network":
@@ -146,7 +138,7 @@ def named_bif(data: bytes | Content) -> Named:
             _probability(blocks, network)
         else:
             raise network.error("network, variable or probability", kind)
-    return network.named()
+    return network.model()
 
 
 def _variable(blocks: _Blocks, network: Network) -> None:
@@ -284,13 +276,13 @@ def _quoted(name: str) -> str:
     return name if _BARE.fullmatch(name) else f'"{name}"'
 
 
-def format_bif(model: Model | Named) -> Iterator[str]:
+def format_bif(model: Model) -> Iterator[str]:
     """Yield the text of a BIF file, in pieces."""
-    named = names_of(model, "BIF", _NO_QUOTES, _NO_QUOTES)
-    parts = conditionals(named.model)
+    names, states = names_of(model, _NO_QUOTES, _NO_QUOTES)
+    parts = conditionals(model)
     yield "network softmap {\n}\n"
-    names = [_quoted(str(name)) for name in named.variables]
-    states = [[_quoted(str(state)) for state in own] for own in named.states]
+    names = [_quoted(name) for name in names]
+    states = [[_quoted(state) for state in own] for own in states]
     for name, own in zip(names, states, strict=True):
         yield f"variable {name} {{\n  type discrete [ {len(own)} ] {{ {', '.join(own)} }};\n}}\n"
     for part in parts:
@@ -312,14 +304,9 @@ _NODE_NAME = re.compile(r"[^\s{}()\[\],;|\"%=]+")
 _VALUE = re.compile(rb"""\s*+=((?:[^";]++|"[^"]*+")*+);""")
 
 
-def parse_net(data: bytes | Content) -> Model:
-    """Return the model of a NET file."""
-    return named_net(data).model
-
-
-def named_net(data: bytes | Content) -> Named:
+def parse_net(content: Content) -> Model:
     """Return the model of a NET file, with the names of variables and states."""
-    blocks, network = _open_blocks(data, b"%")
+    blocks, network = _open_blocks(content, b"%")
     while not blocks.done():
         kind = blocks.word("net, node or potential")
         if kind in ("net", "class"):
@@ -332,7 +319,7 @@ def named_net(data: bytes | Content) -> Named:
             _potential(blocks, network)
         else:
             raise network.error("net, node or potential (others are not supported)", kind)
-    return network.named()
+    return network.model()
 
 
 def _attribute(blocks: _Blocks) -> tuple[str, bytes]:
@@ -382,17 +369,17 @@ def _potential(blocks: _Blocks, network: Network) -> None:
     network.add_table(i, others, values.reshape(shape))
 
 
-def format_net(model: Model | Named) -> Iterator[str]:
+def format_net(model: Model) -> Iterator[str]:
     """Yield the text of a NET file, in pieces; names of nodes are not quoted."""
-    named = names_of(model, "NET", _NODE_NAME, _NO_QUOTES)
-    parts = conditionals(named.model)
+    names, states = names_of(model, _NODE_NAME, _NO_QUOTES)
+    parts = conditionals(model)
     yield "net\n{\n}\n"
-    for name, own in zip(named.variables, named.states, strict=True):
-        states = " ".join(f'"{state}"' for state in own)
-        yield f"node {name}\n{{\n  states = ( {states} );\n}}\n"
+    for name, own in zip(names, states, strict=True):
+        quoted = " ".join(f'"{state}"' for state in own)
+        yield f"node {name}\n{{\n  states = ( {quoted} );\n}}\n"
     for part in parts:
-        given = " | " + " ".join(str(named.variables[j]) for j in part.parents)
-        head = f"{named.variables[part.child]}{given if part.parents else ''}"
+        given = " | " + " ".join(names[j] for j in part.parents)
+        head = f"{names[part.child]}{given if part.parents else ''}"
         yield f"potential ( {head} )\n{{\n  data = "
         yield _nested(np.exp(-part.table).tolist())
         yield ";\n}\n"

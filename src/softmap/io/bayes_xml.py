@@ -16,8 +16,7 @@ import numpy as np
 from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.limits import LIMITS
-from softmap.io.named import Named
-from softmap.io.streams import Content, open_content
+from softmap.io.streams import Content
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
@@ -58,8 +57,7 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
     heads = elements.heads
 
     def refuse(what: str) -> FormatError:
-        message = f"expected a plain document, found {what}"
-        return FormatError(message, content.name, parser.CurrentLineNumber, expected="plain XML")
+        return content.error("a plain document", what, parser.CurrentLineNumber)
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(texts) >= LIMITS.xml_depth:
@@ -100,19 +98,13 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
 # --- XMLBIF -------------------------------------------------------------------------------------
 
 
-def parse_xmlbif(data: bytes | Content) -> Model:
-    """Return the model of an XMLBIF file."""
-    return named_xmlbif(data).model
-
-
-def named_xmlbif(data: bytes | Content) -> Named:
+def parse_xmlbif(content: Content) -> Model:
     """Return the model of an XMLBIF file, with the names of variables and states."""
-    content = open_content(data)
     reader = _BifReader(content)
     _parse_xml(content, reader)
     for child, parents, text in reader.definitions:
         reader.define(child, parents, text)
-    return reader.network.named()
+    return reader.network.model()
 
 
 class _BifReader(_Elements):
@@ -162,15 +154,15 @@ class _BifReader(_Elements):
         network.add_text(i, others, shape, text.encode())
 
 
-def format_xmlbif(model: Model | Named) -> Iterator[str]:
+def format_xmlbif(model: Model) -> Iterator[str]:
     """Yield the text of an XMLBIF file, in pieces."""
-    named = names_of(model, "XMLBIF", _PADDED_NAME, _PADDED_NAME)
-    parts = conditionals(named.model)
-    names = [escape(str(name)) for name in named.variables]
+    names, states = names_of(model, _PADDED_NAME, _PADDED_NAME)
+    parts = conditionals(model)
+    names = [escape(name) for name in names]
     yield _BIF_HEAD
-    for name, own in zip(names, named.states, strict=True):
-        states = "".join(f"  <OUTCOME>{escape(str(state))}</OUTCOME>\n" for state in own)
-        yield f'<VARIABLE TYPE="nature">\n  <NAME>{name}</NAME>\n{states}</VARIABLE>\n'
+    for name, own in zip(names, states, strict=True):
+        outcomes = "".join(f"  <OUTCOME>{escape(state)}</OUTCOME>\n" for state in own)
+        yield f'<VARIABLE TYPE="nature">\n  <NAME>{name}</NAME>\n{outcomes}</VARIABLE>\n'
     for part in parts:
         given = "".join(f"  <GIVEN>{names[j]}</GIVEN>\n" for j in part.parents)
         table = " ".join(map(repr, np.exp(-part.table).ravel().tolist()))
@@ -182,19 +174,13 @@ def format_xmlbif(model: Model | Named) -> Iterator[str]:
 # --- XDSL ---------------------------------------------------------------------------------------
 
 
-def parse_xdsl(data: bytes | Content) -> Model:
-    """Return the model of an XDSL file."""
-    return named_xdsl(data).model
-
-
-def named_xdsl(data: bytes | Content) -> Named:
+def parse_xdsl(content: Content) -> Model:
     """Return the model of an XDSL file, with the names of variables and states."""
-    content = open_content(data)
     reader = _SmileReader(content)
     _parse_xml(content, reader)
     for node in reader.nodes:
         reader.define(*node)
-    return reader.network.named()
+    return reader.network.model()
 
 
 class _SmileReader(_Elements):
@@ -256,17 +242,17 @@ class _SmileReader(_Elements):
         return table.reshape(shape)
 
 
-def format_xdsl(model: Model | Named) -> Iterator[str]:
+def format_xdsl(model: Model) -> Iterator[str]:
     """Yield the text of an XDSL file, in pieces, parents before their children."""
-    named = names_of(model, "XDSL", _WORD, _WORD)
-    parts = conditionals(named.model)
+    names, states = names_of(model, _WORD, _WORD)
+    parts = conditionals(model)
     yield _SMILE_HEAD
     for part in reversed(parts):
-        yield f" <cpt id={quoteattr(str(named.variables[part.child]))}>\n"
-        for state in named.states[part.child]:
-            yield f"  <state id={quoteattr(str(state))} />\n"
+        yield f" <cpt id={quoteattr(names[part.child])}>\n"
+        for state in states[part.child]:
+            yield f"  <state id={quoteattr(state)} />\n"
         if part.parents:
-            parents = " ".join(escape(str(named.variables[j])) for j in part.parents)
+            parents = " ".join(escape(names[j]) for j in part.parents)
             yield f"  <parents>{parents}</parents>\n"
         table = " ".join(map(repr, np.exp(-part.table).ravel().tolist()))
         yield f"  <probabilities>{table}</probabilities>\n </cpt>\n"

@@ -16,8 +16,8 @@ import numpy as np
 from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
 from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
-from softmap.io.limits import LIMITS, check_arity, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -50,8 +50,7 @@ class Tokens:
             found = quote(match.group().strip(b" \t\r\n,:")) if match else "the end of the file"
         else:
             found = quote(found.encode())
-        message = f"expected {expected}, found {found}"
-        return FormatError(message, self.content.name, self.line(), expected=expected)
+        return self.content.error(expected, found, self.line())
 
     def _next(self, group: int, expected: str) -> bytes:
         match = _TOKEN.match(self.data, self.at)
@@ -190,9 +189,9 @@ class Tokens:
         return np.column_stack(columns).ravel()
 
 
-def parse_cfn(data: bytes | Content) -> Model:
+def parse_cfn(content: Content) -> Model:
     """Return the model of a CFN file; costs of at least the bound `mustbe` are forbidden."""
-    return _Reader(Tokens(open_content(data))).model()
+    return _Reader(Tokens(content)).model()
 
 
 @dataclass
@@ -295,8 +294,7 @@ class _Reader:
 
     def _reserve(self, entries: int) -> None:
         self.entries += entries
-        content = self.tokens.content
-        check_entries(self.entries, content.size, content.name)
+        self.tokens.content.reserve(self.entries)
 
     def _function(self) -> None:
         """Read `name: {scope: [...], costs: [...]}`; a sparse function has a `defaultcost`."""
@@ -323,7 +321,7 @@ class _Reader:
         tokens, scope = self.tokens, function.scope
         tokens.word("costs")
         if tokens.at_opening():
-            check_arity(len(scope), tokens.content.name)
+            tokens.content.check_arity(len(scope))
             function.table = self._table(scope, default)
         else:
             function.shares = tokens.text("costs, or the name of a function to share them with")
@@ -373,8 +371,7 @@ class _Reader:
         return table
 
     def _assemble(self) -> Model:
-        content = self.tokens.content
-        content.release()
+        self.tokens.content.release()
         tables = self._resolve()
         top = self._forbid({id(t): t for _, t, _ in tables}.values())
         assembly = Assembly(np.array(self.num_labels))
@@ -441,9 +438,7 @@ class _Reader:
         """
         lists = list(tables)
         for table in lists:
-            if np.isnan(table).any() or (table == -np.inf).any():
-                raise FormatError("expected costs, found NaN or -inf", self.tokens.content.name)
-            check_range(table, self.tokens.content.name)
+            self.tokens.content.check(table)
         least = [min(0.0, float(table.min())) for table in lists]
         for table, own in zip(lists, least, strict=True):
             table[table + (sum(least) - own) >= self.bound] = np.inf

@@ -9,8 +9,8 @@ import numpy as np
 from softmap import arguments
 from softmap.arguments import flag
 from softmap.errors import FormatError
-from softmap.io.limits import LIMITS, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -22,7 +22,7 @@ _WIDTH = {b"p": 4, b"a": 4, b"e": 3}
 _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
 
 
-def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: bool = False) -> Model:
+def parse_dd(content: Content, *, block: int | None = None, one_to_one: bool = False) -> Model:
     """Return the model of a graph matching file.
 
     There is one variable per left node. Its labels are its assignments in the order of the file,
@@ -30,14 +30,13 @@ def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: boo
 
     Parameters
     ----------
-    data : bytes
+    content : Content
     block : int, optional
         The problem to read, from 0, in a file of several graphs (it has one per pair of graphs).
     one_to_one : bool, default False
         Add an `AtMostOne` for each right node to the forbidden pairs: the energies are the same,
         the bound is tighter. Its chain variables come after the left nodes.
     """
-    content = open_content(data)
     block = None if block is None else arguments.count("block", block)
     text, line = _select(content, block)
     rows = _rows(text, line, content)
@@ -52,7 +51,7 @@ def _select(content: Content, block: int | None) -> tuple[bytes, int]:
     heads = list(_BLOCK.finditer(content.data))
     if not heads:
         if block not in (None, 0):
-            raise FormatError(f"expected block {block}, found one problem only", content.name)
+            raise content.error(f"block {block}", "one problem only")
         return content.data, 1
     if block is None and len(heads) > 1:
         raise FormatError(
@@ -63,7 +62,7 @@ def _select(content: Content, block: int | None) -> tuple[bytes, int]:
         )
     k = block or 0
     if not 0 <= k < len(heads):
-        raise FormatError(f"expected block 0 to {len(heads) - 1}, not {k}", content.name)
+        raise content.error(f"block 0 to {len(heads) - 1}, not {k}")
     end = heads[k + 1].start() if k + 1 < len(heads) else len(content.data)
     begin = heads[k].end()
     return content.data[begin:end], content.data.count(b"\n", 0, begin) + 1
@@ -77,8 +76,7 @@ def _rows(text: bytes, first: int, content: Content) -> dict[bytes, Costs]:
         if kind in lines:
             lines[kind].append(rest)
         elif kind and kind[:1] not in _IGNORED:
-            message = f"expected a line p, a, e or c, found {quote(kind)}"
-            raise FormatError(message, content.name, number, expected="a line p, a, e or c")
+            raise content.error("a line p, a, e or c", quote(kind), number)
     return {kind: _numbers(kind, part, text, first, content) for kind, part in lines.items()}
 
 
@@ -91,9 +89,7 @@ def _numbers(kind: bytes, lines: list[bytes], text: bytes, first: int, content: 
             head, _, rest = line.strip().partition(b" ")
             found = parse_decimals(rest) if head == kind else np.zeros(width)
             if found is None or len(found) != width or np.isnan(found).any():
-                expected = f"{width} numbers after {kind.decode()!r}"
-                message = f"expected {expected}, found {quote(rest)}"
-                raise FormatError(message, content.name, number, expected=expected)
+                raise content.error(f"{width} numbers after {kind.decode()!r}", quote(rest), number)
     assert values is not None
     return values.reshape(-1, width)
 
@@ -101,9 +97,7 @@ def _numbers(kind: bytes, lines: list[bytes], text: bytes, first: int, content: 
 def _header(rows: dict[bytes, Costs], content: Content) -> list[int]:
     head = rows[b"p"]
     if len(head) != 1:
-        expected = "one line 'p left right assignments pairs'"
-        message = f"expected {expected}, found {len(head)}"
-        raise FormatError(message, content.name, expected=expected)
+        raise content.error("one line 'p left right assignments pairs'", len(head))
     if (head < 0).any() or (head > 2**31).any() or (head != np.floor(head)).any() or head[0, 0] < 1:
         raise FormatError("the line p: expected counts of nodes and pairs", content.name)
     return [int(x) for x in head[0]]
@@ -113,8 +107,7 @@ def _ids(column: Costs, count: int, what: str, content: Content) -> Ints:
     good = (column >= 0) & (column < count) & (column == np.floor(column))
     if not good.all():
         bad = column[np.argmin(good)]
-        message = f"expected {what} 0 to {count - 1}, found {bad:.17g}"
-        raise FormatError(message, content.name, expected=f"{what} 0 to {count - 1}")
+        raise content.error(f"{what} 0 to {count - 1}", f"{bad:.17g}")
     return column.astype(np.int64)
 
 
@@ -122,33 +115,26 @@ def _assignments(
     rows: Costs, n_left: int, n_right: int, count: int, content: Content
 ) -> tuple[Ints, Ints, Costs]:
     if len(rows) != count:
-        message = f"expected {count} assignments (lines a), found {len(rows)}"
-        raise FormatError(message, content.name)
+        raise content.error(f"{count} assignments (lines a)", len(rows))
     order = _ids(rows[:, 0], count, "an assignment", content)
     if len(np.unique(order)) != count:
-        raise FormatError("expected every assignment once", content.name)
+        raise content.error("every assignment once")
     rows = rows[np.argsort(order)]
     left = _ids(rows[:, 1], n_left, "a left node", content)
     right = _ids(rows[:, 2], n_right, "a right node", content)
     if len(np.unique(left * max(n_right, 1) + right)) != count:
-        raise FormatError("expected every pair of nodes at most once", content.name)
-    return left, right, _finite(rows[:, 3], content)
-
-
-def _finite(costs: Costs, content: Content) -> Costs:
-    if (costs == -np.inf).any():
-        raise FormatError("expected costs, found -inf", content.name, expected="costs")
-    check_range(costs, content.name)
-    return costs
+        raise content.error("every pair of nodes at most once")
+    content.check(rows[:, 3])
+    return left, right, rows[:, 3]
 
 
 def _pairs(rows: Costs, n_assign: int, count: int, content: Content) -> tuple[Ints, Ints, Costs]:
     if len(rows) != count:
-        message = f"expected {count} pairs of assignments (lines e), found {len(rows)}"
-        raise FormatError(message, content.name)
+        raise content.error(f"{count} pairs of assignments (lines e)", len(rows))
     first = _ids(rows[:, 0], n_assign, "an assignment", content)
     second = _ids(rows[:, 1], n_assign, "an assignment", content)
-    return first, second, _finite(rows[:, 2], content)
+    content.check(rows[:, 2])
+    return first, second, rows[:, 2]
 
 
 def _assemble(
@@ -159,7 +145,7 @@ def _assemble(
     one_to_one: bool,
 ) -> Model:
     left, right, costs = assignments
-    check_entries(n + len(left), content.size, content.name)
+    content.reserve(n + len(left))
     num_labels = np.bincount(left, minlength=n) + 1
     label = np.zeros(len(left), dtype=np.int64)
     order = np.argsort(left, kind="stable")
@@ -170,11 +156,11 @@ def _assemble(
     assembly.add_flat_unary(unary)
     edges = _edges(n, left, right, pairs, content)
     sizes = num_labels[edges].astype(np.float64).prod(axis=1)
-    check_entries(int(sizes.sum()) + len(edges) * LIMITS.matching_edge, content.size, content.name)
+    content.reserve(int(sizes.sum()) + len(edges) * LIMITS.matching_edge)
     tables = _tables(edges, num_labels, (left, right, label), pairs)
     assembly.add_tables(edges, tables)
     if one_to_one:
-        check_entries(LIMITS.matching_edge * 4 * int(num_labels.sum()), content.size, content.name)
+        content.reserve(LIMITS.matching_edge * 4 * int(num_labels.sum()))
         for node in np.unique(right).tolist():
             users = np.flatnonzero(right == node)
             if len(users) > 2:
@@ -190,9 +176,7 @@ def _edges(
     keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
     order = np.argsort(right, kind="stable")
     groups = np.split(left[order], np.flatnonzero(np.diff(right[order])) + 1)
-    check_entries(
-        sum(len(g) ** 2 for g in groups) // 2 * LIMITS.matching_edge, content.size, content.name
-    )
+    content.reserve(sum(len(g) ** 2 for g in groups) // 2 * LIMITS.matching_edge)
     for group in groups:
         ends = np.sort(group)
         i, j = np.triu_indices(len(ends), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.limits import LIMITS, check_entries
+from softmap.io.limits import LIMITS
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import quote
 from softmap.model import Model
@@ -106,9 +106,9 @@ class Detectors:
         return self._flipped(labels, "observables", self.num_observables)
 
 
-def parse_dem(data: bytes | Content, *, seen: ArrayLike | None = None) -> Model:
+def parse_dem(content: Content, *, seen: ArrayLike | None = None) -> Model:
     """Return the model of a detector error model; see `Detectors.model`."""
-    return parse_detectors(data).model(seen)
+    return parse_detectors(content).model(seen)
 
 
 def read_detectors(source: Source) -> Detectors:
@@ -131,12 +131,12 @@ def parse_detectors(data: bytes | Content) -> Detectors:
     program = _Program(content)
     program.parse()
     found = _Flat(content)
-    check_entries(program.size() * LIMITS.error_target, content.size, content.name)
+    content.reserve(program.sizes[0] * LIMITS.error_target)
     found.run(program.blocks[0])
     content.release()
     top = [max((max(own, default=-1) for own in rows), default=-1) + 1 for rows in found.targets]
     counts = [max(a, b) for a, b in zip(top, found.declared, strict=True)]
-    check_entries(LIMITS.error_target * sum(counts), content.size, content.name)
+    content.reserve(LIMITS.error_target * sum(counts))
     detectors, observables = (tuple(rows) for rows in found.targets)
     p = np.array(found.probabilities, dtype=np.float64)
     return Detectors(p, detectors, observables, counts[0], counts[1], content.name)
@@ -152,15 +152,10 @@ class _Program:
         self.content = content
         self.blocks: list[list[Step]] = [[]]
         self.counts: list[int] = [1]
-        self.sizes: list[int] = [0]
+        self.sizes: list[int] = [0]  # numbers of targets after all repetitions
 
     def error(self, number: int, expected: str, found: bytes) -> FormatError:
-        message = f"expected {expected}, found {quote(found.strip())}"
-        return FormatError(message, self.content.name, number, expected=expected)
-
-    def size(self) -> int:
-        """The number of targets after all repetitions."""
-        return self.sizes[0]
+        return self.content.error(expected, quote(found.strip()), number)
 
     def parse(self) -> None:
         for number, line in enumerate(self.content.data.split(b"\n"), 1):
@@ -183,9 +178,7 @@ class _Program:
         inner, times, size = self.blocks.pop(), self.counts.pop(), self.sizes.pop()
         self.blocks[-1].append(("repeat", times, inner))
         self.sizes[-1] += times * size
-        check_entries(
-            self.sizes[-1] * LIMITS.error_target, self.content.size, self.content.name, number
-        )
+        self.content.reserve(self.sizes[-1] * LIMITS.error_target, number)
 
     def _step(self, number: int, text: bytes, match: re.Match[bytes]) -> None:
         name = match[1].lower().decode("latin-1")

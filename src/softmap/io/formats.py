@@ -16,7 +16,6 @@ from typing import Any
 
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.io.atomic import write_bytes
-from softmap.io.named import Named
 from softmap.io.results import inline_evidence, read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.model import Model, checked_model
@@ -39,7 +38,6 @@ class Format:
     writer : function from a model and options to pieces of text or bytes; None if there is none
     only : str
         Which models it can hold, where that is not all of them.
-    named : function from `Content` to a `Named` model; None if the format has no names
     """
 
     name: str
@@ -48,40 +46,26 @@ class Format:
     reader: Function | None = None
     writer: Function | None = None
     only: str = ""
-    named: Function | None = None
 
     def parse(self, data: bytes | Content, **options: Any) -> Model:
         """Return the model of a file given as bytes."""
         content = open_content(data)
         if self.reader is None:
             raise FormatError(f"{self.name} files can be written, not read", content.name)
-        return self._read(self.reader, content, options)
+        try:
+            model: Model = self._load(self.reader, options)(content, **options)
+        except ModelError as error:
+            raise FormatError(str(error), content.name) from error
+        return model
 
-    def parse_named(self, data: bytes | Content) -> Named:
-        """Return model and names of a file given as bytes."""
-        content = open_content(data)
-        if self.named is None:
-            known = ", ".join(name for name, form in FORMATS.items() if form.named)
-            message = f"expected a format with names ({known}), found {self.name}"
-            raise FormatError(message, content.name, expected=known)
-        return self._read(self.named, content, {})
-
-    def pieces(self, model: Model | Named, **options: Any) -> Iterable[str | bytes | memoryview]:
+    def pieces(self, model: Model, **options: Any) -> Iterable[str | bytes | memoryview]:
         """Return the content of a file with the model, in pieces."""
         if self.writer is None:
             raise OptionError(f"{self.name} files can be read, not written")
-        if isinstance(model, Named) and self.named is None:
-            model = model.model
         found: Iterable[str | bytes | memoryview] = self._load(self.writer, options)(
             model, **options
         )
         return found
-
-    def _read(self, function: Function, content: Content, options: dict[str, Any]) -> Any:
-        try:
-            return self._load(function, options)(content, **options)
-        except ModelError as error:
-            raise FormatError(str(error), content.name) from error
 
     def _load(self, function: Function, options: Mapping[str, Any]) -> Callable[..., Any]:
         """Import the function; raise `OptionError` if it does not take these options."""
@@ -109,16 +93,11 @@ _BAYES = "Bayesian networks"
 def _row(
     name: str, suffixes: str, begins: bytes, module: str, only: str = "", flags: int = 0
 ) -> Format:
-    """Return a format with functions `module.parse_name`, `format_name` and `named_name`."""
-    return Format(
-        name,
-        tuple(suffixes.split()),
-        re.compile(begins, flags),
-        f"{module}.parse_{name}",
-        None if only == _READ_ONLY else f"{module}.format_{name}",
-        "" if only == _READ_ONLY else only,
-        f"{module}.named_{name}" if only == _BAYES else None,
-    )
+    """Return a format with functions `module.parse_name` and `module.format_name`."""
+    writer = None if only == _READ_ONLY else f"{module}.format_{name}"
+    start = re.compile(begins, flags)
+    reader = f"{module}.parse_{name}"
+    return Format(name, tuple(suffixes.split()), start, reader, writer, only if writer else "")
 
 
 _READ_ONLY = "read only"
@@ -146,13 +125,7 @@ FORMATS: dict[str, Format] = {
             _BAYES,
             re.DOTALL,
         ),
-        _row(
-            "net",
-            ".net .hugin",
-            rb"(?:\s|%[^\n]*\n)*(?:net|class)\s*\{",
-            "bayes_text",
-            _BAYES,
-        ),
+        _row("net", ".net .hugin", rb"(?:\s|%[^\n]*\n)*(?:net|class)\s*\{", "bayes_text", _BAYES),
         _row("xdsl", ".xdsl", _XML + rb"<smile[\s>]", "bayes_xml", _BAYES, re.DOTALL),
         _row("qpbo", ".qpbo", _NEVER, "qubo", _TWO),
         _row("qubo", ".qubo", _SKIP + rb"p\s+qubo\s", "qubo", _TWO),
@@ -279,35 +252,15 @@ def parse(data: bytes, format: str | None = None, **options: Any) -> Model:
     return form.parse(content, **_options(form, None, options))
 
 
-def read_named(source: Source, *, format: str | None = None) -> Named:
-    """Read a model with the names of its variables and labels (BIF, XMLBIF, NET, XDSL).
-
-    Parameters
-    ----------
-    source : path, "-" or binary file
-    format : str, optional
-        One of `softmap.io.FORMATS`; by default recognised by file name and content.
-
-    Returns
-    -------
-    Named
-    """
-    _check_format(format)
-    content = load(source)
-    return _format(content, format).parse_named(content)
-
-
-def write(
-    model: Model | Named, target: Source, *, format: str | None = None, **options: Any
-) -> None:
+def write(model: Model, target: Source, *, format: str | None = None, **options: Any) -> None:
     """Write a model; the format follows from the suffix (.uai, .LG, .wcsp, .cfn, .h5, .npz, ...).
 
     The file appears whole or not at all; .gz, .xz and .bz2 are packed. Formats that cannot hold
-    every model say so; those of Bayesian networks also take a `Named` model.
+    every model say so. Names are written if the format can hold all of them.
 
     Parameters
     ----------
-    model : Model or Named
+    model : Model
     target : path, "-" or binary file
     format : str, optional
         One of `softmap.io.FORMATS`, where the name does not tell.
@@ -323,7 +276,7 @@ def write(
         Of `.lp` and `.mps` files, which hold the LP relaxation: write the integer program, whose
         optimum is the best labelling.
     """
-    checked_model(model.model if isinstance(model, Named) else model)
+    checked_model(model)
     _check_format(format)
     name = getattr(target, "name", target)
     key = format or format_of(name)

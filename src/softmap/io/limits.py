@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from softmap.errors import FormatError
-from softmap.model.potentials.base import LARGEST_COST, RANGE, Costs, beyond, largest
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -129,38 +126,3 @@ def human(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} PB"
-
-
-def check_arity(arity: int, name: object = None, line: int | None = None) -> None:
-    """Raise `FormatError` for a factor whose table would have too many axes for an array."""
-    if arity > LIMITS.axes:
-        raise FormatError(
-            f"expected factors of at most {LIMITS.axes} variables, found one of {arity}",
-            name,
-            line,
-            expected=f"at most {LIMITS.axes} variables",
-        )
-
-
-def check_entries(
-    entries: int, file_size: int, name: object = None, line: int | None = None
-) -> None:
-    """Raise `FormatError` if `entries` costs of eight bytes are implausible for the file's size."""
-    need = 8 * int(entries)
-    if need <= LIMITS.free_bytes // 16:
-        return
-    allowed = min(max(LIMITS.free_bytes, LIMITS.expansion * file_size), available_memory() // 3)
-    if need > allowed:
-        raise FormatError(
-            f"the file ({human(file_size)}) declares {int(entries):.6g} costs, {human(need)}; "
-            f"expected at most {human(allowed)}",
-            name,
-            line,
-            expected=f"at most {human(allowed)} of costs",
-        )
-
-
-def check_range(costs: Costs, name: str | None) -> None:
-    """Raise `FormatError` for costs so large that sums could overflow; there is no NaN or -inf."""
-    if largest(costs) > LARGEST_COST:
-        raise FormatError(f"found a cost of {costs[beyond(costs)][0]:g}; {RANGE}", name)

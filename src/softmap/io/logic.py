@@ -10,8 +10,8 @@ import numpy as np
 
 from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
-from softmap.io.limits import LIMITS, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -26,7 +26,7 @@ class Conjunctions:
     """
 
     def __init__(self, n: int, content: Content) -> None:
-        check_entries(2 * n, content.size, content.name)
+        content.reserve(2 * n)
         self.content = content
         self.n = n
         self.assembly = Assembly(np.full(n, 2))
@@ -71,7 +71,7 @@ class Conjunctions:
     def reserve(self, entries: int) -> None:
         """Raise `FormatError` if the entries so far are implausible for the file's size."""
         self.entries += entries
-        check_entries(self.entries, self.content.size, self.content.name)
+        self.content.reserve(self.entries)
 
     def model(self) -> Model:
         """Return the model."""
@@ -79,7 +79,7 @@ class Conjunctions:
             parts = self._rows.pop(k)
             literals = np.concatenate([rows for rows, _ in parts])
             costs = np.concatenate([costs for _, costs in parts])
-            check_range(np.abs(costs), self.content.name)
+            self.content.check(np.abs(costs))
             self._join(k, literals, costs)
         return Model.from_pieces(self.assembly.pieces())
 
@@ -154,13 +154,12 @@ _OPENING = re.compile(rb"(?:c[^\n]*+\n)*+")
 _HARD = b"-1"  # replaces "h" in the place of a weight
 
 
-def parse_wcnf(data: bytes | Content) -> Model:
+def parse_wcnf(content: Content) -> Model:
     """Return the model of a WCNF file: one variable with two labels per Boolean variable.
 
     Label 1 is true. A violated soft clause costs its weight; hard clauses must hold. Clauses of
     more than six literals become chains, whose chain variables come after those of the file.
     """
-    content = open_content(data)
     text = content.data
     opening = _OPENING.match(text)
     if opening is not None and opening.end():
@@ -172,8 +171,7 @@ def parse_wcnf(data: bytes | Content) -> Model:
     if top is None:
         hard = text.count(b"h", start)
         text = text[:start] + text[start:].replace(b"h", _HARD)
-    inner = Content(text, content.name)
-    inner.size = content.size
+    inner = content.replaced(text)
     numbers = Numbers(inner, start)
     del text
     first, last, weight = _clauses(numbers, top, hard)
@@ -192,9 +190,7 @@ def _header(content: Content, text: bytes) -> tuple[int | None, float | None, in
     words = head[2].split()
     sound = all(re.fullmatch(rb"\d{1,30}", w) for w in words) and 2 <= len(words) <= 3
     if head[1] != b"wcnf" or not sound:
-        expected = "'p wcnf variables clauses top'"
-        message = f"expected {expected}, found {quote(head.group().strip())}"
-        raise FormatError(message, content.name, line, expected=expected)
+        raise content.error("'p wcnf variables clauses top'", quote(head.group().strip()), line)
     top = float(int(words[2])) if len(words) == 3 else np.inf
     return int(words[0]), top, head.end()
 
@@ -235,7 +231,7 @@ def _clause_model(
     if n is None:
         n = int(max(whole.max(initial=0), -whole.min(initial=0)))
     if n < 1:
-        raise FormatError("expected at least one variable", content.name)
+        raise content.error("at least one variable")
     content.release()
     found = Conjunctions(n, content)
     size = last - first
@@ -298,7 +294,7 @@ _NUMBERED = re.compile(rb"x([1-9]\d{0,8})")
 Term = tuple[float, list[int]]
 
 
-def parse_opb(data: bytes | Content) -> Model:
+def parse_opb(content: Content) -> Model:
     """Return the model of an OPB file: one variable with two labels for each x1, x2, ...
 
     Other names are allowed: variables are then in the order of their first occurrence, and the
@@ -306,7 +302,6 @@ def parse_opb(data: bytes | Content) -> Model:
     constraint after `[weight]` costs its weight if it is violated. Sums of more than six literals
     become chains, whose chain variables come after those of the file.
     """
-    content = open_content(data)
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
     return _Reader(content, text).model()
 
@@ -326,8 +321,7 @@ class _Reader:
         found = self.text[at : max(self.end, at)].strip()
         shown = quote(found) if found else "the end of the statement"
         line = self.text.count(b"\n", 0, at) + 1
-        message = f"expected {expected}, found {shown}"
-        return FormatError(message, self.content.name, line, expected=expected)
+        return self.content.error(expected, shown, line)
 
     def model(self) -> Model:
         while (end := self.text.find(b";", self.at)) >= 0:
@@ -338,7 +332,7 @@ class _Reader:
         if self.text[self.at :].strip():
             raise self.error("';' at the end of a statement")
         if not self.names:
-            raise FormatError("expected at least one variable", self.content.name)
+            raise self.content.error("at least one variable")
         numbers, names = self._numbers()
         terms = [self.objective, *(constraint[0] for constraint in self.constraints)]
         for _, own in (term for part in terms for term in part):

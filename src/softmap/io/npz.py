@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, SoftmapError
-from softmap.io.limits import check_entries, human
-from softmap.io.streams import Content, implausible, open_content
+from softmap.io.limits import human
+from softmap.io.streams import Content, implausible
 from softmap.model import Auxiliaries, Model
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
@@ -43,9 +43,8 @@ def format_npz(model: Model, *, compress: bool = True) -> list[memoryview]:
     return [buffer.getbuffer()]
 
 
-def parse_npz(data: bytes | Content) -> Model:
+def parse_npz(content: Content) -> Model:
     """Return the model of an archive given as bytes."""
-    content = open_content(data)
     return model_from_arrays(_load(content), content.name)
 
 
@@ -96,7 +95,7 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
             if implausible(total, content.size):
                 message = f"{human(content.size)} expand to {human(total)}; expected a model"
                 raise FormatError(message, content.name)
-            check_entries(total // 8, content.size, content.name)
+            content.reserve(total // 8)
             return {
                 m.filename.removesuffix(".npy"): _array(archive.read(m), m.filename, content.name)
                 for m in members

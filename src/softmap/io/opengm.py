@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra
 from softmap.io.factors import joint_factors
-from softmap.io.limits import LIMITS, check_arity, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import gather, gather_transposed
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -27,9 +27,8 @@ from softmap.model.potentials import (
 from softmap.model.potentials.base import Costs, Ints
 
 
-def parse_opengm(data: bytes | Content) -> Model:
+def parse_opengm(content: Content) -> Model:
     """Return the model of an OpenGM HDF5 file (its group `gm`, or its only group)."""
-    content = open_content(data)
     arrays = dict(_arrays(content))
     content.release()
     header = _header(arrays, content)
@@ -47,7 +46,7 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
     except ImportError as error:
         raise MissingExtra("reading OpenGM files", "opengm") from error
     if not content.data.startswith(b"\x89HDF\r\n\x1a\n"):
-        raise FormatError("expected an HDF5 file", content.name, expected="an HDF5 file")
+        raise content.error("an HDF5 file")
     try:
         with h5py.File(io.BytesIO(content.data), "r") as file:
             group = _model_group(file, content)
@@ -67,36 +66,30 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
 def _model_group(file: Any, content: Content) -> Any:
     if "header" in file:
         return file
-    names = [n for n in file if _is_group(node := _node(file, n, content)) and "header" in node]
+    names = [
+        n for n in file if hasattr(node := _node(file, n, content), "keys") and "header" in node
+    ]
     if len(names) != 1 and "gm" not in names:
-        message = f"expected one group with a header (usually 'gm'), found {len(names)}"
-        raise FormatError(message, content.name, expected="the group 'gm'")
+        raise content.error("one group with a header (usually 'gm')", len(names))
     return file["gm" if "gm" in names else names[0]]
-
-
-def _is_group(node: Any) -> bool:
-    return hasattr(node, "keys")
 
 
 def _node(group: Any, key: str, content: Content) -> Any:
     """Return a member of a group; links to other files are not followed."""
     if hasattr(group.get(key, getlink=True), "filename"):
-        raise FormatError(f"{key}: expected data, found a link to another file", content.name)
+        raise content.error(f"data in {key}", "a link to another file")
     return group[key]
 
 
 def _dataset(node: Any, content: Content) -> NDArray[Any]:
-    if _is_group(node) or node.dtype.kind not in "iuf" or len(node.shape or ()) > 1:
-        expected = "a list of numbers"
-        raise FormatError(f"{node.name}: expected {expected}", content.name, expected=expected)
+    if hasattr(node, "keys") or node.dtype.kind not in "iuf" or len(node.shape or ()) > 1:
+        raise content.error(f"a list of numbers in {node.name}")
     if node.external or node.is_virtual:
-        raise FormatError(f"{node.name}: expected data, found another file's", content.name)
+        raise content.error(f"data in {node.name}", "another file's")
     if node.nbytes > 64 * content.size:
-        check_entries(node.size, content.size, content.name)
-        raise FormatError(
-            f"{node.name}: {node.size} numbers do not fit into a file of {content.size} bytes",
-            content.name,
-        )
+        content.reserve(node.size)
+        most = f"at most {8 * content.size} numbers in {node.name}, by the size of the file"
+        raise content.error(most, node.size)
     return np.atleast_1d(node[()])
 
 
@@ -107,39 +100,32 @@ def _header(arrays: dict[str, NDArray[Any]], content: Content) -> list[int]:
     """
     header: list[int] = _wholes(arrays, "header", content).tolist()
     if len(header) < 5 or len(header) not in (5 + 2 * header[4], 6 + 2 * header[4]):
-        raise FormatError(
-            f"header: expected 5 numbers and two for each function type, found {len(header)}",
-            content.name,
-        )
+        raise content.error("5 numbers in the header, and two per function type", len(header))
     if header[0] != 2:
-        message = f"header: expected version 2, found {header[0]}"
-        raise FormatError(message, content.name, expected="version 2")
+        raise content.error("version 2 in the header", header[0])
     return header
 
 
 def _get(arrays: dict[str, NDArray[Any]], key: str, content: Content) -> NDArray[Any]:
     if key not in arrays:
-        message = f"expected a dataset {key!r}, found {', '.join(arrays) or 'none'}"
-        raise FormatError(message, content.name, expected=f"a dataset {key!r}")
+        raise content.error(f"a dataset {key!r}", ", ".join(arrays) or "none")
     return arrays[key]
 
 
 def _wholes(arrays: dict[str, NDArray[Any]], key: str, content: Content) -> Ints:
     array = _get(arrays, key, content)
     if array.dtype.kind == "f" or (array.size and (array.max() > 2**62 or array.min() < 0)):
-        raise FormatError(f"{key}: expected whole numbers", content.name, expected="whole numbers")
+        raise content.error(f"whole numbers in {key}")
     return array.view(np.int64) if array.dtype == np.uint64 else array.astype(np.int64)
 
 
 def _states(arrays: dict[str, NDArray[Any]], n: int, content: Content) -> Ints:
     labels = _wholes(arrays, "numbers-of-states", content)
     if len(labels) != n or n == 0:
-        message = f"numbers-of-states: expected {max(n, 1)} label counts, found {len(labels)}"
-        raise FormatError(message, content.name)
+        raise content.error(f"{max(n, 1)} label counts in numbers-of-states", len(labels))
     if labels.min() < 1:
-        message = f"variable {np.argmin(labels)}: expected at least one label, found none"
-        raise FormatError(message, content.name, expected="at least one label")
-    check_entries(sum(labels.tolist()), content.size, content.name)
+        raise content.error(f"at least one label of variable {np.argmin(labels)}", "none")
+    content.reserve(sum(labels.tolist()))
     return labels
 
 
@@ -153,8 +139,7 @@ def _functions(
         kind = FUNCTION_TYPES.get(number - 16000)
         if kind is None:
             known = ", ".join(f"{16000 + k}" for k in FUNCTION_TYPES)
-            message = f"function type {number} is not supported; expected one of {known}"
-            raise FormatError(message, content.name, expected=f"one of {known}")
+            raise content.error(f"a function type of {known}", f"{number}, which is not supported")
         empty = count == 0
         key = f"function-id-{number}"
         indices = np.zeros(0, np.int64) if empty else _wholes(arrays, f"{key}/indices", content)
@@ -169,16 +154,14 @@ def _factors(
     """Return the factors by arity: (type, functions, scopes), with one row per factor."""
     stream = _wholes(arrays, "factors", content) if count else np.zeros(0, np.int64)
     if count > len(stream):
-        message = f"factors: expected {count} factors, found {len(stream)} numbers"
-        raise FormatError(message, content.name)
+        raise content.error(f"{count} factors", f"{len(stream)} numbers in factors")
     if len(stream) and stream.max() < 2**31:
         stream = stream.astype(np.int32)
         del arrays["factors"]
     start = record_starts(stream, count, 2, 3, content, "factors")
     kinds, order = stream[start + 1], stream[start + 2]
     if count and kinds.max() >= types:
-        message = f"factors: function type number {kinds.max()}, expected 0 to {types - 1}"
-        raise FormatError(message, content.name)
+        raise content.error(f"factors of function types 0 to {types - 1}", kinds.max())
     batches = []
     for arity in np.flatnonzero(np.bincount(order)).tolist():
         for t in range(types):
@@ -201,19 +184,17 @@ def _assemble(
         _check_scopes(scopes, len(num_labels), content)
         kind = types[t]
         if len(functions) and functions.max() >= len(kind):
-            message = f"function {functions.max()} of type {t}, expected 0 to {len(kind) - 1}"
-            raise FormatError(message, content.name)
+            raise content.error(f"functions 0 to {len(kind) - 1} of type {t}", functions.max())
         kind.check_shapes(functions, num_labels[scopes])
         entries += kind.entries(functions, num_labels[scopes])
-        check_entries(entries, content.size, content.name)
+        content.reserve(entries)
         kind.add_to(assembly, functions, scopes)
     return Model.from_pieces(assembly.pieces())
 
 
 def _check_scopes(scopes: Ints, n: int, content: Content) -> None:
     if scopes.size and scopes.max() >= n:
-        message = f"a factor names variable {scopes.max()}, expected 0 to {n - 1}"
-        raise FormatError(message, content.name, expected=f"0 to {n - 1}")
+        raise content.error(f"factors over variables 0 to {n - 1}", scopes.max())
     ordered = np.sort(scopes, axis=1) if scopes.shape[1] > 2 else scopes
     if (ordered[:, 1:] == ordered[:, :-1]).any():
         raise FormatError("a factor names a variable twice", content.name)
@@ -334,12 +315,17 @@ class Functions(ABC):
         self.values = values
         if values.size and not values.min() > -np.inf:  # NaN too
             raise self.error("found NaN or -inf; expected numbers or inf")
-        check_range(values, content.name)
+        content.check(values)
         self.parse(indices)
 
     def error(self, message: str) -> FormatError:
         """Return an error that names the file and the function type."""
         return FormatError(f"{type(self).__name__}: {message}", self.content.name)
+
+    def expect(self, count: float) -> None:
+        """Raise unless there are this many values."""
+        if len(self.values) != count:
+            raise self.error(f"expected {count:.0f} values, found {len(self.values)}")
 
     def __len__(self) -> int:
         return self.count
@@ -364,14 +350,14 @@ class Functions(ABC):
     def add_to(self, assembly: Assembly, functions: Ints, scopes: Ints) -> None:
         """Add factors of one arity; a function used twice is shared."""
         arity = scopes.shape[1]
-        used = np.flatnonzero(_used(functions, len(self)))
-        index = (np.cumsum(_used(functions, len(self))) - 1)[functions]
+        mask = _used(functions, len(self))
+        used, index = np.flatnonzero(mask), (np.cumsum(mask) - 1)[functions]
         if arity == 2 and len(used) < len(index):
             shapes = _first_shapes(assembly.num_labels[scopes], index, len(used))
             tables = [self.dense(int(f), s) for f, s in zip(used, shapes, strict=True)]
             assembly.add_potential(scopes, SharedTables(tables, index))
             return
-        check_arity(arity, self.content.name)
+        self.content.check_arity(arity)
         for f, scope in zip(functions.tolist(), scopes, strict=True):
             shape = tuple(assembly.num_labels[scope].tolist())
             assembly.add_factor(scope.tolist(), self.dense(f, shape))
@@ -400,11 +386,7 @@ class Shaped(Functions):
         self._place_values()
 
     def _place_values(self) -> None:
-        self._expect(self.parameters * self.count)
-
-    def _expect(self, count: float) -> None:
-        if len(self.values) != count:
-            raise self.error(f"expected {count:.0f} values, found {len(self.values)}")
+        self.expect(self.parameters * self.count)
 
     def check_shapes(self, functions: Ints, shapes: Ints) -> None:
         arity = shapes.shape[1]
@@ -428,7 +410,7 @@ class Explicit(Shaped):
             which = np.flatnonzero(self.dims == d)
             shapes = self.indices[self.start[which][:, None] + 1 + np.arange(d)]
             sizes[which] = shapes.astype(np.float64).prod(axis=1)
-        self._expect(sizes.sum())
+        self.expect(sizes.sum())
         self.size = sizes.astype(np.int64)
         self.place = np.cumsum(self.size) - self.size
 
@@ -500,7 +482,7 @@ class PottsG(Shaped):
             most = LIMITS.partition_variables
             raise self.error(f"order {self.dims.max()} is too large; expected at most {most}")
         sizes = np.array([_bell(int(d)) for d in self.dims], dtype=np.int64)
-        self._expect(float(sizes.sum()))
+        self.expect(float(sizes.sum()))
         self.place = np.cumsum(sizes) - sizes
 
     def dense(self, function: int, shape: tuple[int, ...]) -> Costs:
@@ -602,8 +584,7 @@ def record_starts(
         at += run * length
         done += run
     if done < count or at != len(stream):
-        message = f"{what}: {count} records do not fill the {len(stream)} numbers stored"
-        raise FormatError(message, content.name, expected=f"{count} records")
+        raise content.error(f"{count} records in {what}", f"{len(stream)} numbers, which differ")
     return starts
 
 
@@ -613,9 +594,7 @@ class Pairwise(Functions):
     def parse(self, indices: Ints) -> None:
         if len(indices) != 2 * self.count:
             raise self.error(f"expected {2 * self.count} shape numbers, found {len(indices)}")
-        if len(self.values) != self.parameters * self.count:
-            expected = self.parameters * self.count
-            raise self.error(f"expected {expected} values, found {len(self.values)}")
+        self.expect(self.parameters * self.count)
         self.shapes = indices.reshape(-1, 2)
         self.table = self.values.reshape(-1, self.parameters)
         self.check_parameters()

@@ -6,8 +6,8 @@ import numpy as np
 
 from softmap.arguments import flag
 from softmap.errors import FormatError
-from softmap.io.limits import LIMITS, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import Numbers
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -16,7 +16,7 @@ from softmap.model.potentials import SharedTables
 from softmap.model.potentials.base import Costs
 
 
-def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
+def parse_qap(content: Content, *, one_to_one: bool = False) -> Model:
     """Return the model of a QAPLIB file: n, then two n × n matrices A and B.
 
     The label of variable i is p(i), from 0; the energy is `Σ A[i, j] B[p(i), p(j)]`. No label may
@@ -25,23 +25,22 @@ def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
     come last.
     """
     together = flag("one_to_one", one_to_one)
-    numbers = Numbers(open_content(data))
+    numbers = Numbers(content)
     content = numbers.content
     n = numbers.whole("the size n of the matrices", 1, 2**31 - 1)
     if numbers.left != 2 * n * n:
         expected = f"{2 * n * n} numbers (two matrices of {n} x {n})"
-        found = f"{numbers.left} numbers"
-        raise FormatError(f"expected {expected}, found {found}", content.name, expected=expected)
+        raise content.error(expected, f"{numbers.left} numbers")
     both = numbers.values[1:].reshape(2, n, n)
     if not np.isfinite(both).all():
         place = 1 + int(np.argmin(np.isfinite(both.ravel())))
         raise numbers.fail(place, "finite entries")
-    check_range(np.abs(both), content.name)
+    content.check(np.abs(both))
     flow, distance = both
     i, j = np.triu_indices(n, 1)
     pairs, index = np.unique(np.column_stack([flow[i, j], flow[j, i]]), axis=0, return_inverse=True)
     entries = len(pairs) * n * n + LIMITS.assignment_edge * len(i) + n * n
-    check_entries(entries, content.size, content.name)
+    content.reserve(entries)
     content.release()
     with np.errstate(over="ignore"):
         tables = pairs[:, :1, None] * distance + pairs[:, 1:, None] * distance.T

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softmap.errors import FormatError, ModelError
-from softmap.io.limits import LIMITS, check_entries, check_range
-from softmap.io.streams import Content, open_content
+from softmap.errors import ModelError
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, skip_comments
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potts
@@ -39,10 +39,10 @@ def _quadratic_model(
     (label 0) and -1 (label 1). A pair becomes a Potts edge: `x y = (x + y - [x ≠ y]) / 2`, and
     `1 - 2 [x ≠ y]` for spins.
     """
-    check_entries(2 * n + LIMITS.quadratic_edge * len(weight), content.size, content.name)
+    content.reserve(2 * n + LIMITS.quadratic_edge * len(weight))
     if np.isnan(weight).any() or np.isinf(weight).any():
-        raise FormatError("expected finite weights", content.name, expected="finite weights")
-    check_range(np.abs(weight), content.name)
+        raise content.error("finite weights")
+    content.check(np.abs(weight))
     content.release()
     unary = np.zeros((n, 2))
     constant = 0.0
@@ -133,14 +133,14 @@ def _triples(numbers: Numbers, count: int, n: int, base: int) -> tuple[Ints, Cos
     return ends.astype(np.int64) - base, rows[:, 2].copy()
 
 
-def parse_qpbo(data: bytes | Content) -> Model:
+def parse_qpbo(content: Content) -> Model:
     """Return the model of a `.qpbo` file: `N M`, then |M| lines `i j w`; variables start at 1.
 
     Each line is both entries of a symmetric matrix: off the diagonal, w counts twice. If N < 0, the
     values are 1 (label 0) and -1 (label 1). If M < 0, the sum is maximised, and energies have the
     opposite sign.
     """
-    numbers = Numbers(open_content(data))
+    numbers = Numbers(content)
     n = numbers.whole("the number of variables (negative: of spins)", 1 - 2**31, 2**31 - 1)
     if n == 0:
         raise numbers.fail(0, "at least one variable")
@@ -154,41 +154,37 @@ def parse_qpbo(data: bytes | Content) -> Model:
     )
 
 
-def parse_qubo(data: bytes | Content) -> Model:
+def parse_qubo(content: Content) -> Model:
     """Return the model of a `.qubo` file: `p qubo 0 n diagonals pairs`, then lines `i j w`.
 
     A comment `c offset=w` is a constant.
     """
-    content = open_content(data)
     head = _QUBO.search(content.data)
     if head is None:
-        expected = "a line 'p qubo topology nodes diagonals pairs'"
-        raise FormatError(f"expected {expected}, found none", content.name, expected=expected)
+        raise content.error("a line 'p qubo topology nodes diagonals pairs'", "none")
     offset = _offset(content)
     body = b" " * 8 + content.data[head.end() :]
     lines = content.data.count(b"\n", 0, head.end())
-    inner = Content(b"\n" * lines + skip_comments(body), content.name)
-    inner.size = content.size
+    inner = content.replaced(b"\n" * lines + skip_comments(body))
     numbers = Numbers(inner)
     n, diagonals, count = (int(x) for x in head.groups())
     if not 1 <= n < 2**31:
-        raise FormatError(f"expected at least one node, found {n}", content.name, lines + 1)
+        raise content.error("at least one node", n, lines + 1)
     pairs, weight = _triples(numbers, diagonals + count, n, 0)
     numbers.finish("the last line")
     return _plus(_quadratic_model(n, pairs, weight, inner), offset)
 
 
-def parse_coo(data: bytes | Content) -> Model:
+def parse_coo(content: Content) -> Model:
     """Return the model of lines `i j w` (coordinates of a matrix; variables start at 0).
 
     With a comment `# vartype=SPIN` the values are -1 (label 0) and 1 (label 1), and `i i w` is a
     linear term. A comment `# offset=w` is a constant.
     """
-    content = open_content(data)
     kind = _VARTYPE.search(content.data)
     name = kind[1].upper() if kind else b"BINARY"
     if name not in (b"BINARY", b"SPIN"):
-        raise FormatError("expected vartype BINARY or SPIN", content.name, expected="a vartype")
+        raise content.error("vartype BINARY or SPIN")
     offset = _offset(content)
     content.data = skip_comments(content.data)
     numbers = Numbers(content)
@@ -207,12 +203,12 @@ def parse_coo(data: bytes | Content) -> Model:
     return _plus(model.replace(unary=unary), offset)
 
 
-def parse_maxcut(data: bytes | Content) -> Model:
+def parse_maxcut(content: Content) -> Model:
     """Return the model of a `.mc` or `.rud` file: `n m`, then m lines `i j w` or `i j`.
 
     The energy is minus the weight of the cut, so that the maximum cut has the lowest energy.
     """
-    numbers = Numbers(open_content(data))
+    numbers = Numbers(content)
     n = numbers.whole("the number of nodes", 1, 2**31 - 1)
     m = numbers.whole("the number of edges")
     if numbers.left == 2 * m and m:
@@ -236,7 +232,7 @@ def _offset(content: Content) -> float:
         value = np.nan
     if not abs(value) <= 1e300:
         line = content.data.count(b"\n", 0, found.start()) + 1 if found else None
-        raise FormatError("expected a number after 'offset='", content.name, line)
+        raise content.error("a number after 'offset='", line=line)
     return value
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import FormatError, ModelError, shown
 from softmap.io.atomic import write_text
-from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
+from softmap.io.streams import Content, Source, bare_suffixes, load
 from softmap.io.tokens import Numbers, quote, skip_comments
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import integers
@@ -25,21 +25,10 @@ _AGAIN = re.compile(rb"\s*(?:MPE|MAP)\b", re.IGNORECASE)
 _LABEL = re.compile(rb"\d{1,9}")
 
 
-def parse_labels(data: bytes | Content, model: Model | None = None) -> Labels:
-    """Parse a labelling; of several labellings, return the last, as competitions define it.
-
-    Parameters
-    ----------
-    data : bytes or Content
-        The text; see `parse_labellings`.
-    model : Model, optional
-        The model of the labelling; required if the text contains names.
-    """
-    return parse_labellings(data, model)[-1]
-
-
 def read_labels(source: Source, model: Model | None = None) -> Labels:
-    """Read a labelling from an `.MPE`, `.sol` or JSON file; the last one if there are several.
+    """Read a labelling from an `.MPE`, `.sol` or JSON file.
+
+    Of several labellings, it is the last one, as competitions define it.
 
     Parameters
     ----------
@@ -48,7 +37,7 @@ def read_labels(source: Source, model: Model | None = None) -> Labels:
     model : Model, optional
         The model of the labelling; required if the file contains names.
     """
-    return parse_labels(load(source), model)
+    return read_labellings(source, model)[-1]
 
 
 def read_labellings(source: Source, model: Model | None = None) -> list[Labels]:
@@ -64,13 +53,11 @@ def read_labellings(source: Source, model: Model | None = None) -> list[Labels]:
     return parse_labellings(load(source), model)
 
 
-def format_labels(labels: ArrayLike) -> str:
-    """The text of an `.MPE` file; a labelling of a grid is written row by row."""
-    return format_labellings([labels])
-
-
 def format_labellings(labellings: Sequence[ArrayLike]) -> str:
-    """The text of an `.MPE` file; several labellings follow their number, one per line."""
+    """The text of an `.MPE` file; several labellings follow their number, one per line.
+
+    A labelling of a grid is written row by row.
+    """
     rows = [_flat(labels) for labels in _listed(labellings)]
     head = "MPE\n" if len(rows) == 1 else f"MPE\n{len(rows)}\n"
     return head + "".join(" ".join(map(str, (len(row), *row))) + "\n" for row in rows)
@@ -153,7 +140,7 @@ def _words(labels: ArrayLike, model: Model | None) -> list[str]:
     return words if plain else [str(label) for label in row]
 
 
-def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[Labels]:
+def parse_labellings(content: Content, model: Model | None = None) -> list[Labels]:
     """Parse all labellings: `MPE`, toulbar2's `.sol`, or the JSON of `softmap solve --json`.
 
     A `.sol` file has one labelling per line: labels by number, or, if the model has names, by name
@@ -162,17 +149,16 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
 
     Parameters
     ----------
-    data : bytes or Content
+    content : Content
         The text.
     model : Model, optional
         The model of the labellings, which resolves names. A labelling that does not fit it raises
         `FormatError`.
     """
-    content = open_content(data)
     content.data = skip_comments(content.data)
     header = _HEADER.match(content.data)
     if header is None:
-        raise FormatError("expected labels, found the end of the file", content.name, 1)
+        raise content.error("labels", "the end of the file", 1)
     if header[1][:1] in (b"{", b"["):
         found = _from_json(content)
     elif header[1].upper() in (b"MPE", b"MAP"):
@@ -180,8 +166,7 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
     elif _LABEL.fullmatch(header[1]) or model is not None:
         found = _from_lines(content, model)
     else:
-        message = f"expected MPE, MAP or labels, found {quote(header[1])}"
-        raise FormatError(message, content.name, 1, expected="MPE or MAP")
+        raise content.error("MPE, MAP or labels", quote(header[1]), 1)
     if model is not None:
         for labels in found:
             _check_fit(labels, model, content)
@@ -191,12 +176,10 @@ def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[
 def _check_fit(labels: Labels, model: Model, content: Content) -> None:
     counts = model.num_labels[: model.num_visible]
     if len(labels) != len(counts):
-        message = f"expected labels of {len(counts)} variables, found {len(labels)}"
-        raise FormatError(message, content.name, expected=f"{len(counts)} labels")
+        raise content.error(f"labels of {len(counts)} variables", len(labels))
     if (bad := (labels < 0) | (labels >= counts)).any():
         i = int(np.argmax(bad))
-        expected = f"a label 0 to {counts[i] - 1} of variable {i}"
-        raise FormatError(f"expected {expected}, found {labels[i]}", content.name)
+        raise content.error(f"a label 0 to {counts[i] - 1} of variable {i}", labels[i])
 
 
 def _from_mpe(content: Content, start: int) -> list[Labels]:
@@ -258,7 +241,7 @@ def _labels_of(words: list[bytes], line: int, content: Content, model: Model | N
         return np.array([int(word) for word in words], dtype=np.int64)
     if model is None:
         odd = next(word for word in words if not _LABEL.fullmatch(word))
-        raise FormatError(f"expected a label, found {quote(odd)}", content.name, line)
+        raise content.error("a label", quote(odd), line)
     texts = [word.decode("utf-8", "backslashreplace") for word in words]
     try:
         if all("=" in text for text in texts):
@@ -321,9 +304,9 @@ def inline_evidence(model: Model, text: str) -> dict[int, int]:
     return found_labels(model, pairs)
 
 
-def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:
-    """Parse a QAPLIB solution (`n value permutation`, from 1); return labels and value."""
-    content = open_content(data)
+def read_sln(source: Source) -> tuple[NDArray[np.int64], float]:
+    """Read a QAPLIB solution (`n value permutation`, from 1); return its labels and its value."""
+    content = load(source)
     content.data = content.data.replace(b",", b" ")
     numbers = Numbers(content)
     n = numbers.whole("the size of the permutation", 1, 2**31 - 1)
@@ -334,36 +317,26 @@ def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:
     labels = numbers.wholes(n, "entries of the permutation", 1, n) - 1
     numbers.finish("the permutation")
     if len(np.unique(labels)) != n:
-        raise FormatError(f"expected each of 1 to {n} once", content.name, expected="a permutation")
+        raise content.error(f"each of 1 to {n} once")
     return labels, value
 
 
-def read_sln(source: Source) -> tuple[NDArray[np.int64], float]:
-    """Read a QAPLIB solution; return its labels and its value."""
-    return parse_sln(load(source))
-
-
-def parse_evidence(data: bytes | Content) -> dict[int, int]:
-    """Parse evidence; return observed labels by variable.
+def read_evidence(source: Source) -> dict[int, int]:
+    """Read evidence from a file; return observed labels by variable.
 
     The text holds `k v1 x1 ... vk xk`, on one line (2014 and later) or on several (2008). In the
     older layout, the number of samples comes first, and each sample has this form. If both layouts
     fit, the newer one is used. Several samples are accepted only if they are equal.
     """
-    content = open_content(data)
+    content = load(source)
     content.data = skip_comments(content.data)
     numbers = Numbers(content)
     if len(numbers) == 0:
-        raise FormatError("expected the number of observed variables", content.name, 1)
+        raise content.error("the number of observed variables", line=1)
     tokens = numbers.wholes(len(numbers), "counts, variables and labels", 0, 2**31 - 1)
     if len(tokens) == 1 + 2 * tokens[0]:
         return _pairs(numbers, tokens[1:], {})
     return _samples(numbers, tokens)
-
-
-def read_evidence(source: Source) -> dict[int, int]:
-    """Read evidence from a file; return observed labels by variable."""
-    return parse_evidence(load(source))
 
 
 def _samples(numbers: Numbers, tokens: NDArray[np.int64]) -> dict[int, int]:

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import numpy as np
+
 from softmap.errors import FormatError, OptionError, shown
 from softmap.io.limits import LIMITS, available_memory, human
+from softmap.model.potentials.base import LARGEST_COST, RANGE, Costs, beyond, largest
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
@@ -42,14 +45,50 @@ class Content:
         """Free the text once its numbers are parsed; it can take most of the memory."""
         self.data = b""
 
+    def replaced(self, data: bytes) -> Content:
+        """Return other text under the name and the size of this input."""
+        other = Content(data, self.name)
+        other.size = self.size
+        return other
 
-def open_content(data: bytes | Content, name: object = None) -> Content:
+    def error(self, expected: str, found: object = None, line: int | None = None) -> FormatError:
+        """Return the error "expected ..., found ..."; the caller raises it."""
+        message = f"expected {expected}" + ("" if found is None else f", found {found}")
+        return FormatError(message, self.name, line, expected)
+
+    def reserve(self, entries: int, line: int | None = None) -> None:
+        """Raise `FormatError` if `entries` costs are implausible for the size of the file."""
+        need = 8 * int(entries)
+        if need <= LIMITS.free_bytes // 16:
+            return
+        most = max(LIMITS.free_bytes, LIMITS.expansion * self.size)
+        most = min(most, available_memory() // 3)
+        if need > most:
+            declared = f"the file ({human(self.size)}) declares {int(entries):.6g} costs"
+            message = f"{declared}, {human(need)}; expected at most {human(most)}"
+            raise FormatError(message, self.name, line, f"at most {human(most)} of costs")
+
+    def check_arity(self, arity: int, line: int | None = None) -> None:
+        """Raise `FormatError` for a factor whose table would have too many axes for an array."""
+        if arity > LIMITS.axes:
+            raise self.error(f"factors of at most {LIMITS.axes} variables", f"one of {arity}", line)
+
+    def check(self, costs: Costs) -> None:
+        """Raise `FormatError` for NaN, -inf, and costs so large that sums could overflow."""
+        low = costs.min(initial=0.0)
+        if not low > -np.inf:  # NaN, too
+            raise self.error("costs", "NaN or -inf")
+        if largest(costs, low) > LARGEST_COST:
+            raise FormatError(f"found a cost of {costs[beyond(costs)][0]:g}; {RANGE}", self.name)
+
+
+def open_content(data: bytes | Content) -> Content:
     """Return a `Content`; plain bytes are wrapped, so that parsers accept both."""
     if isinstance(data, Content):
         return data
     if not isinstance(data, bytes | bytearray | memoryview):
         raise OptionError(f"expected the bytes of a file, not {shown(data)}")
-    return Content(bytes(data), None if name is None else str(name))
+    return Content(bytes(data))
 
 
 def bare_suffixes(path: object) -> list[str]:

@@ -135,9 +135,8 @@ class Numbers:
             word = match.group()
             if len(word) >= LIMITS.word_bytes or parse_decimals(word) is None:
                 line = self.content.data.count(b"\n", 0, begin + match.start()) + 1
-                message = f"expected a number, found {quote(word)}{self.hint}"
-                raise FormatError(message, self.content.name, line, expected="a number")
-        raise FormatError("expected numbers", self.content.name, expected="numbers")
+                raise self.content.error("a number", f"{quote(word)}{self.hint}", line)
+        raise self.content.error("numbers")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -166,8 +165,7 @@ class Numbers:
             found = f"{self.values[index]:.17g}"
         else:
             found = "the end of the file"
-        message = f"expected {expected}, found {found}"
-        return FormatError(message, self.content.name, self.line(index), expected=expected)
+        return self.content.error(expected, found, self.line(index))
 
     def whole(self, what: str, least: int = 0, most: int = LARGEST) -> int:
         """Return the next number, an integer within bounds."""

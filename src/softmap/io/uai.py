@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.errors import ModelError, OptionError, shown
 from softmap.io.factors import Factors, factors_of
-from softmap.io.limits import LIMITS, check_arity, check_entries
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import Numbers, gather, quote, skip_comments
 from softmap.model import Model
 from softmap.model.factors import SIZES, Assembly
@@ -22,30 +22,28 @@ Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")
 
 
-def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
+def parse_uai(content: Content, *, values: Values = "potential") -> Model:
     """Return the model of a UAI file.
 
     Parameters
     ----------
-    data : bytes
-        The content of the file.
+    content : Content
+        The file.
     values : {"potential", "log", "cost"}, default "potential"
         Meaning of the tables: potentials (cost = -log), their logarithms, or costs.
     """
     _check_values(values)
-    content = open_content(data)
     content.data = skip_comments(content.data)
     header = _HEADER.match(content.data)
     if header is None or header[1].upper() not in (b"MARKOV", b"BAYES"):
         found = "the end of the file" if header is None else quote(header[1])
-        message = f"expected MARKOV or BAYES, found {found}"
-        raise FormatError(message, content.name, 1, expected="MARKOV or BAYES")
+        raise content.error("MARKOV or BAYES", found, 1)
     numbers = Numbers(content, header.end())
     num_labels, scopes, arity = _preamble(numbers)
     start, size = _tables(numbers, num_labels, scopes, arity)
     _to_costs(numbers, int(start[0]) if len(start) else len(numbers), values)
     content.release()
-    return _assemble(numbers.values, num_labels, _Layout(scopes, arity, start, size), content.name)
+    return _assemble(numbers.values, num_labels, _Layout(scopes, arity, start, size), content)
 
 
 def _check_values(values: object) -> None:
@@ -72,7 +70,7 @@ def _preamble(numbers: Numbers) -> tuple[Ints, Ints, Ints]:
     n = numbers.whole("the number of variables", 1, 2**31 - 1)
     num_labels = numbers.wholes(n, "label counts", 1)
     total = sum(num_labels.tolist()) if n < 4096 else float(num_labels.sum(dtype=np.float64))
-    check_entries(int(total), numbers.content.size, numbers.content.name, numbers.line(1))
+    numbers.content.reserve(int(total), numbers.line(1))
     m = numbers.whole("the number of factors", 0)
     if m > numbers.left:
         raise numbers.fail(len(numbers), f"{m} factors (only {numbers.left} numbers are left)")
@@ -172,7 +170,7 @@ def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
         raise numbers.fail(place, f"a cost within ±{LARGEST_COST:g}")
 
 
-def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None) -> Model:
+def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, content: Content) -> Model:
     assembly = Assembly(num_labels)
     for f in np.flatnonzero(layout.arity == 0):
         assembly.add_constant(costs[layout.start[f]])
@@ -181,7 +179,7 @@ def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None)
     _add_pairs(assembly, costs, layout)
     for f in np.flatnonzero(layout.arity > 2):
         k = int(layout.arity[f])
-        check_arity(k, name)
+        content.check_arity(k)
         scope = layout.scope(np.array([f]), k)[0]
         part = costs[layout.start[f] : layout.start[f] + layout.size[f]]
         assembly.add_factor(scope.tolist(), part.reshape(num_labels[scope]))

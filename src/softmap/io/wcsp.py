@@ -14,8 +14,8 @@ import numpy as np
 from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
 from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
-from softmap.io.limits import LIMITS, check_arity, check_entries
-from softmap.io.streams import Content, open_content
+from softmap.io.limits import LIMITS
+from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -25,13 +25,11 @@ from softmap.model.potentials.base import Costs, Ints, scale_factor
 _NAME = re.compile(rb"\s*(\S+)")
 
 
-def parse_wcsp(data: bytes | Content) -> Model:
+def parse_wcsp(content: Content) -> Model:
     """Return the model of a WCSP file; costs of at least the upper bound are forbidden."""
-    content = open_content(data)
     name = _NAME.match(content.data)
     if name is None:
-        message = "expected 'name variables labels functions upper-bound', found nothing"
-        raise FormatError(message, content.name, 1, expected="a header")
+        raise content.error("'name variables labels functions upper-bound'", "nothing", 1)
     return _Reader(Numbers(_words_as_numbers(content, name.end()), name.end())).model()
 
 
@@ -47,14 +45,14 @@ class _Reader:
         if numbers.left and numbers.values[numbers.at] < 0:
             raise numbers.fail(numbers.at, "a domain size (interval variables are not supported)")
         self.num_labels = numbers.wholes(n, "domain sizes", 1, most)
-        self.entries = int(self.num_labels.sum())
-        self._check_size()
+        self.entries = 0
+        self._reserve(int(self.num_labels.sum()))
         self.assembly = Assembly(self.num_labels)
         self.declared: list[Costs] = []
 
-    def _check_size(self) -> None:
-        content = self.numbers.content
-        check_entries(self.entries, content.size, content.name, None)
+    def _reserve(self, entries: int) -> None:
+        self.entries += entries
+        self.numbers.content.reserve(self.entries)
 
     def model(self) -> Model:
         if self.functions > self.numbers.left:
@@ -94,8 +92,7 @@ class _Reader:
             raise numbers.fail(numbers.at, "variables of a global cost function")
         sizes = self.num_labels[scope].tolist()
         found, factors = _read_global(numbers, scope, sizes, float(self.top))
-        self.entries += global_size(found)
-        self._check_size()
+        self._reserve(global_size(found))
         for factor in factors:
             self.assembly.add_many(factor)
 
@@ -109,10 +106,9 @@ class _Reader:
     def _table(self, scope: Ints, default: float, count: int) -> Costs:
         numbers = self.numbers
         if len(scope) > LIMITS.axes:
-            check_arity(len(scope), numbers.content.name, numbers.line(numbers.at - 1))
+            numbers.content.check_arity(len(scope), numbers.line(numbers.at - 1))
         shape = tuple(self.num_labels[scope].tolist())
-        self.entries += math.prod(shape)
-        self._check_size()
+        self._reserve(math.prod(shape))
         width = len(shape) + 1
         if count * width > numbers.left:
             raise numbers.fail(len(numbers), f"{count} tuples of {width} numbers")
@@ -156,9 +152,7 @@ def _words_as_numbers(content: Content, start: int) -> Content:
             raise FormatError(message, content.name, line, expected=known)
         return _CODES[match.group()]
 
-    inner = Content(content.data[:start] + _WORD.sub(coded, content.data[start:]), content.name)
-    inner.size = content.size
-    return inner
+    return content.replaced(content.data[:start] + _WORD.sub(coded, content.data[start:]))
 
 
 def _read_global(

@@ -247,7 +247,9 @@ class StructuredClassifier:
     # --- checks ---------------------------------------------------------------------------------
 
     def _is_flat(self, X: Any) -> bool:
-        return not isinstance(X, list | tuple) or _rectangular(X)
+        """Whether X is one sample: an array, or a list of rows of numbers."""
+        rows = isinstance(X, list | tuple) and len(X) > 0 and not isinstance(X[0], tuple | Sample)
+        return rows or not isinstance(X, list | tuple)
 
     def _samples(self, X: Any) -> tuple[list[Sample], bool]:
         flat = self._is_flat(X)
@@ -294,11 +296,6 @@ def not_fitted(name: str) -> Exception:
         return OptionError(message)
     error: Exception = NotFittedError(message)
     return error
-
-
-def _rectangular(X: Any) -> bool:
-    """Whether a list consists of rows of numbers of equal length."""
-    return bool(len(X)) and not isinstance(X[0], tuple | Sample)
 
 
 def _with_one(sample: Sample) -> Sample:

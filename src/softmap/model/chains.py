@@ -87,11 +87,8 @@ class Chain:
         key = id(states), count
         if key not in self.steps:
             table = np.where(states[..., None] == np.arange(count), 0.0, np.inf)
-            self.steps[key] = (
-                states,
-                np.maximum(states, 0),
-                table,
-            )  # keeps the id of `states` unique
+            # the entry holds `states`, so that its id stays unique
+            self.steps[key] = states, np.maximum(states, 0), table
         _, labels, table = self.steps[key]
         self.num_labels.append(count)
         self.factors.append(((*scope, number), table))
@@ -126,12 +123,16 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
     automata = factor.automata(sizes)
     found.tree = len(automata) == 1
     for automaton in automata:
-        own = [known[v] for v in automaton.variables]
-        if math.prod(own) <= SIZES.dense or len(own) <= 2:
-            found.factors.append((automaton.variables, joint(automaton)))
-        else:
-            _unroll(automaton, found)
+        _add(automaton, [known[v] for v in automaton.variables], found)
     return found
+
+
+def _add(automaton: Automaton, sizes: list[int], found: Chain) -> None:
+    """Add an automaton as one table if that is small, else as a chain."""
+    if math.prod(sizes) <= SIZES.dense or len(sizes) <= 2:
+        found.factors.append((automaton.variables, joint(automaton)))
+    else:
+        _unroll(automaton, found)
 
 
 def _needs_digits(factor: Cardinality) -> bool:
@@ -229,10 +230,10 @@ def _add_in_digits(factor: Linear, sizes: Sequence[int], found: Chain) -> None:
             digits.append((found.follow((factor.variables[0],), zero, 1), 1))
             continue
         digit, carries = _last_digit(column, found)
-        if digit < found.free:  # a variable of the factor itself
-            digits.append((digit, len(column[0][1])))
-        else:
-            digits.append((digit, found.num_labels[digit - found.free]))
+        labels = len(column[0][1]) if digit < found.free else found.num_labels[digit - found.free]
+        if any(v == digit for v, _ in digits):  # weights of one variable with equal digits
+            digit = found.follow((digit,), np.arange(labels), labels)
+        digits.append((digit, labels))
     low, high = factor.low - least, factor.high - least
     _compare(digits[::-1], low, high, factor.penalty, found)
 
@@ -253,10 +254,7 @@ def _compare(
     else:
         moves, costs = _comparison(digits, int(low), int(high), penalty)
     automaton = Automaton(tuple(v for v, _ in digits), moves, costs)
-    if math.prod(d for _, d in digits) <= SIZES.dense or len(digits) <= 2:
-        found.factors.append((automaton.variables, joint(automaton)))
-    else:
-        _unroll(automaton, found)
+    _add(automaton, [d for _, d in digits], found)
 
 
 def _comparison(

@@ -17,18 +17,10 @@ Colours = NDArray[np.uint8]
 Pixel = TypeVar("Pixel", np.uint8, np.float64)
 
 # Brightness increases monotonically, so that the order of labels is visible in grey as well.
-STOPS = np.array(
-    [
-        (45, 10, 85),
-        (60, 70, 140),
-        (40, 115, 142),
-        (30, 155, 135),
-        (95, 195, 95),
-        (185, 220, 45),
-        (253, 235, 90),
-    ],
-    dtype=float,
-)
+STOPS = np.array([
+    (45, 10, 85), (60, 70, 140), (40, 115, 142), (30, 155, 135), (95, 195, 95), (185, 220, 45),
+    (253, 235, 90),
+], dtype=float)  # fmt: skip
 
 
 def palette(count: int) -> Colours:

@@ -297,50 +297,38 @@ class Assembly:
         if not len(repeated):
             return [*_table_groups(parts), *kept]
         merged: dict[tuple[int, int], Costs] = {}
-        parts = [
-            _once(edges, tables, _among(edges, repeated, n), merged) for edges, tables in parts
-        ]
-        kept = [self._once(edges, p, _among(edges, repeated, n), merged) for edges, p in kept]
+
+        def once(edges: Ints, given: Any) -> tuple[Ints, Any]:
+            return self._once(edges, given, np.isin(_keys(edges, n), repeated), merged)
+
+        parts, kept = [once(*part) for part in parts], [once(*part) for part in kept]
         parts.append((np.array(list(merged)), list(merged.values())))
         return [*_table_groups([part for part in parts if len(part[0])]), *kept]
 
     def _once(
         self,
         edges: Ints,
-        potential: Potential,
+        given: Potential | Costs | list[Costs],
         again: NDArray[np.bool_],
         merged: dict[tuple[int, int], Costs],
-    ) -> tuple[Ints, Potential]:
-        """Move the edges of repeated pairs to `merged`; return the others."""
-        if not again.any():
-            return edges, potential
+    ) -> tuple[Ints, Potential | Costs | list[Costs]]:
+        """Move the tables of repeated pairs to `merged`; return the others."""
         for k in np.flatnonzero(again).tolist():
             i, j = edges[k].tolist()
-            shape = int(self.num_labels[i]), int(self.num_labels[j])
-            _merge(merged, i, j, potential.as_table(k, *shape))
-        return edges[~again], potential.take(np.flatnonzero(~again))
-
-
-def _once(
-    edges: Ints,
-    tables: Costs | list[Costs],
-    again: NDArray[np.bool_],
-    merged: dict[tuple[int, int], Costs],
-) -> tuple[Ints, Costs | list[Costs]]:
-    """Move the tables of repeated pairs to `merged`; return the others."""
-    if not again.any():
-        return edges, tables
-    for k in np.flatnonzero(again).tolist():
-        i, j = edges[k].tolist()
-        _merge(merged, i, j, tables[k])
-    if isinstance(tables, np.ndarray):
-        return edges[~again], tables[~again]
-    return edges[~again], [tables[k] for k in np.flatnonzero(~again)]
-
-
-def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -> None:
-    key, part = ((i, j), table) if i < j else ((j, i), table.T)
-    merged[key] = merged[key] + part if key in merged else part
+            if isinstance(given, Potential):
+                table = given.as_table(k, int(self.num_labels[i]), int(self.num_labels[j]))
+            else:
+                table = given[k]
+            key, part = ((i, j), table) if i < j else ((j, i), table.T)
+            merged[key] = merged[key] + part if key in merged else part
+        left = np.flatnonzero(~again)
+        if len(left) == len(edges):
+            return edges, given
+        if isinstance(given, Potential):
+            return edges[left], given.take(left)
+        return edges[left], given[left] if isinstance(given, np.ndarray) else [
+            given[k] for k in left
+        ]
 
 
 def _keys(edges: Ints, n: int) -> Ints:
@@ -357,10 +345,6 @@ def _repeated(parts: list[Ints], n: int) -> Ints:
     keys = np.sort(np.concatenate([_keys(edges, n) for edges in parts]))
     again = keys[1:][keys[1:] == keys[:-1]]
     return np.unique(again) if again.size else again
-
-
-def _among(edges: Ints, repeated: Ints, n: int) -> NDArray[np.bool_]:
-    return np.isin(_keys(edges, n), repeated)
 
 
 def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[Group]:

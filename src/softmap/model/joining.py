@@ -121,8 +121,6 @@ def _together(kind: type[Any], groups: list[Potential]) -> Potential | None:
 
 def _shapes(arrays: dict[str, NDArray[Any]]) -> set[tuple[int, int]]:
     rows, cols = arrays["rows"], arrays["cols"]
-    if len(rows) and rows.strides == cols.strides == (0,):
-        return {(int(rows[0]), int(cols[0]))}
     if len(rows) and (rows == rows[0]).all() and (cols == cols[0]).all():
         return {(int(rows[0]), int(cols[0]))}
     return set(zip(rows.tolist(), cols.tolist(), strict=True))

@@ -626,20 +626,6 @@ def _hall_set(
     return sorted(crowd), len(reached)
 
 
-def dense(factor: Many, sizes: Sequence[int]) -> Costs:
-    """Return the table of costs over all joint states of a factor."""
-    known = dict(zip(factor.variables, sizes, strict=True))
-    total: Costs = np.zeros(tuple(sizes))
-    for automaton in factor.automata(sizes):
-        own = [known[v] for v in automaton.variables]
-        axes = [factor.variables.index(v) for v in automaton.variables]
-        shape = [1] * len(sizes)
-        for axis, d in zip(axes, own, strict=True):
-            shape[axis] = d
-        total += joint(automaton).reshape(shape)
-    return total
-
-
 def joint(automaton: Automaton) -> Costs:
     """Return the table of costs over all joint states of one automaton."""
     state: Ints = np.zeros((), dtype=np.int64)

@@ -41,11 +41,6 @@ def partition(model: Model, parts: int, method: str = "auto") -> Ints:
     return halvings(model.edges, model.n, parts)
 
 
-def cut_size(edges: NDArray[np.integer], part: Ints) -> int:
-    """Return the number of edges between different parts."""
-    return int((part[edges[:, 0]] != part[edges[:, 1]]).sum())
-
-
 def blocks(shape: tuple[int, ...], parts: int) -> Ints:
     """Return blocks of a grid: the longest side is halved until there are `parts` blocks."""
     part = np.zeros(shape, dtype=np.int64)

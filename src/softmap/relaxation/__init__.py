@@ -1,1 +1,1 @@
-"""The linear relaxation over the local polytope: dual, points, bounds and theory."""
+"""The linear relaxation over the local polytope: dual, points and bounds."""

@@ -16,8 +16,6 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batches
 from softmap.relaxation.transport import MASS, cheapest_coupling
 
-__all__ = ["dual_bound", "lower_stack", "lower_tables", "projected_cost", "reduced_nodes"]
-
 LEAST = float(np.finfo(np.float64).tiny)  # smallest normal float64
 SPLIT = 2.0**27 + 1.0  # Dekker's constant: splits the mantissa of a float64 in halves
 

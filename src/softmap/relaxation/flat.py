@@ -13,8 +13,6 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
 
-__all__ = ["EliminationOrder", "FlatModel", "elimination_order", "flat_lam", "flatten"]
-
 
 @dataclass(frozen=True)
 class FlatModel:

@@ -22,10 +22,6 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, least_steps
 from softmap.model.structure import CostSizes
 
-__all__ = [
-    "Gaps", "cost_step", "cost_steps", "gap_unit", "model_unit", "relative_gap", "stated_primal",
-]  # fmt: skip
-
 
 class Gaps:
     """What an energy and a bound of a model say together."""

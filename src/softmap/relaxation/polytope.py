@@ -26,24 +26,7 @@ from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
-from softmap.relaxation.transport import MASS, cheapest_coupling, exchanged, nearest_coupling
-
-__all__ = [
-    "Violation",
-    "batch_targets",
-    "checked_marginals",
-    "cost",
-    "coupled",
-    "group_in_closed_form",
-    "in_closed_form",
-    "integral",
-    "integral_nodes",
-    "lift",
-    "proj",
-    "project_batch",
-    "transport",
-    "violation",
-]
+from softmap.relaxation.transport import MASS, cheapest_coupling, nearest_coupling
 
 
 def lift(model: Model, node_mu: ArrayLike) -> Floats:
@@ -120,45 +103,6 @@ def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Violation:
-    """The largest violation of each kind of constraint of the (slack) polytope."""
-
-    normalisation: float
-    marginalisation: float
-    negativity: float
-    forbidden: float
-
-    @property
-    def max(self) -> float:
-        """The largest of all violations."""
-        kinds = (self.normalisation, self.marginalisation, self.negativity, self.forbidden)
-        return math.nan if any(map(math.isnan, kinds)) else max(kinds)
-
-
-def violation(
-    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
-) -> Violation:
-    """Return the violations of L₂, or of the slack polytope L₂^ν (Definition "slack").
-
-    The field `forbidden` is the largest mass on a forbidden state or pair.
-    """
-    nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
-    sums = np.add.reduceat(nodes, model.node_offset[:-1])
-    off = [float(np.abs(sums - 1).max()), 0.0]
-    negative = [0.0, *(float(-part.min()) for part in (nodes, pairs) if part.size)]
-    barred = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
-    for batch in edge_batches(model):
-        mu = pairs[batch.entries]
-        p, q = batch_targets(batch, nodes, _slack(model, nu))
-        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=2) - p).max())
-        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=1) - q).max())
-        barred.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
-    if np.isnan(pairs).any():
-        off[1] = math.nan
-    return Violation(off[0], float(off[1]), max(negative), max(barred))
-
-
 def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     """⟨C, μ⟩ + `model.constant`, with 0 · inf = 0."""
     nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
@@ -210,56 +154,19 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
     return out
 
 
-def coupled(
-    model: Model,
-    node_mu: ArrayLike,
-    coupling: ArrayLike,
-    eta: float,
-    *,
-    exact: ArrayLike = (),
-) -> Floats:
-    """Return the edge marginals that `softmap.relaxation.polytope.couple` computes, in plain numpy.
-
-    An edge gets `Proj` of exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`, improved by exchanges of
-    mass in small tables. Edges with a closed form (`in_closed_form`), and those listed in `exact`,
-    get the optimal transport plan.
-    """
-    nodes = _nodes(model, node_mu)
-    kappa = _sized("coupling", coupling, model.half_size)
-    out = np.empty(int(model.edge_offset[-1]))
-    for batch in edge_batches(model):
-        p, q = batch_targets(batch, nodes, None)
-        plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
-        plan = exchanged(batch.cost, plan)
-        plain = in_closed_form(model, batch.edges) | np.isin(batch.edges, exact)
-        plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
-        _check_fit(model, batch, fits)
-        out[batch.entries] = plan
-    return out
-
-
-def in_closed_form(model: Model, edges: NDArray[np.int64]) -> Bools:
-    """Which of some edges of one group get their cheapest transport whatever κ is."""
-    g = int(np.searchsorted(model.group_start, edges[0], side="right")) - 1
-    return group_in_closed_form(model, g, edges - model.group_start[g])
-
-
-def group_in_closed_form(
-    model: Model, g: int, edges: NDArray[np.int64] | slice = slice(None)
-) -> Bools:
-    """Which edges of a group, all or some, get their cheapest transport whatever κ is.
+def group_in_closed_form(model: Model, g: int) -> Bools:
+    """Which edges of a group get their cheapest transport whatever κ is.
 
     Potts and truncated linear ones of non-negative finite weight, the latter between equally many
     labels.
     """
     potential = model.potentials[g]
     if not isinstance(potential, Potts | TruncatedLinear):
-        return np.zeros(len(potential), dtype=bool)[edges]
-    weights = potential.weights[edges]
-    plain = (weights >= 0) & (weights < np.inf)
+        return np.zeros(len(potential), dtype=bool)
+    plain = (potential.weights >= 0) & (potential.weights < np.inf)
     if isinstance(potential, TruncatedLinear):
         rows, cols = model.end_labels(*model.group_start[g : g + 2].tolist())
-        plain &= rows[edges] == cols[edges]
+        plain &= rows == cols
     return np.asarray(plain)
 
 

@@ -97,14 +97,6 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
     return plan, stranded
 
 
-def exchanged(cost: Floats, plan: Floats) -> Floats:
-    """Return couplings of at most the cost of `plan`, by exchanges of mass in small tables."""
-    if plan[0].size <= core.EXCHANGED:
-        plan = np.ascontiguousarray(plan)
-        core.exchange_batch(np.ascontiguousarray(cost), plan)
-    return plan
-
-
 def _is_potts(cost: Floats) -> Bools:
     """Whether costs on the diagonal are equal, and costs off it are equal and not smaller."""
     count, d, d_j = cost.shape

@@ -49,6 +49,14 @@ class RelativeGaps(NamedTuple):
     map: float
 
 
+class _Proved(NamedTuple):
+    """A bound on the MAP optimum, its proof, and the records of a search where they are kept."""
+
+    bound: float = -math.inf
+    proof: Proof = Proof()
+    log: Log | PartialLog | None = None
+
+
 class Tolerances(NamedTuple):
     """The relative gaps at which a run may stop."""
 
@@ -97,27 +105,30 @@ class Best:
         self.point = None
         self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
         self.energy = math.inf
-        self._proved, self._proof = -math.inf, Proof()
-        self._log: Log | PartialLog | None = None
+        self._proved = _Proved()  # the best bound that λ alone does not prove
         self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
     # --- current values ---------------------------------------------------------------------------
 
     @property
+    def _best_proved(self) -> _Proved:
+        return self._proved if self._proved.bound > self.lp_bound else _Proved(self.lp_bound)
+
+    @property
     def bound(self) -> float:
         """The best lower bound on the MAP optimum."""
-        return max(self.lp_bound, self._proved)
+        return self._best_proved.bound
 
     @property
     def proof(self) -> Proof:
         """The proof of `bound`."""
-        return self._proof if self._proved > self.lp_bound else Proof()
+        return self._best_proved.proof
 
     @property
     def log(self) -> Log | PartialLog | None:
         """The records of the search that `bound` rests on, where they are kept."""
-        return self._log if self._proved > self.lp_bound else None
+        return self._best_proved.log
 
     @property
     def primal(self) -> float:
@@ -197,7 +208,7 @@ class Best:
         """
         if not bound > self.bound:
             return False
-        self._proved, self._proof, self._log = bound, proof, log
+        self._proved = _Proved(bound, proof, log)
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
@@ -250,7 +261,7 @@ class Best:
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
-            "proved": self._proved, "proof": self._proof,
+            "proved": self._proved.bound, "proof": self._proved.proof,
         }  # fmt: skip
 
     def restore(self, kept: dict[str, Any]) -> None:
@@ -258,7 +269,7 @@ class Best:
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        self._proved, self._proof, self._log = kept["proved"], kept["proof"], None
+        self._proved = _Proved(kept["proved"], kept["proof"])
 
     def unmade_lam(self) -> Any:
         """Return λ, or the function that computes it."""

@@ -127,13 +127,13 @@ class _Progress:
     def stop(self, seconds: float) -> None:
         """Set the status of models that have ended, after a check."""
         batch, active, asked = self.batch, self.active, self.asked
-        lower = batch.bound[active]
+        best, lower = batch.best, batch.best.bound[active]
         unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
         small = unit < batch.scale[active]
         for k in np.flatnonzero(small):
             unit[k] = max(unit[k], cost_step(self.models[int(active[k])]))
-        lp_gap = np.maximum(batch.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
-        gap = np.maximum(batch.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
+        lp_gap = np.maximum(best.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
+        gap = np.maximum(best.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
         better = lp_gap < CHECKS.progress * self.best_gap[active]
         self.best_gap[active[better]] = lp_gap[better]
         self.improved[active[better]] = batch.passes_done

@@ -22,8 +22,6 @@ from softmap.verification.dual import blocks, dual_proves, largest_cost, tighten
 from softmap.verification.exact import TINIEST
 from softmap.verification.proof import Checked, check_proof
 
-__all__ = ["Membership", "Report", "Statement", "Verdict", "energy_terms", "membership", "verify"]
-
 
 class Verdict(Enum):
     """The verdict on one statement, or on all statements of a result.
@@ -101,13 +99,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict and all statements, for JSON."""
-        return {
-            "verdict": self.verdict.value,
-            "statements": [
-                {"name": one.name, "verdict": one.verdict.value, "numbers": one.numbers}
-                for one in self.statements
-            ],
-        }
+        every = [vars(one) | {"verdict": one.verdict.value} for one in self.statements]
+        return {"verdict": self.verdict.value, "statements": every}
 
     def __bool__(self) -> bool:
         return self.holds
@@ -281,8 +274,9 @@ def verify(
     if proof is not None:
         found, said = _proof(checked_path(proof), result)
         first.append(said)
-    rest = (check(result) for check in (_lp_bound, _primal, _order))
     bound = _bound(result, found)
+    relaxed = _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
+    rest = relaxed, _primal(result), _order(result)
     status = _status(result, stated=bound.verdict is Verdict.STATED)
     return Report((*first, _energy(result), bound, *rest, status, _trace(result)))
 
@@ -345,8 +339,8 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
     if proof.kind is ProofKind.RELAXATION:
         return _relaxed("bound", result.model, result.lam, result.bound, "λ")
     if proof.kind is ProofKind.TIGHTENED:
+        held = 0 if proof.lam is None else np.size(proof.lam)
         try:
-            held = 0 if proof.lam is None else np.size(proof.lam)
             model = tightened(result.model, proof.clusters, held)
         except ValueError as error:
             return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
@@ -354,11 +348,6 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
         return _relaxed("bound", model, proof.lam, result.bound, by)
     said = f"{result.bound!r}, by {proof.kind} of {proof.nodes} nodes, which was not done again"
     return Statement("bound", Verdict.STATED, said)
-
-
-def _lp_bound(result: Result) -> Statement:
-    """Check the lower bound on the LP optimum, which λ proves."""
-    return _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
 
 
 def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statement:
@@ -438,7 +427,6 @@ def _trace(result: Result) -> Statement:
     trace = result.trace
     if not len(trace):
         return Statement("trace", Verdict.FALSE, "no rows")
-    rows = trace.array()
     columns = trace.columns()
     rising = all(np.all(np.diff(columns[name]) >= 0) for name in ("work", "seconds"))
     with np.errstate(invalid="ignore"):
@@ -453,7 +441,7 @@ def _trace(result: Result) -> Statement:
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds
-    said = f"{len(rows)} rows, monotone, the last one is the result"
+    said = f"{len(trace)} rows, monotone, the last one is the result"
     return Statement("trace", Verdict.of(bool(rising and same)), said)
 
 

@@ -16,16 +16,6 @@ from softmap.model import Model
 from softmap.proof.tightening.regions import build
 from softmap.verification.exact import Expansion, product, sign_of_sum, two_sum
 
-__all__ = [
-    "Block",
-    "DualBound",
-    "allowed_states",
-    "blocks",
-    "dual_proves",
-    "outer_terms",
-    "tightened",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -194,7 +184,8 @@ def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
     allowed = allowed_states(model)
     moved = np.ldexp(lam, shift)
     unary = np.ldexp(np.where(allowed, model.unary, 0.0), shift)
-    terms = [float(np.ldexp(model.constant, shift)), *_node_terms(model, unary, moved, allowed)]
+    nodes = _reduced_nodes(model, unary, moved, np.ones(model.m, dtype=bool))
+    terms = [float(np.ldexp(model.constant, shift)), *nodes.least(model.node_offset[:-1], allowed)]
     for block in blocks(model, shift):
         terms += _edge_terms(block, model, moved, allowed)
     return terms
@@ -211,43 +202,35 @@ def outer_terms(
     allowed, outer = allowed_states(model), np.ones(model.m, dtype=bool)
     outer[inner_edges] = False
     reduced = _reduced_nodes(model, np.where(allowed, model.unary, 0.0), lam, outer)
-    own = np.concatenate(
-        [np.zeros(0, np.int64), *(_states(model, i) for i in inner_nodes.tolist())]
-    )
+    own = _states(model, inner_nodes)
     if own.shape != unary.shape:
         return None
     finite = np.isfinite(unary)
-    given = Expansion(*(part[own[finite]] for part in (reduced.high, reduced.low, reduced.rest)))
-    over = given.add(-unary[finite])
+    over = reduced.take(own[finite]).add(-unary[finite])
     high, _ = two_sum(over.high, over.low)  # `high` has the sign of the sum
     safe = np.where(over.rest == 0, high >= 0, high > 2 * over.rest) | ~allowed[own[finite]]
     if allowed[own[~finite]].any() or not safe.all():
         return None
     rest = np.setdiff1d(np.arange(model.n), inner_nodes)
-    states = _states(model, rest)
-    left = Expansion(*(part[states] for part in (reduced.high, reduced.low, reduced.rest)))
-    sizes = model.num_labels[rest]
+    states, sizes = _states(model, rest), model.num_labels[rest]
+    left = reduced.take(states)
     terms = left.least(np.cumsum(sizes) - sizes, allowed[states]) if len(rest) else []
     for block in blocks(model):
-        keep = outer[block.edges]
-        if not keep.any():
-            continue
-        exact = Expansion(block.exact.high[keep], block.exact.low[keep], block.exact.rest[keep])
-        terms += _edge_terms(Block(block.edges[keep], block.cost[keep], exact), model, lam, allowed)
+        if (keep := outer[block.edges]).any():
+            kept = Block(block.edges[keep], block.cost[keep], block.exact.take(keep))
+            terms += _edge_terms(kept, model, lam, allowed)
     return [model.constant, *terms]
 
 
 def _states(model: Model, nodes: Ints) -> Ints:
     """Indices of the states of some nodes in node arrays."""
-    sizes = model.num_labels[nodes]
-    inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    at: Ints = np.repeat(model.node_offset[nodes], sizes) + inside
+    return _labels_from(model.node_offset[nodes], model.num_labels[nodes])
+
+
+def _labels_from(start: Ints, sizes: Ints) -> Ints:
+    """Return start, start + 1, ... for each block of labels, concatenated."""
+    at: Ints = np.arange(sizes.sum()) + np.repeat(start - np.cumsum(sizes) + sizes, sizes)
     return at
-
-
-def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> list[float]:
-    every = np.ones(model.m, dtype=bool)
-    return _reduced_nodes(model, unary, lam, every).least(model.node_offset[:-1], allowed)
 
 
 def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Expansion:
@@ -263,12 +246,9 @@ def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Ex
     total = Expansion.of(unary)
     for k in range(int(degree.max(initial=0))):
         which = np.flatnonzero(degree > k)
-        half = order[begin[which] + k]
-        sizes = model.num_labels[which]
-        inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        states = np.repeat(model.node_offset[which], sizes) + inside
-        values = lam[np.repeat(model.half_offset[half], sizes) + inside]
-        part = Expansion(total.high[states], total.low[states], total.rest[states]).add(-values)
+        start = model.half_offset[order[begin[which] + k]]
+        values, states = lam[_labels_from(start, model.num_labels[which])], _states(model, which)
+        part = total.take(states).add(-values)
         total.high[states], total.low[states], total.rest[states] = part.high, part.low, part.rest
     return total
 
@@ -280,9 +260,7 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
     total = block.exact
     for end in ends:
         total = total.add(np.broadcast_to(end, block.cost.shape))
-    flat = Expansion(total.high.ravel(), total.low.ravel(), total.rest.ravel())
-    start = np.arange(len(block.edges)) * block.cost[0].size
-    return flat.least(start, open_pairs.ravel())
+    return total.least(np.arange(len(block.edges)) * block.cost[0].size, open_pairs)
 
 
 def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["TINIEST", "Expansion", "exact_sum", "product", "sign_of_sum", "two_sum"]
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +59,10 @@ class Expansion:
         """Return the expansion of exact values."""
         return cls(values.copy(), np.zeros_like(values), np.zeros_like(values))
 
+    def take(self, index: NDArray[Any]) -> Expansion:
+        """Return the values at some indices."""
+        return Expansion(self.high[index], self.low[index], self.rest[index])
+
     def add(self, values: Floats) -> Expansion:
         """Return the sum of the expansion and an array."""
         high, error = two_sum(self.high, values)
@@ -70,19 +73,21 @@ class Expansion:
     def least(self, start: NDArray[np.int64], allowed: NDArray[np.bool_]) -> list[float]:
         """Return terms whose sum is at most Σ over blocks of the minimum over allowed entries.
 
-        Blocks begin at the indices `start`. The term of a block without allowed entries is +inf.
+        Blocks begin at the indices `start` of the flattened arrays. The term of a block without
+        allowed entries is +inf.
         """
-        sizes = np.diff(np.append(start, self.high.size))
-        high, low = two_sum(self.high, self.low)
+        sizes, allowed = np.diff(np.append(start, self.high.size)), allowed.ravel()
+        high, low = two_sum(self.high.ravel(), self.low.ravel())
+        rest = self.rest.ravel()
         first = np.minimum.reduceat(np.where(allowed, high, np.inf), start)
         tied = allowed & (high == np.repeat(first, sizes))
         second = np.minimum.reduceat(np.where(tied, low, np.inf), start)
         if np.isinf(first).any():
             return [math.inf]
         # entries far above the minimum cannot attain it, whatever their rounding error
-        reach = 4 * (self.rest + 2.0**-52 * np.abs(high))
+        reach = 4 * (rest + 2.0**-52 * np.abs(high))
         near = allowed & (high - np.repeat(first, sizes) <= reach)
-        lost = np.maximum.reduceat(np.where(near, self.rest, 0.0), start)
+        lost = np.maximum.reduceat(np.where(near, rest, 0.0), start)
         return [*first.tolist(), *second.tolist(), *(-lost[lost > 0]).tolist()]
 
 

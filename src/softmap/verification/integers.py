@@ -17,8 +17,6 @@ from softmap.model import Model
 from softmap.verification.dual import allowed_states, blocks
 from softmap.verification.records import Ints, Rejected
 
-__all__ = ["FORBIDDEN", "HALF", "Flat", "Scale", "along", "flat_model", "flat_piece"]
-
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
 
 HALF = 1 << 59  # costs from here on count as forbidden
@@ -108,9 +106,8 @@ class Scale:
         above = units - low
         near = above <= self.most
         self.base += low
-        if self.common != 1:
-            steps = int(np.gcd.reduce(above[near].astype(np.int64)))
-            self.common = math.gcd(self.common, low, steps)
+        steps = int(np.gcd.reduce(above[near].astype(np.int64)))
+        self.common = math.gcd(self.common, low, steps)
         out[finite] = np.where(near, above, FORBIDDEN).astype(np.int64)
         return out
 

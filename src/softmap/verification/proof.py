@@ -19,8 +19,6 @@ from softmap.verification.records import Ints, Numbers, Records, Rejected, mappe
 from softmap.verification.reduction import Reduction
 from softmap.verification.tree import Tree
 
-__all__ = ["Checked", "check_proof"]
-
 
 class Checked(NamedTuple):
     """The bound that a proof file proves; every step of the file holds.
@@ -101,20 +99,15 @@ class Checker:
 
     def step(self, name: str, arrays: list[Any]) -> None:
         """Check one record."""
-        if name == "dual":
-            if self._dual is not None or self._search is not None:
-                raise Rejected("λ is not the first record")
+        if name == "dual" and self._dual is None and self._search is None:
             self._dual = Dual(self._model, *arrays)
-        elif name == "piece":
-            if self._dual is None:
-                raise Rejected("a piece without λ")
+        elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = Search(self._dual.piece(*arrays), self._exponent)
+        elif name in ("dual", "piece") or (self._dual is not None and self._search is None):
+            raise Rejected(f"{name} out of its place")
         else:
-            if self._search is None:
-                if self._dual is not None:
-                    raise Rejected(f"{name} outside of a piece")
-                self._search = Search(flat_model(self._model), self._exponent)
+            self._search = self._search or Search(flat_model(self._model), self._exponent)
             self._search.step(name, arrays)
 
     def _finish(self, dual: Dual) -> None:
@@ -163,7 +156,7 @@ class Dual:
             raise Rejected("a node is named twice, or there is none such")
         if len(chosen) < len(edges) or not chosen <= {*range(model.m)}:
             raise Rejected("an edge is named twice, or there is none such")
-        if not set(model.edges[edges].ravel().tolist()) <= inside:
+        if not inside.issuperset(model.edges[edges].ravel().tolist()):
             raise Rejected("an edge leaves the piece")
         unary, sizes = bits.view(np.float64), model.num_labels[nodes]
         if len(unary) != sizes.sum() or np.isnan(unary).any() or np.isneginf(unary).any():
@@ -206,10 +199,9 @@ class Search:
         if self._reduction is None or self._scale is None:
             raise Rejected("there is no model")
         self._reduction.normalise()
-        common = self._scale.common
+        common = max(1, self._scale.common)  # it divides every energy below the cut
         units = self._reduction.bound(self._tree.bound() if self._tree is not None else 0)
-        if common > 1:  # it divides every energy below the cut
-            units = min(-(-units // common) * common, max(units, self._reduction.cut))
+        units = min(-(-units // common) * common, max(units, self._reduction.cut))
         return self._scale.unit * units + self._flat.constant
 
     def step(self, name: str, arrays: list[Numbers]) -> None:

@@ -16,8 +16,6 @@ import numpy as np
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale, along
 from softmap.verification.records import Ints, Numbers, Rejected
 
-__all__ = ["Reduction"]
-
 LARGEST_TABLE = 1 << 27  # entries
 LARGEST_MOVE = 1 << 57
 
@@ -27,8 +25,7 @@ Part = tuple[Scope, Ints]  # a cost table over variables in increasing order
 
 def _plus(a: Ints, b: Ints) -> Ints:
     """The sum of two costs; forbidden if one of the two is."""
-    total: Ints = np.where((a >= HALF) | (b >= HALF), FORBIDDEN, a + b)
-    return total
+    return np.where((a >= HALF) | (b >= HALF), FORBIDDEN, a + b)
 
 
 def _minus(a: Ints, b: Ints | int) -> Ints:
@@ -49,25 +46,12 @@ def _pairs(values: Numbers) -> Iterator[tuple[int, int]]:
     return zip(values[::2], values[1::2], strict=True)
 
 
-class Amounts:
-    """Costs that a record moves, taken in order by the labels of one axis after another."""
-
-    def __init__(self, values: Numbers) -> None:
-        self._values, self._at = np.array(values, dtype=np.int64), 0
-        if (np.abs(self._values) > LARGEST_MOVE).any():
-            raise Rejected("costs are too large")
-
-    def take(self, size: int) -> Ints:
-        """The next amounts, one for each label."""
-        self._at += size
-        if self._at > len(self._values):
-            raise Rejected("there are too few amounts")
-        return self._values[self._at - size : self._at]
-
-    def end(self) -> None:
-        """Reject a record with amounts that belong to no label."""
-        if self._at != len(self._values):
-            raise Rejected("there are too many amounts")
+def _amounts(values: Numbers, sizes: list[int]) -> Iterator[Ints]:
+    """Split the costs that a record moves into those of one axis of a factor after another."""
+    moved = np.array(values, dtype=np.int64)
+    if len(moved) != sum(sizes) or ((moved > LARGEST_MOVE) | (moved < -LARGEST_MOVE)).any():
+        raise Rejected("the amounts are not one for each label, or too large")
+    return iter(np.split(moved, np.cumsum(sizes, dtype=np.int64))[:-1])
 
 
 class Reduction:
@@ -198,17 +182,18 @@ class Reduction:
         reparametrisation. `amounts`, in half units, holds the reparametrisation for each label of
         each variable of the factors.
         """
-        fixed, moves = dict(_pairs(labels)), Amounts(amounts)
+        fixed = dict(_pairs(labels))
         costs = {v: 2 * self._costs(v) for v in fixed}
         for v, a in fixed.items():
             if not 0 <= a < len(costs[v]) or costs[v].max() >= HALF:
                 raise Rejected(f"label {a} of variable {v} cannot be fixed")
-        for f in sorted({f for v in fixed for f in self._of[v]}):
+        factors = sorted({f for v in fixed for f in self._of[v]})
+        moves = _amounts(amounts, [size for f in factors for size in self.tables[f].shape])
+        for f in factors:
             scope, table = self.scopes[f], 2 * self.tables[f]
             if table.max() >= HALF:
                 raise Rejected("a factor that forbids labels says nothing about others")
-            for axis, v in enumerate(scope):
-                amount = moves.take(table.shape[axis])
+            for axis, (v, amount) in enumerate(zip(scope, moves, strict=False)):
                 table = _minus(table, along(amount, axis, table.ndim))
                 if v in fixed:
                     costs[v] = _minus(costs[v], -amount)
@@ -217,7 +202,6 @@ class Reduction:
                 best = best.take([fixed[v]], axis=axis) if v in fixed else best
             if (best > table).any():
                 raise Rejected(f"labels are worse in factor {f}")
-        moves.end()
         for v, a in fixed.items():
             if costs[v][a] > costs[v].min():
                 raise Rejected("a label is worse than another one")
@@ -285,18 +269,13 @@ class Reduction:
         shape = [len(self.unary[u]) for u in scope]
         if math.prod(shape) > LARGEST_TABLE:
             raise Rejected(f"a table of {math.prod(shape):.3g} entries is too large to check")
-        views = [
-            (
-                np.moveaxis(table, part.index(v), 0),
-                [len(self.unary[u]) ** (u in part) for u in scope],
-            )
-            for part, table in parts
-        ]
+        views = [[len(self.unary[u]) ** (u in part) for u in scope] for part, _ in parts]
+        tables = [np.moveaxis(table, part.index(v), 0) for part, table in parts]
         best = np.full(shape, FORBIDDEN, np.int64)
-        for a in range(len(views[0][0])):
+        for rows in zip(*tables, strict=True):
             total = np.zeros(shape, np.int64)
-            for table, view in views:
-                total += table[a].reshape(view)
+            for row, view in zip(rows, views, strict=True):
+                total += row.reshape(view)
                 np.minimum(total, FORBIDDEN, out=total)
             np.minimum(best, total, out=best)
         best[best >= HALF] = FORBIDDEN
@@ -304,15 +283,14 @@ class Reduction:
 
     def shift(self, places: Numbers, amounts: Numbers) -> None:
         """Move costs from factors to labels of their variables, then normalise."""
-        moves = Amounts(amounts)
-        for f, axis in _pairs(places):
-            if f not in self.tables or not 0 <= axis < len(self.scopes[f]):
-                raise Rejected(f"there is no factor {f}, or not its axis {axis}")
+        moved = list(_pairs(places))
+        if not all(f in self.scopes and 0 <= axis < len(self.scopes[f]) for f, axis in moved):
+            raise Rejected("there is no such factor, or not that axis of it")
+        parts = _amounts(amounts, [self.tables[f].shape[axis] for f, axis in moved])
+        for (f, axis), amount in zip(moved, parts, strict=True):
             v, table = self.scopes[f][axis], self.tables[f]
-            amount = moves.take(table.shape[axis])
             self.tables[f] = _minus(table, along(amount, axis, table.ndim))
             self.unary[v] = _minus(self.unary[v], -amount)
-        moves.end()
         self.normalise()
 
     # --- components -------------------------------------------------------------------------------

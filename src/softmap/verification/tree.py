@@ -19,8 +19,6 @@ import numpy as np
 from softmap.verification.integers import FORBIDDEN, HALF, along
 from softmap.verification.records import Ints, Numbers, Rejected
 
-__all__ = ["Tree"]
-
 LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
 LARGEST_COST = 1 << 54  # moved from a factor to one label
 MOST_COMBINED = 3  # factors: sums of their entries, at most FORBIDDEN + 64 moved costs, fit int64
@@ -104,14 +102,13 @@ class Tree:
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
-        self._empty = 0  # number of variables without labels
+        self._empty = self._opened = 0  # numbers of variables without labels, and of nodes opened
         self._factors: list[Factor] = []
         self._words: list[Word] = []
         self.lower, self.upper = 0, HALF
         self._undo: list[Callable[[], None]] = []
         self._dive: _Dive | None = None
         self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
-        self._opened = 0
         for scope, table in factors:
             self._add(Factor(scope, table))
 
@@ -241,10 +238,9 @@ class Tree:
         factors = [self._factors[f] for f in members]
         if not all(factor.active for factor in factors):
             raise Rejected("factors are combined that are gone")
-        if len(scope) != 2 or len(own) > 1 or len({*scope, *own}) != 2 + len(own):
-            raise Rejected("factors are combined to one over two variables")
-        if not {*scope, *own} <= {v for factor in factors for v in factor.scope}:
-            raise Rejected("combined factors do not have these variables")
+        known = {v for factor in factors for v in factor.scope}
+        if len(scope) != 2 or len(own) > 1 or len(known & {*scope, *own}) != 2 + len(own):
+            raise Rejected("factors are combined to one over two of their variables")
         table = self._least_sum(own, factors, scope)
         words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
         self._add(Factor(list(scope), table))
@@ -302,17 +298,14 @@ class Tree:
         self.upper = min(self.upper, cut)
 
     def dive(self, which: Numbers) -> None:
-        """Select an open node and apply its decisions, from the root on."""
+        """Select an open node and apply its decisions, in any order: each removes labels."""
         (number,) = which
         if self._dive is not None or number not in self._open:
             raise Rejected(f"node {number} is not open")
         bound, path = self._open.pop(number)
         self._dive, self._undo = _Dive(bound, path), []
-        decisions: list[Decision] = []
         while path is not None:
             path, decision = path
-            decisions.append(decision)
-        for decision in reversed(decisions):
             self._restrict(decision)
 
     def branch(self, decision: Numbers) -> None:
@@ -345,25 +338,24 @@ class Tree:
             return
         mark, decision, _, path = dive.levels.pop()
         self._back_to(mark)
-        dive.path = (path, _negated(decision))
-        self._restrict(_negated(decision))
+        dive.path = other = _negated(path, decision)
+        self._restrict(other[1])
 
     def leave(self) -> None:
         """End a dive: the negation of each decision and the current node become open nodes."""
         dive = self._dive
         if dive is None:
             raise Rejected("there is no dive to leave")
-        nodes: list[tuple[int, Path]] = [
-            (lower, (path, _negated(decision))) for _, decision, lower, path in dive.levels
-        ]
+        nodes = [(lower, _negated(path, one)) for _, one, lower, path in dive.levels]
         for lower, path in [*nodes, (self.lower, dive.path)]:
             self._opened += 1
-            if max(lower, dive.bound) < self.upper:
-                self._open[self._opened] = (max(lower, dive.bound), path)
+            if (bound := max(lower, dive.bound)) < self.upper:
+                self._open[self._opened] = bound, path
         self._back_to(0)
         self._dive = None
 
 
-def _negated(decision: Decision) -> Decision:
+def _negated(path: Path, decision: Decision) -> tuple[Path, Decision]:
+    """The path to the other child of a node."""
     x, kind, a = decision
-    return x, kind ^ 1, a
+    return path, (x, kind ^ 1, a)

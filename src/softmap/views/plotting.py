@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra, OptionError
 from softmap.io.atomic import replacing
+from softmap.model.drawing import as_bytes
 from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
 
@@ -36,14 +37,18 @@ __all__ = [
 ]
 
 
+def _matplotlib() -> Any:
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+    return matplotlib
+
+
 @contextmanager
 def figure(path: Path | str, width: float, height: float, panels: int = 1) -> Iterator[list[Any]]:
     """Yield the axes of a row of panels; write the figure to `path` at the end."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("A picture", "plot") from error
-    drawing = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    drawing = _matplotlib().figure.Figure((width, height), dpi=120, layout="constrained")
     yield list(drawing.subplots(1, panels, squeeze=False)[0])
     with replacing(path) as file:
         drawing.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
@@ -51,12 +56,8 @@ def figure(path: Path | str, width: float, height: float, panels: int = 1) -> It
 
 def empty_figure(width: float, height: float) -> Any:
     """Return an empty figure that notebooks display as the value of a cell."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("A picture", "plot") from error
 
-    class Shown(Figure):
+    class Shown(_matplotlib().figure.Figure):  # type: ignore[misc]
         """A figure that notebooks can display, as those of pyplot."""
 
         def _repr_png_(self) -> bytes:
@@ -70,13 +71,9 @@ def empty_figure(width: float, height: float) -> Any:
 @contextmanager
 def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) -> Iterator[Any]:
     """Yield an empty figure in a given style; write it to all paths, reproducibly byte by byte."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("A picture", "plot") from error
+    matplotlib = _matplotlib()
     with matplotlib.rc_context(style):
-        drawing = Figure(figsize=(width, height), layout="constrained")
+        drawing = matplotlib.figure.Figure((width, height), layout="constrained")
         yield drawing
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {}
@@ -182,13 +179,12 @@ def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
 
 def write_picture(picture: NDArray[Any], path: Path) -> None:
     """Write an image with values in 0..255; the suffix selects the format."""
-    shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
     image_module = _pillow()
     form = image_module.registered_extensions().get(path.suffix.lower())
     if form is None:
         raise OptionError(f"{path}: expected the suffix of a picture, such as .png or .jpg")
     with replacing(path) as file:
-        image_module.fromarray(np.ascontiguousarray(shown)).save(file, format=form)
+        image_module.fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
 
 
 def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
@@ -249,8 +245,7 @@ def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:
     for axes, picture, title in zip(
         figure.subplots(1, 2), (given, found), ("given", "found"), strict=True
     ):
-        shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
-        axes.imshow(shown, cmap="gray", vmin=0, vmax=255)
+        axes.imshow(as_bytes(picture), cmap="gray", vmin=0, vmax=255)
         axes.set(title=title, xticks=[], yticks=[])
     return figure
 

@@ -11,7 +11,7 @@ import pytest
 
 import softmap
 from softmap.app.cli.app import main
-from softmap.io.results import format_labels
+from softmap.io.results import format_labellings
 
 UAI = "MARKOV\n3\n2 2 3\n3\n1 0\n2 0 1\n2 1 2\n2\n 1 3\n4\n 2 1 1 2\n6\n 1 2 3 3 2 1\n"
 
@@ -225,7 +225,7 @@ def test_info_and_doctor_speak_json(uai, infeasible, capsys):
 def test_output_to_standard_output_is_the_labels_alone(uai, capsys):
     assert main(["solve", str(uai), "--output", "-", "--no-progress"]) == 0
     out = capsys.readouterr().out
-    assert out == format_labels(softmap.solve(softmap.read(uai)).labels)
+    assert out == format_labellings([softmap.solve(softmap.read(uai)).labels])
     assert main(["solve", str(uai), "--output", "-", "--json"]) == 2
 
 

@@ -20,7 +20,6 @@ from softmap.interop import (
     to_sparse,
     trace_frame,
 )
-from softmap.io import read_named
 from support.files import labellings, same_energies
 from support.strategies import models
 
@@ -57,20 +56,20 @@ def sprinkler(pgmpy):
 
 def test_bayesian_network_has_the_costs_of_its_joint_distribution(sprinkler):
     named = from_pgmpy(sprinkler)
-    for x in labellings(named.model):
-        at = named.assignment(x)
+    for x in labellings(named):
+        at = named.names.as_dict(x)
         joint = np.prod([c.to_factor().get_value(**{v: at[v] for v in c.variables})
                          for c in sprinkler.get_cpds()])  # fmt: skip
         expected = -np.log(joint) if joint > 0 else np.inf
-        assert named.model.energy(x) == pytest.approx(expected)
-        assert named.labels(at).tolist() == x.tolist()
+        assert named.energy(x) == pytest.approx(expected)
+        assert named.names.labels(at) == x.tolist()
 
 
 def test_map_query_agrees(sprinkler, pgmpy):
     named = from_pgmpy(sprinkler)
-    model = named.model.condition(named.evidence({"wet": "soaked"}))
+    model = named.condition({"wet": "soaked"})
     x = labellings(model)
-    ours = named.assignment(x[np.argmin(model.energy(x))])
+    ours = named.names.as_dict(x[np.argmin(model.energy(x))])
     theirs = pgmpy.elimination(sprinkler).map_query(
         ["rain", "sprinkler"], evidence={"wet": "soaked"}, show_progress=False
     )
@@ -79,15 +78,15 @@ def test_map_query_agrees(sprinkler, pgmpy):
 
 def test_bayesian_round_trip(sprinkler):
     named = from_pgmpy(sprinkler)
-    again = to_pgmpy_bayesian(named.model, named.variables)
+    again = to_pgmpy_bayesian(named, named.names.variables)
     assert again.check_model()
     assert set(again.edges()) == set(sprinkler.edges())
     back = from_pgmpy(again)
-    order = [back.variables.index(v) for v in named.variables]
-    x = labellings(named.model)
+    order = [back.names.place[v] for v in named.names.variables]
+    x = labellings(named)
     y = np.empty_like(x)
     y[:, order] = x
-    assert np.allclose(back.model.energy(y), named.model.energy(x))
+    assert np.allclose(back.energy(y), named.energy(x))
 
 
 def test_networks_in_files_are_read_as_pgmpy_reads_them(sprinkler):
@@ -96,20 +95,20 @@ def test_networks_in_files_are_read_as_pgmpy_reads_them(sprinkler):
         from pgmpy.readwrite import BIFReader, BIFWriter, XMLBIFReader, XMLBIFWriter
     theirs = from_pgmpy(sprinkler)
     for form, writer in {"bif": BIFWriter, "xmlbif": XMLBIFWriter}.items():
-        ours = read_named(io.BytesIO(str(writer(sprinkler)).encode()), format=form)
+        ours = softmap.read(io.BytesIO(str(writer(sprinkler)).encode()), format=form)
         file = io.BytesIO()
         softmap.write(theirs, file, format=form)
         reader = {"bif": BIFReader, "xmlbif": XMLBIFReader}[form]
         back = from_pgmpy(reader(string=file.getvalue().decode()).get_model())
-        for x in labellings(theirs.model):
-            named = theirs.assignment(x)
+        for x in labellings(theirs):
+            named = theirs.names.as_dict(x)
             for other in (ours, back):
-                assert same_cost(other, named) == pytest.approx(theirs.model.energy(x), rel=1e-6)
+                assert same_cost(other, named) == pytest.approx(theirs.energy(x), rel=1e-6)
 
 
 def same_cost(other, named):
     """The energy in another model of the same names."""
-    return other.model.energy(other.labels({str(v): s for v, s in named.items()}))
+    return other.energy({str(v): s for v, s in named.items()})
 
 
 def test_what_is_no_bayesian_network_is_refused(pgmpy):
@@ -129,9 +128,9 @@ def test_markov_round_trip(pgmpy, model):
         named = from_pgmpy(to_pgmpy(model))
     x = labellings(model)
     difference = np.nan_to_num(model.energy(x), posinf=-1.0)
-    other = np.nan_to_num(named.model.energy(x), posinf=-1.0)
+    other = np.nan_to_num(named.energy(x), posinf=-1.0)
     finite = np.isfinite(model.energy(x))
-    assert (finite == np.isfinite(named.model.energy(x))).all()
+    assert (finite == np.isfinite(named.energy(x))).all()
     shift = (difference - other)[finite]
     assert np.allclose(shift, shift[:1])
 
@@ -144,17 +143,17 @@ def test_states_in_another_order_are_put_right(pgmpy):
         factor(["a", "b"], [2, 2], [1, 2, 3, 4], state_names={"a": ["y", "x"], "b": [0, 1]}),
     )
     named = from_pgmpy(network)
-    assert named.model.energy(named.labels({"a": "x", "b": 1})) == pytest.approx(-np.log(1 * 4))
+    assert named.energy({"a": "x", "b": 1}) == pytest.approx(-np.log(1 * 4))
 
 
 def test_named_models_say_what_is_missing(sprinkler):
     named = from_pgmpy(sprinkler)
     with pytest.raises(softmap.ModelError, match="names no state of 'rain'"):
-        named.labels({})
-    with pytest.raises(softmap.ModelError, match="not a state"):
-        named.evidence({"rain": "maybe"})
-    with pytest.raises(softmap.ModelError, match="not a variable"):
-        named.evidence({"snow": "yes"})
+        named.energy({})
+    with pytest.raises(softmap.ModelError, match="no state of 'rain'"):
+        named.condition({"rain": "maybe"})
+    with pytest.raises(softmap.ModelError, match="no variable 'snow'"):
+        named.condition({"snow": "yes"})
 
 
 @given(models(families=("tables", "potts", "shared", "truncated-linear", "mix")))
@@ -163,7 +162,7 @@ def test_networkx_round_trip(model):
     graph = to_networkx(model)
     assert graph.number_of_nodes() == model.n
     assert graph.number_of_edges() == model.m
-    assert same_energies(from_networkx(graph).model, model)
+    assert same_energies(from_networkx(graph), model)
 
 
 def test_networkx_graphs_with_names_and_directions():
@@ -173,12 +172,12 @@ def test_networkx_graphs_with_names_and_directions():
     graph.add_node("a", costs=[0.0, 2.0, 4.0])
     graph.add_edge("a", "b", costs=np.arange(6).reshape(3, 2) * 10)
     named = from_networkx(graph)
-    assert named.variables == ("b", "a")
-    assert named.model.energy([1, 2]) == 1 + 4 + 50
+    assert named.names.variables == ("b", "a")
+    assert named.energy([1, 2]) == 1 + 4 + 50
     plain = networkx.grid_2d_graph(2, 2)
     networkx.set_node_attributes(plain, {v: [0.0, 1.0] for v in plain}, "costs")
     networkx.set_edge_attributes(plain, 2.0, "weight")
-    assert from_networkx(plain).model.energy([0, 1, 1, 1]) == 3 + 2 * 2
+    assert from_networkx(plain).energy([0, 1, 1, 1]) == 3 + 2 * 2
     plain.add_edge((0, 0), (1, 1))
     with pytest.raises(softmap.ModelError, match="neither"):
         from_networkx(plain)

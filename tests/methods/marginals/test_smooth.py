@@ -11,8 +11,8 @@ import softmap
 from softmap.methods.marginals import adjoint, newton, smooth, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import conjugate_gradients
-from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
+from support.oracles import violation
 from support.strategies import models
 
 GRID = softmap.generators.random_grid(2, 3, 3, seed=1)
@@ -106,7 +106,7 @@ def test_marginals_are_consistent_and_bound_the_partition_function(model):
     tight = soft.model
     sums = np.add.reduceat(soft.nodes, tight.node_offset[:-1])
     assert np.abs(sums - 1).max() < 1e-12
-    assert polytope.violation(tight, soft.nodes, soft.edges).max < 1e-8
+    assert violation(tight, soft.nodes, soft.edges).max < 1e-8
     assert soft.gap >= 0
     # H of nodes and edges is at least the entropy of any distribution with these marginals
     assert -soft.value >= softmap.exact_marginals(model).log_partition - 1e-9

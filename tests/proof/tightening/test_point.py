@@ -15,6 +15,7 @@ from softmap.relaxation import polytope
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Beliefs
 from softmap.solving.proof import ProofKind
+from support.oracles import violation
 from support.stage_runs import NEVER, tightened, tightening
 
 SCOPES = [(0, 1, 2), (1, 2, 3), (0, 2, 3, 4)]
@@ -42,7 +43,7 @@ def test_any_beliefs_lead_to_a_point_of_the_tightened_polytope(seed, sharpness):
     tight = build(small_model(seed), SCOPES)
     nodes = agreeing(tight, random_beliefs(tight.model, seed, sharpness))
     edges = polytope.transport(tight.model, nodes)
-    assert polytope.violation(tight.model, nodes, edges).max < 1e-9
+    assert violation(tight.model, nodes, edges).max < 1e-9
     # every tie leaves one coupling only: what is above, summed up, is what is below
     links = _Links(tight)
     assert abs(links.members.missing(nodes)).max() < 1e-12

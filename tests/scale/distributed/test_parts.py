@@ -11,7 +11,7 @@ import softmap
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.model.partition import blocks, cut_size, halvings, partition
+from softmap.model.partition import blocks, halvings, partition
 from softmap.scale.distributed.parts import cut_model
 from softmap.scale.distributed.run import judge as judged
 from softmap.solving.judge import Judge
@@ -19,6 +19,11 @@ from softmap.solving.problem import Problem
 from support.oracles import brute_force
 from support.strategies import few, models
 from support.whole_runs import check, labels_of, numbers
+
+
+def cut_size(edges, part):
+    """The number of edges between different parts."""
+    return int((part[edges[:, 0]] != part[edges[:, 1]]).sum())
 
 
 @given(models(), st.integers(1, 5), st.sampled_from(["own", "auto"]))

@@ -30,6 +30,9 @@ OPTIONAL = {
 
 def doctor_command(as_json: JsonOption = False) -> None:
     """Print versions, threads, devices and the instruction set of the compiled loops."""
+    from softmap import core
+    from softmap.methods.cuda import describe
+
     if as_json:
         print(json.dumps(_object()))
         return
@@ -38,10 +41,10 @@ def doctor_command(as_json: JsonOption = False) -> None:
         "python": f"{platform.python_version()} ({platform.system()}, {platform.machine()})",
         **{name: _installed(name, name) for name in CORE},
         **{name: _installed(name, source) for name, source in OPTIONAL.items()},
-        "threads": _threads(),
+        "threads": f"{usable_cores()} usable",
         "devices": _devices(),
-        "cuda": _cuda(),
-        "compiled for": _compiled(),
+        "cuda": describe(),
+        "compiled for": f"{core.level()} (this machine offers {', '.join(core.available())})",
     }
     results().print(facts_table(facts))
 
@@ -75,27 +78,9 @@ def _installed(package: str, source: str) -> str:
     return _version(package) or f"not installed (pip install '{source}')"
 
 
-def _threads() -> str:
-    return f"{usable_cores()} usable"
-
-
 def _devices() -> str:
     if find_spec("jax") is None:
         return "processor only (no jax)"
     import jax
 
     return ", ".join(str(device) for device in jax.devices())
-
-
-def _cuda() -> str:
-    """Describe the CUDA device, or say why there is none."""
-    from softmap.methods.cuda import describe
-
-    return describe()
-
-
-def _compiled() -> str:
-    """The instruction set of the loaded library, and all sets available on this machine."""
-    from softmap import core
-
-    return f"{core.level()} (this machine offers {', '.join(core.available())})"

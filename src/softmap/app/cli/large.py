@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -166,21 +165,13 @@ def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: P
 
 
 def _facts(result: DistributedResult) -> dict[str, Any]:
-    def finite(value: float) -> float | None:
-        return value if math.isfinite(value) else None
+    from softmap.app.cli.summary import finite
 
+    costs = ("energy", "bound", "primal", "relative_gap", "relative_lp_gap")
+    counts = ("passes", "seconds", "variables", "edges", "parts", "processes")
     return {
         "status": result.status.name.lower(),
         "found": result.found,
-        "energy": finite(result.energy),
-        "bound": finite(result.bound),
-        "primal": finite(result.primal),
-        "relative_gap": finite(result.relative_gap),
-        "relative_lp_gap": finite(result.relative_lp_gap),
-        "passes": result.passes,
-        "seconds": result.seconds,
-        "variables": result.variables,
-        "edges": result.edges,
-        "parts": result.parts,
-        "processes": result.processes,
+        **{name: finite(getattr(result, name)) for name in costs},
+        **{name: getattr(result, name) for name in counts},
     }

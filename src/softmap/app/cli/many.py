@@ -30,8 +30,9 @@ from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio, say
 
 if TYPE_CHECKING:
-    from softmap.scale.many.items import Answer, Folder
-    from softmap.scale.many.work import Outcome
+    from softmap.scale.many.cluster import Connection
+    from softmap.scale.many.items import Answer, Folder, Item
+    from softmap.scale.many.work import Outcome, Settings
     from softmap.solving.result import Result
 
 
@@ -79,7 +80,12 @@ def solve_many_command(
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; models that already have a result are skipped."""
-    from softmap.scale.many.items import Folder, files_in
+    from softmap.arguments import count
+    from softmap.scale.many.cluster import Connection
+    from softmap.scale.many.items import Folder, files_in, listed
+    from softmap.scale.many.solve import shared_folder
+    from softmap.scale.many.work import Settings
+    from softmap.solving.batch import checked_options
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
@@ -88,53 +94,34 @@ def solve_many_command(
     given = {name: value for name, value in options.items() if value is not None}
     paths = files_in(files)
     folder = Folder(out, given | ({"values": values} if values else {}))
-    setting = _Setting(given, threads, values, checkpoints, cluster, workers, evidence)
-    failed = _run(folder, paths, setting, no_progress)
+    checked_options("softmap solve-many", given)
+    if workers is not None:
+        workers = count("workers", workers, 1)
+    if threads is not None:
+        given |= {"threads": count("threads", threads, 1)}
+    items = listed([path.absolute() for path in paths], evidence=evidence)
+    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
+    check_folder("--out", folder.path, paths, ["summary.csv", *names])
+    if checkpoints is not None:
+        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
+        check_folder("--checkpoints", checkpoints, paths, stored)
+    settings = Settings(given, values, shared_folder(checkpoints), pick)
+    failed = _run(folder, items, settings, Connection(cluster, workers), no_progress)
     raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """The options of the command, besides the files."""
-
-    options: dict[str, Any]
-    threads: int | None
-    values: str | None
-    checkpoints: Path | None
-    cluster: str | None
-    workers: int | None
-    evidence: bool
-
-
-def _run(folder: Folder, files: list[Path], asked: _Setting, quiet: bool) -> int:
+def _run(
+    folder: Folder, items: list[Item], settings: Settings, connection: Connection, quiet: bool
+) -> int:
     """Solve the models and store the results; return the number of models that failed."""
-    from softmap.arguments import count
-    from softmap.scale.many.cluster import Connection
-    from softmap.scale.many.items import listed
-    from softmap.scale.many.solve import outcomes, shared_folder
-    from softmap.scale.many.work import Settings
-    from softmap.solving.batch import checked_options
+    from softmap.scale.many.solve import outcomes
 
-    options, workers, checkpoints = asked.options, asked.workers, asked.checkpoints
-    checked_options("softmap solve-many", options)
-    if workers is not None:
-        workers = count("workers", workers, 1)
-    if asked.threads is not None:
-        options = options | {"threads": count("threads", asked.threads, 1)}
-    items = listed([path.absolute() for path in files], evidence=asked.evidence)
-    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
-    check_folder("--out", folder.path, files, ["summary.csv", *names])
-    if checkpoints is not None:
-        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
-        check_folder("--checkpoints", checkpoints, files, stored)
-    settings = Settings(options, asked.values, shared_folder(checkpoints), pick)
     known = {item.name: _shown_path(item.source) for item in items}
     with_evidence = sum(item.evidence is not None for item in items)
     if with_evidence and not quiet:
         say(f"{with_evidence} of {len(items)} models have evidence (X.evid beside X)")
     written = time.monotonic()
-    with many_display(not quiet, len(items), folder.rows) as show:
-        connection = Connection(asked.cluster, workers)
+    with ManyDisplay(messages(), len(items), folder.rows, not quiet) as show:
         for outcome in outcomes(folder.with_known(items), settings, connection):
             _keep(folder, outcome, known[outcome.name], show)
             show()
@@ -269,8 +256,3 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
         for gap, name in worst[: RHYTHM.worst]:
             table.add_row(name, ratio(gap), str(self._rows[name].get("status", "")))
         return table
-
-
-def many_display(enabled: bool, total: int, rows: dict[str, dict[str, Any]]) -> ManyDisplay:
-    """Return a display that prints to standard error."""
-    return ManyDisplay(messages(), total, rows, enabled)

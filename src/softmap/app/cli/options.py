@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,45 +25,36 @@ HELP = (
 )
 
 
-def _beginning(names: list[str], start: str) -> list[str]:
+def _beginning(names: Iterable[str], start: str) -> list[str]:
     return [name for name in names if name.startswith(start)]
-
-
-def methods() -> list[str]:
-    """Names of methods."""
-    from softmap.methods.base import METHODS
-
-    return list(METHODS)
-
-
-def formats() -> list[str]:
-    """Names of file formats."""
-    from softmap.io.formats import FORMATS
-
-    return list(FORMATS)
 
 
 def complete_method(incomplete: str) -> list[str]:
     """Methods that begin with what was typed."""
-    return _beginning(methods(), incomplete)
+    from softmap.methods.base import METHODS
+
+    return _beginning(METHODS, incomplete)
 
 
 def complete_methods(incomplete: str) -> list[str]:
     """Complete the last method of a comma-separated list."""
     done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in _beginning([*methods(), "highs"], last)]
+    found = [*complete_method(last), *_beginning(["highs"], last)]
+    return [f"{done}{comma}{name}" for name in found]
 
 
 def complete_format(incomplete: str) -> list[str]:
     """Formats that begin with what was typed."""
-    return _beginning(formats(), incomplete)
+    from softmap.io.formats import FORMATS
+
+    return _beginning(FORMATS, incomplete)
 
 
 def complete_demo(incomplete: str) -> list[str]:
     """Demos that begin with what was typed."""
     from softmap.app.vision.demos import NAMES
 
-    return _beginning(list(NAMES), incomplete)
+    return _beginning(NAMES, incomplete)
 
 
 def _bytes(text: str) -> int:

@@ -104,8 +104,6 @@ def solve_command(
         if initial is not None:
             options["labels"] = best_labels(initial, loaded)
         if mbest is not None:
-            from softmap.app.cli.solve import solve_ranked
-
             options |= {"trace": trace, "report": report, "save": save, "resume": resume}
             options |= {"diversity": diversity}
             raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
@@ -122,12 +120,12 @@ def solve_command(
 def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
     """Print the answer, then write the files."""
     from softmap.app.cli.summary import show_result
-    from softmap.io.results import format_labels, write_labels
+    from softmap.io.results import format_labellings, write_labels
 
     alone = targets.path("--output") == STANDARD
     with targets.printing():
         if alone and result.found:
-            print(format_labels(result.labels), end="")
+            print(format_labellings([result.labels]), end="")
         show_result(result, as_json=as_json, quiet=alone)
     if result.found and not alone:
         targets.write("--output", partial(write_labels, result.labels, model=result.model))
@@ -166,15 +164,17 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     given = {name: value for name, value in options.items() if value is not None}
     if resume is None:
         return softmap.solve(model, **given)
-    if fixed := [
-        "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
-        for name in ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
-        if name in given
-    ]:
+    names = ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
+    if fixed := [_option(name) for name in names if name in given]:
         raise softmap.OptionError(
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
         )
     return softmap.resume(resume, model, **given)
+
+
+def _option(name: str) -> str:
+    """The option of the command that sets an argument of `solve`."""
+    return "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
 
 
 TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
@@ -187,10 +187,7 @@ def solve_ranked(
     import softmap
 
     given = {name: value for name, value in options.items() if value is not None}
-    names = {
-        name: "--initial" if name == "labels" else f"--{name.replace('_', '-')}" for name in given
-    }
-    if other := [names[name] for name in given if name not in TAKEN]:
+    if other := [_option(name) for name in given if name not in TAKEN]:
         raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
     found = softmap.solve_mbest(model, most, **given)
     from softmap.io.results import format_labellings, write_labellings

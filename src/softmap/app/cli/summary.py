@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from softmap.solving.result import Result
 
 
+COSTS = ("energy", "bound", "primal", "gap", "lp_gap")
+
+
 def as_object(result: Result) -> dict[str, Any]:
     """The fields of `--json`; numbers that are not finite are null."""
     model = result.model
     return {
         "found": result.found,
-        "energy": _finite(result.energy),
-        "bound": _finite(result.bound),
-        "primal": _finite(result.primal),
-        "gap": _finite(result.gap),
-        "lp_gap": _finite(result.lp_gap),
+        **{name: finite(getattr(result, name)) for name in COSTS},
         "status": result.status.name.lower(),
         "method": result.method,
         "variables": model.num_visible,
@@ -42,25 +41,21 @@ def as_object(result: Result) -> dict[str, Any]:
         "setup_seconds": float(result.setup_seconds),
         "threads": int(result.threads),
         "version": __version__,
-        "relative_gap": _finite(result.relative_gap(result.gap)),
-        "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
+        "relative_gap": finite(result.relative_gap(result.gap)),
+        "relative_lp_gap": finite(result.relative_gap(result.lp_gap)),
         "proof": result.proof.kind.name.lower(),
         "stated": result.proof.stated,
-        "upper_bound": _finite(result.upper_bound),
+        "upper_bound": finite(result.upper_bound),
         "penalty": None if result.penalty is None else asdict(result.penalty),
-        **(
-            labelling_object(result.labels.reshape(-1).tolist(), model)
-            if result.found
-            else {"labels": None}
-        ),
+        "labels": None,
+        **(labelling_object(result.labels.reshape(-1).tolist(), model) if result.found else {}),
     }
 
 
 def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
     """The fields of `--json` if no labelling satisfies the hard constraints."""
-    numbers = dict.fromkeys(("energy", "bound", "primal", "gap", "lp_gap"))
     return {
-        "found": False, **numbers, "status": "infeasible", "reason": str(error),
+        "found": False, **dict.fromkeys(COSTS), "status": "infeasible", "reason": str(error),
         "variable": error.variable,
         "constraints": [asdict(constraint) for constraint in error.constraints],
         "labels": None, "version": __version__,
@@ -75,7 +70,8 @@ def show_infeasible(error: InfeasibleModel, *, as_json: bool) -> None:
         print(f"Infeasible: {error}.")
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a number for JSON; None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from softmap.app.vision.depth import at_the_end, stereo_model
 from softmap.app.vision.noise import colour_model, grey_model, has_colours
-from softmap.app.vision.picture import Image
+from softmap.app.vision.picture import Image, shaped
 from softmap.app.vision.regions import cluster, region_model
 from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.drawing import as_bytes
 from softmap.model.potentials import Potts
 from softmap.views.plotting import (
     image_size,
@@ -180,19 +181,11 @@ def _denoise(options: DemoOptions) -> Demo:
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{shrunk}",
         model=model,
-        draw_input=lambda path: save_image(_bytes(noisy), path),
-        draw_labelling=lambda x, path: save_image(_bytes(_unflat(grey[x], noisy)), path),
+        draw_input=lambda path: save_image(as_bytes(noisy), path),
+        draw_labelling=lambda x, path: save_image(as_bytes(grey[shaped(x, noisy)]), path),
         picture=noisy,
         score=None if clean is None else _error(clean, noisy, grey),
     )
-
-
-def _unflat(values: Image, picture: Image) -> Image:
-    """Reshape values to the image; values of a colour image are ordered by channel."""
-    if picture.ndim == 2:
-        return values.reshape(picture.shape)
-    rows, columns, channels = picture.shape
-    return values.reshape(channels, rows, columns).transpose(1, 2, 0)
 
 
 def _noisy(options: DemoOptions) -> tuple[Image | None, Image, str]:
@@ -228,10 +221,6 @@ def _error(clean: Image, noisy: Image, grey: Image) -> Callable[[Labels], str]:
 
 def _rms(difference: Image) -> float:
     return float(np.sqrt((difference**2).mean()))
-
-
-def _bytes(picture: Image) -> NDArray[np.uint8]:
-    return np.clip(np.round(picture), 0, 255).astype(np.uint8)
 
 
 def _segment(options: DemoOptions) -> Demo:

@@ -84,7 +84,7 @@ class Picture:
     ) -> Picture:
         """Solve a model, by default with the limits of `EFFORT`, and paint its labels."""
         result = solve(model, **_with_start(model, given, _with_defaults(options)))
-        labels = _shaped(result.labels, given)
+        labels = shaped(result.labels, given)
         return cls(paint(labels), labels, given, result, paint, scale)
 
     @property
@@ -177,7 +177,7 @@ class Picture:
         return f"Picture({rows} x {columns}, {gap}, {self._sentence()})"
 
 
-def _shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:
+def shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:
     """Reshape labels to the image, with a last axis for channels if there are several."""
     rows, columns = given.shape[:2]
     flat = labels.reshape(-1)
@@ -235,7 +235,8 @@ def pixels(given: Any, name: str = "image") -> Image:
         raise ModelError(f"{name} must be finite numbers")
     if array.ndim == 3 and array.shape[2] in (2, 4):
         array = array[..., :-1]
-    whole = getattr(given, "dtype", np.dtype(float)).kind in "iu" if _typed(given) else False
+    kind = getattr(given, "dtype", None)
+    whole = isinstance(kind, np.dtype) and kind.kind in "iu"
     return array * 255.0 if not whole and array.min() >= 0 and array.max() <= 1 else array
 
 
@@ -248,7 +249,3 @@ def _file(path: str | Path, name: str) -> Image:
         if isinstance(error, SoftmapError):
             raise
         raise FormatError(f"{name}: there is no such image file", path) from error
-
-
-def _typed(given: Any) -> bool:
-    return isinstance(getattr(given, "dtype", None), np.dtype)

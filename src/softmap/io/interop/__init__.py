@@ -1,7 +1,7 @@
 """Conversions from and to other libraries: dimod, pgmpy, networkx, numpy, pandas, scipy.sparse.
 
-Each library is imported when a conversion is called. If variables and labels have names, the result
-is a `Named` model, which translates labellings.
+Each library is imported when a conversion is called. If variables and labels have names, the model
+keeps them (`Model.names`).
 """
 
 from softmap.io.interop import dimod
@@ -14,10 +14,8 @@ from softmap.io.interop.graphs import (
     trace_frame,
 )
 from softmap.io.interop.pgm import from_pgmpy, to_pgmpy, to_pgmpy_bayesian
-from softmap.io.named import Named
 
 __all__ = [
-    "Named",
     "dimod",
     "from_networkx",
     "from_pgmpy",

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.errors import MissingExtra, ModelError, OptionError, shown
-from softmap.io.named import Named
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import Costs, numbers, per_edge
@@ -101,7 +100,7 @@ def trace_frame(run: Any) -> Any:
     return pandas.DataFrame(trace.columns())
 
 
-def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -> Named:
+def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -> Model:
     """Convert a networkx graph.
 
     Parameters
@@ -117,8 +116,8 @@ def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -
 
     Returns
     -------
-    Named
-        The model, with the names of the nodes.
+    Model
+        The model, with the names of the nodes (`Model.names`).
     """
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed", "graph")):
         raise ModelError(f"expected a networkx graph, not {shown(graph)}")
@@ -148,8 +147,7 @@ def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -
     if weights:
         groups.append((np.array([p for p, _ in weights]), Potts([w for _, w in weights])))
     model = Model(unary, None, groups, constant=graph.graph.get("constant", 0.0))
-    model = model.with_names(names)
-    return Named(model, names, tuple(tuple(range(len(row))) for row in unary))
+    return model.with_names(names)
 
 
 def _require_names(**given: Any) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from softmap.errors import MissingExtra, ModelError, shown
 from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
-from softmap.io.named import Named
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Costs
 
@@ -27,8 +26,11 @@ def _pgmpy() -> tuple[Any, Any]:
     return models, discrete
 
 
-def from_pgmpy(network: Any) -> Named:
-    """Convert a discrete Markov or Bayesian network; costs are -log of its potentials."""
+def from_pgmpy(network: Any) -> Model:
+    """Convert a discrete Markov or Bayesian network; costs are -log of its potentials.
+
+    The model keeps the names of variables and states (`Model.names`).
+    """
     _pgmpy()
     if not hasattr(network, "get_cpds") and not hasattr(network, "get_factors"):
         raise ModelError(f"expected a network of pgmpy, not {shown(network)}")
@@ -48,8 +50,7 @@ def from_pgmpy(network: Any) -> Named:
     if missing:
         raise ModelError(f"{missing[0]!r} is in no factor: its number of states is not known")
     rows = tuple(states[name] for name in names)
-    model = Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
-    return Named(model, names, rows)
+    return Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
 
 
 def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:

@@ -153,7 +153,9 @@ class Batch:
         part = np.repeat(np.arange(count), np.diff(whole.node))
         level = _levels(whole.model)
         levels = int(level.max()) + 1
-        tiling = Tiling.of(whole.model, part * levels + level, ragged=_few_halves(whole))
+        # tiles are ragged unless a node has more half-edges than their counters can hold
+        ragged = int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
+        tiling = Tiling.of(whole.model, part * levels + level, ragged=ragged)
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
         self._messages, self._kept = Messages.of(arena), Kept.of(arena)
         self._points = Points.of(arena, easily_coupled(whole.model))
@@ -164,21 +166,6 @@ class Batch:
         self.best, self.passes_done = _Bests.of(count), 0
         device.synchronize()
         device.prepare(self._kernels())
-
-    @property
-    def bound(self) -> Floats:
-        """The best bound of each model."""
-        return self.best.bound
-
-    @property
-    def primal(self) -> Floats:
-        """The lowest primal cost of each model."""
-        return self.best.primal
-
-    @property
-    def energy(self) -> Floats:
-        """The lowest energy of each model."""
-        return self.best.energy
 
     def _kernels(self) -> list[str]:
         kernel = self.arena.kernel
@@ -198,20 +185,11 @@ class Batch:
         eta, m, upload = self._eta[active], self._messages, self.arena.device.upload
         longest = RULE.longest_momentum(eta, self.scale[active])
         heats = upload(np.stack([eta, longest], axis=1))
+        given = [m.msg, m.prev, self._blocks.controls, heats, m.shift, self._points.mean]
         self._blocks.launch(
-            self._passes(self._heat),
-            upload(active.astype(np.int32)),
-            [
-                m.msg,
-                m.prev,
-                self._blocks.controls,
-                heats,
-                m.shift,
-                self._points.mean,
-                AVERAGING.recent,
-            ],
+            self._passes(self._heat), upload(active.astype(np.int32)), [*given, AVERAGING.recent],
             count,
-        )
+        )  # fmt: skip
         self.passes_done += count
 
     def look(self, active: Ints, began: float) -> Judged:
@@ -233,8 +211,8 @@ class Batch:
         self._keep(chosen, self.best.offer(active, found, means, self._eta))
         judged = Judged(
             active, self.passes_done, time.perf_counter() - began, self._eta[active].copy(),
-            found[:, Sum.SMOOTHED], found[:, Sum.SLACK], self.bound[active], self.primal[active],
-            self.energy[active],
+            found[:, Sum.SMOOTHED], found[:, Sum.SLACK], self.best.bound[active],
+            self.best.primal[active], self.best.energy[active],
         )  # fmt: skip
         self._observe(active, found, np.minimum(found[:, Sum.COST], means))
         return judged
@@ -277,11 +255,6 @@ def _levels(model: Model) -> Ints:
     if model.m >= 2 * model.n:
         return model.graph.colouring().astype(np.int64)
     return levels_of(model)
-
-
-def _few_halves(whole: Joined) -> bool:
-    """Whether tiles may be ragged: no node has more half-edges than their counters can hold."""
-    return int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
 
 
 def _scales(models: Sequence[Model], whole: Joined) -> Floats:

@@ -202,7 +202,7 @@ class _Kernels:
 _devices: dict[int, _Kernels] = {}
 
 
-class CupyDevice:
+class CupyDevice(Device):
     """One GPU, with its own non-blocking stream."""
 
     block = 256
@@ -221,23 +221,18 @@ class CupyDevice:
         self._rehearsing = False
 
     def working(self) -> Any:
-        """Return the stream as a context manager."""
         return self._stream
 
     def offers(self, shape: Shape) -> bool:
-        """Return True: kernels of every shape can be compiled."""
         return True
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Start to compile kernels in the background; a launch blocks until its kernel is ready."""
         self._kernels.compiler.begin(names)
 
     def prepared(self) -> bool:
-        """Whether all requested kernels are compiled."""
         return self._kernels.compiler.done()
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """Return a copy on the device, or the array itself if it is there."""
         if isinstance(array, self._cupy.ndarray):
             return array
         with self._stream:
@@ -246,37 +241,30 @@ class CupyDevice:
             return self._cupy.asarray(raw)
 
     def zeros(self, size: int, dtype: DTypeLike) -> Any:
-        """Return an array of zeros on the device."""
         with self._stream:
             return self._cupy.zeros(max(size, 1), dtype)
 
     def fetch(self, array: Any) -> NDArray[Any]:
-        """Return a copy on the host."""
         with self._stream:
             return self._cupy.asnumpy(array, stream=self._stream)
 
     def address(self, array: Any) -> int:
-        """Return the device address of an array."""
         return int(array.data.ptr)
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copy within the device."""
         if self._rehearsing:
             return
         target.data.copy_from_device_async(source.data, source.nbytes, self._stream)
 
     def put(self, array: Any, values: NDArray[Any]) -> None:
-        """Write the first entries of an array."""
         with self._stream:
             array[: len(values)].set(values, stream=self._stream)
             self._stream.synchronize()
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
-        """Launch a kernel with at least this many threads."""
         self._launch(kernel, max(1, -(-threads // self.block)), self.block, arguments)
 
     def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Launch a kernel with this many blocks, one per model."""
         self._launch(kernel, blocks, self.model_block, arguments)
 
     def _launch(self, kernel: str, blocks: int, block: int, arguments: Sequence[Any]) -> None:
@@ -303,7 +291,6 @@ class CupyDevice:
         return lambda: graph.launch(stream)
 
     def synchronize(self) -> None:
-        """Block until the stream has finished."""
         self._stream.synchronize()
 
     def room(self) -> int | None:

@@ -80,7 +80,7 @@ class Device(Protocol):
         """Return the free memory in bytes, or None if unknown."""
 
 
-class HostDevice:
+class HostDevice(Device):
     """The kernels compiled for the host; threads run one after another. For tests only."""
 
     name = "host"
@@ -99,65 +99,51 @@ class HostDevice:
         self._names = frozenset(self._module.names())
 
     def working(self) -> AbstractContextManager[Any]:
-        """Return a null context."""
         return nullcontext()
 
     def offers(self, shape: Shape) -> bool:
-        """Whether there are kernels of this shape."""
         return any(shape.name in name for name in self._names)
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Raise `LookupError` if a kernel is missing."""
         missing = [name for name in names if name not in self._names]
         if missing:
             raise LookupError(f"not compiled for the host: {', '.join(missing)}")
 
     def prepared(self) -> bool:
-        """Return True: kernels are compiled in advance."""
         return True
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy."""
         return np.array(array, order="C")
 
     def zeros(self, size: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array of zeros."""
         return np.zeros(max(size, 1), dtype)
 
     def fetch(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy."""
         return array.copy()
 
     def address(self, array: NDArray[Any]) -> int:
-        """Return the address of an array."""
         return array.ctypes.data
 
     def copy(self, source: NDArray[Any], target: NDArray[Any]) -> None:
-        """Copy an array."""
         target[:] = source
 
     def put(self, array: NDArray[Any], values: NDArray[Any]) -> None:
-        """Write the first entries of an array."""
         array[: len(values)] = values
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel, one thread after another."""
         words = np.array([_word(value) for value in arguments], dtype=np.uint64)
         self._module.launch(kernel, threads, words)
 
     def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel, one block after another, with one thread each."""
         self.launch(kernel, blocks, arguments)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Return `work` itself."""
         return work
 
     def synchronize(self) -> None:
         """Do nothing: all work is synchronous."""
 
     def room(self) -> int | None:
-        """Return None (unknown)."""
         return None
 
 

@@ -186,13 +186,10 @@ def _logs(costs: Floats, offset: NDArray[np.int64], eta: float) -> tuple[Floats,
     return -eta * (costs - np.repeat(least, np.diff(offset))), least
 
 
-def log_sum(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the logarithm of the sum of exponentials over some axes."""
-    if not axes:
-        return table
-    top = table.max(axis=axes, keepdims=True)
+def log_sum(table: Floats, axis: int) -> Floats:
+    """Return the logarithm of the sum of exponentials over an axis."""
+    top = table.max(axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
-        sums = np.log(np.exp(table - top).sum(axis=axes, keepdims=True)) + top
-    result: Floats = np.squeeze(sums, axis=axes)
-    return result
+        sums: Floats = np.log(np.exp(table - top).sum(axis=axis)) + np.squeeze(top, axis=axis)
+    return sums

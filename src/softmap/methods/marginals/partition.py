@@ -72,14 +72,14 @@ class Forest:
         belief, messages = nodes.copy(), []
         for level in reversed(self.levels):
             table = level.tables(tables)
-            message = log_sum(table + belief[level.child][:, None, :], (2,))
+            message = log_sum(table + belief[level.child][:, None, :], 2)
             np.add.at(belief, level.parent, message)
             messages.append((table, message))
-        total = float(log_sum(belief[self.roots], (1,)).sum())
+        total = float(log_sum(belief[self.roots], 1).sum())
         for level, (table, message) in zip(self.levels, reversed(messages), strict=True):
             with np.errstate(invalid="ignore"):
                 known = np.where(np.isneginf(message), -np.inf, belief[level.parent] - message)
-            belief[level.child] += log_sum(table + known[:, :, None], (1,))
+            belief[level.child] += log_sum(table + known[:, :, None], 1)
         top = belief.max(axis=1, keepdims=True)
         weight = np.exp(belief - top)
         return total, weight / weight.sum(axis=1, keepdims=True)

@@ -285,37 +285,6 @@ class Potential(ABC):
         """Return weights of edges `k` and a stack of tables whose rounded product is `stack`."""
         return np.ones(len(k)), self.stack(k, rows, cols)
 
-    def soft_message(self, k: int, side: int, a: Costs, eta: float, d_out: int) -> Costs:
-        """Return the soft minimum over the sender, `-(1/η) log Σ_x exp(-η (a(x) + C(x, ·)))`.
-
-        Parameters
-        ----------
-        k : int
-            Edge of the group.
-        side : int
-            Endpoint (0 or 1) that receives the message.
-        a : float64 array
-            Costs of the labels of the sending endpoint.
-        eta : float
-            Inverse temperature η.
-        d_out : int
-            Number of labels of the receiving endpoint.
-        """
-        return softmin(self._incoming(k, side, a, d_out), eta)
-
-    def hard_message(self, k: int, side: int, a: Costs, d_out: int) -> Costs:
-        """Return the minimum over the labels of the sender, `min_x a(x) + C(x, ·)`.
-
-        It is the limit of `soft_message` as η → ∞.
-        """
-        least: Costs = self._incoming(k, side, a, d_out).min(axis=1)
-        return least
-
-    def _incoming(self, k: int, side: int, a: Costs, d_out: int) -> Costs:
-        rows, cols = (d_out, len(a)) if side == 0 else (len(a), d_out)
-        table = self.as_table(k, rows, cols)
-        return (table if side == 0 else table.T) + a
-
     def has_forbidden(self) -> bool:
         """Whether any cost is +inf."""
         arrays = self.arrays().values()

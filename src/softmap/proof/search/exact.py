@@ -14,8 +14,6 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel, flatten
 
-__all__ = ["ExactResult", "ExactSearch", "Log", "solve_exact"]
-
 OPEN_NODE_BYTES = 2.0**30
 """Memory for open nodes; beyond it the search goes on depth first."""
 

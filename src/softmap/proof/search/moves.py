@@ -17,8 +17,6 @@ from softmap.arguments import seeded
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
-__all__ = ["LargeMoves"]
-
 SLICE = 0.1  # longest time without a look at the limits of the run, in seconds
 BLOCK = 50  # largest number of moves without such a look
 

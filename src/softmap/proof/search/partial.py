@@ -31,8 +31,6 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
 from softmap.relaxation.flat import FlatModel
 
-__all__ = ["Budget", "PartialLog", "PartialResult", "PartialSearch"]
-
 
 @dataclass(frozen=True)
 class PartialLimits:

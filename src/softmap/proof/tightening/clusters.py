@@ -16,19 +16,6 @@ from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Scope, Tightened, blocks, pair_codes
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
 
-__all__ = [
-    "Adjacency",
-    "Limits",
-    "PairCosts",
-    "belief_costs",
-    "cluster_scopes",
-    "cycle_gains",
-    "pair_costs",
-    "select",
-    "short_cycles",
-    "unions",
-]
-
 
 @dataclass(frozen=True)
 class ClusterLimits:

@@ -13,8 +13,6 @@ from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
 
-__all__ = ["candidates", "load", "polished", "tree_labels"]
-
 
 def load() -> None:
     """Import the modules of `tree_labels` in advance, because that takes time."""

@@ -26,8 +26,6 @@ from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import Beliefs, couple
 
-__all__ = ["TightenedPoint", "agreeing", "tightened_point"]
-
 
 @dataclass(frozen=True)
 class Corrections:

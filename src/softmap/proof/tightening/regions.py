@@ -19,17 +19,6 @@ from softmap.model.structure import Auxiliaries
 from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
 
-__all__ = [
-    "Scope",
-    "Tightened",
-    "arrange",
-    "blocks",
-    "build",
-    "carry",
-    "pair_codes",
-    "region_order",
-]
-
 
 def region_order(tight: Tightened) -> Ints:
     """Return the nodes sorted by their smallest variable, then by their number of variables.

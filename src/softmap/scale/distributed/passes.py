@@ -124,11 +124,8 @@ def _slice(plan: Schedule, first: int, last: int) -> Any:
     """Levels first..last-1 of a schedule, in compiled form; None if there are none."""
     if first == last:
         return None
-    bands = plan.bands
-    starts, sets = (
-        slice(first * bands, last * bands + 1),
-        slice(2 * first * bands, 2 * last * bands),
-    )
+    begin, end = first * plan.bands, last * plan.bands
+    starts, sets = slice(begin, end + 1), slice(2 * begin, 2 * end)
     return replace(
         plan,
         row_start=plan.row_start[first : last + 1],

@@ -19,27 +19,6 @@ from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.relaxation.dual import edge_batches
 
-__all__ = [
-    "Blocks",
-    "Sizes",
-    "accelerated_iterations",
-    "approximation_error",
-    "deltas",
-    "dual_gap_bound",
-    "dual_norm_bound",
-    "dual_rate",
-    "eta_for",
-    "gamma_0",
-    "growth",
-    "rounding_eta",
-    "rounding_iterations",
-    "rounding_threshold",
-    "sizes",
-    "slack_target",
-    "standard_iterations",
-    "thetas",
-]
-
 Blocks = Literal["edges", "stars"]
 
 

@@ -1,0 +1,1 @@
+"""The experiments of the paper: `softmap reproduce` runs them, in a clone of the sources."""

@@ -1,1 +1,0 @@
-"""The paper's experiments, from settings to tables, figures and claims."""
