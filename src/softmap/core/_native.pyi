@@ -19,6 +19,16 @@ def width() -> int:
 def cpu_level() -> str:
     """Return the highest instruction set that this machine supports."""
 
+def exponentials(
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write exp(values) into `out` for values <= 0, with the function that passes use.
+    """
+
 def give_back() -> None:
     """Return freed heap memory to the operating system."""
 
