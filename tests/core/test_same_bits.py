@@ -27,11 +27,11 @@ from softmap.model.potentials import (
 from softmap.relaxation.bounds import dual_bound
 
 STORED = {
-    "tables": "10290bd2eaaa0f58",
-    "potts": "017dbf57215eea9c",
-    "linear": "fcc8bd75417b13df",
-    "quadratic": "729f00e7244b11fb",
-    "projection": "16e008f3d921881f",
+    "tables": "73cc583765c08360",
+    "potts": "1b7fee89ec15d4f3",
+    "linear": "08af6ee80a499073",
+    "quadratic": "9269c9e8835d3fa2",
+    "projection": "467a8f9e39ad8b75",
 }
 LABELS = 5
 EDGES = 150
