@@ -32,6 +32,13 @@ def test_an_energy_is_that_of_the_model_to_the_bit(model, seed):
     assert energy_of(model, labels) == model.energy(labels)
 
 
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_labels_out_of_range_have_no_energy(wrong):
+    model = softmap.generators.random_grid(2, 2, 3, seed=0)
+    with pytest.raises(ValueError, match=f"node 2 has no label {wrong}"):
+        energy_of(model, np.array([0, 1, wrong, 2]))
+
+
 @pytest.mark.parametrize("hard", [False, True])
 def test_an_energy_does_not_depend_on_the_threads(hard):
     rng = np.random.default_rng(0)

@@ -16,5 +16,14 @@ Priced = tuple[NDArray[np.int64], float]  # labels and their energy
 
 def energy_of(model: Model, labels: ArrayLike, threads: int = 1) -> float:
     """Return `model.energy(labels)` of one labelling: the exact sum of the costs, rounded once."""
-    complete = np.ascontiguousarray(model.complete(labels))
-    return float(core.energy(layout(model), complete, model.constant, threads))
+    whole = _whole(model, labels)
+    return float(core.energy(layout(model), whole, model.constant, threads))
+
+
+def _whole(model: Model, labels: ArrayLike) -> NDArray[np.int64]:
+    """Return labels of all nodes; complete ones are checked by the compiled loop only."""
+    if isinstance(labels, np.ndarray) and labels.dtype == np.int64 and not len(model.auxiliaries):
+        given: NDArray[np.int64] = labels
+        if given.shape == (model.n,) and given.flags.c_contiguous:
+            return given
+    return np.ascontiguousarray(model.complete(labels))

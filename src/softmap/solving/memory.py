@@ -54,8 +54,8 @@ class MemoryEstimate:
     coupled: float = 1.5
     decoded: float = 1.0
     proved: float = 1.0
-    edge: int = 80
-    node: int = 115
+    edge: int = 68
+    node: int = 75
     state: int = 44
     average: int = 20
     small: int = 1 << 24

@@ -111,12 +111,13 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
-    costs = model.unary.reshape(model.n, -1)
+    low, high = np.empty((2, model.n))
+    core.finite_extremes(model.node_offset, model.unary, low, high)
     apart = (
         potential.extremes(*model.end_labels(first, last))[1].sum()
         for first, last, potential in model.groups()
     )
-    return bool(sum(apart) >= COARSENING.tied * (costs.max(axis=1) - costs.min(axis=1)).sum())
+    return bool(sum(apart) >= COARSENING.tied * (high - low).sum())
 
 
 def _in_pairs(costs: Floats) -> Floats:
