@@ -112,7 +112,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
     low, high = np.empty((2, model.n))
-    core.finite_extremes(model.node_offset, model.unary, low, high)
+    core.row_extremes(model.unary, model.node_offset, low, high)
     apart = (
         potential.extremes(*model.end_labels(first, last))[1].sum()
         for first, last, potential in model.groups()
