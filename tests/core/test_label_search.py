@@ -25,17 +25,10 @@ def _start(model, seed):
 
 
 def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
-    words = seeded(seed)
-    return core.improve(
-        layout(model),
-        labels,
-        strides(model),
-        model.num_variables,
-        words,
-        work,
-        seconds,
-        **options,
+    search = core.Neighbourhoods(
+        layout(model), strides(model), model.num_variables, seeded(seed), **options
     )
+    return search.improve(labels, work, seconds)
 
 
 def _best_given(model, labels, free):

@@ -36,15 +36,23 @@ class Search {
             widths_.push_back(options.max_entries);
     }
 
-    // Runs until the budget is spent, or after the descent if there is no annealing.
+    // Goes on from labels that were changed elsewhere.
+    void restart() {
+        current_.assign(labels_, labels_ + graph_.lay.n);
+        other_ = current_;
+    }
+
+    // Runs until the budget is spent, or after the descent if there is no annealing. Another call
+    // continues.
     void run(Budget &budget) {
         if (growth_.empty())
             return;
-        for (auto width = widths_.rbegin(); width != widths_.rend(); ++width)
-            for (int k = 0; k < descents && !budget.spent(); ++k)
-                if (round(*width, {}, budget))
-                    take();
-        if (options_.heat > 0.0)
+        for (; descended_ < descents * Index(widths_.size()) && !budget.spent(); ++descended_)
+            if (round(widths_[widths_.size() - 1 - descended_ / descents], {}, budget))
+                take();
+        if (budget.spent() || options_.heat == 0.0)
+            return;
+        if (arms_.empty())
             set_arms();
         while (!arms_.empty() && !budget.spent())
             cycle(budget);
@@ -151,7 +159,7 @@ class Search {
     static constexpr struct {
         double share, factor;
     } heats[] = {{0.1, 1.0}, {0.5, 1.0}, {0.95, 1.0}, {0.95, 4.0}, {0.95, 16.0}};
-    static constexpr int descents = 2; // subproblems of each table size in the initial descent
+    static constexpr Index descents = 2; // subproblems of each table size in the initial descent
 
     const LabelGraph &graph_;
     Index *labels_;
@@ -161,7 +169,7 @@ class Search {
     Growth growth_;
     BagSolver solver_;
     Merge merge_;
-    Index cycles_ = 0, falls_ = 0, idle_ = 0;
+    Index cycles_ = 0, falls_ = 0, idle_ = 0, descended_ = 0;
     Index patience_ = 20; // cycles without success after which worse labels are accepted
     std::vector<Index> current_, other_, widths_;
     std::vector<Arm> arms_;

@@ -894,33 +894,38 @@ def decide(
     Fix labels sequentially, maintaining arc consistency; return whether it succeeded.
     """
 
-def improve(
-    layout: Layout,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    stride: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    num_variables: int,
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
-    work: int,
-    seconds: float,
-    heat: float = 0.0,
-    max_entries: int = 4096,
-    max_total: int = 16777216,
-    rounds: int = 3,
-    guide: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ]
-    | None = None,
-    penalty: float = float("inf"),
-    open: Annotated[
-        NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ]
-    | None = None,
-) -> tuple[int, int, int]:
-    """
-    Run a large-neighbourhood search in place; return (work, cycles, improvements).
-    """
+class Neighbourhoods:
+    def __init__(
+        self,
+        layout: object,
+        stride: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        num_variables: int,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+        heat: float = 0.0,
+        max_entries: int = 4096,
+        max_total: int = 16777216,
+        rounds: int = 3,
+        guide: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        penalty: float = float("inf"),
+        open: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> None: ...
+    def improve(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        work: int,
+        seconds: float,
+    ) -> tuple[int, int, int]:
+        """
+        Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
+        """
 
 def merge(
     layout: Layout,
@@ -1598,3 +1603,56 @@ class LargeMoves:
     @property
     def free(self) -> float:
         """Number of free variables of the next move."""
+
+class Annealing:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        hot: float = 1.0,
+        cold: float = 0.12,
+        upper: float = 0.75,
+        lower: float = 0.1,
+        reheat: float = 0.65,
+        first: int = 16,
+        again: int = 6,
+    ) -> None: ...
+    def offer(
+        self,
+        labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Take labels over if they cost less."""
+
+    def run(self, work: int, seconds: float) -> int:
+        """Go on until a limit; return the work done."""
+
+    def copy_best(
+        self, labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")]
+    ) -> None:
+        """Write the best labels."""
+
+    @property
+    def runs(self) -> int:
+        """Number of complete runs."""
+
+    @property
+    def least(self) -> float:
+        """Cost of the best labels."""
