@@ -22,8 +22,9 @@ struct AnnealingOptions {
     double hot = 1.0;       // first temperature, in units of the upper quantile of cost differences
     double cold = 0.12;      // last temperature, in units of the lower quantile
     double upper = 0.75, lower = 0.1; // quantiles of the cost of changing a label, of all variables
-    Index again = 4; // runs from the best labels after each run from random ones
-    double reheat = 0.6;    // first temperature of runs that start from the best labels, relative
+    double ratio = 300.0; // largest ratio of the two
+    Index again = 6; // runs from the best labels after each run from random ones
+    double reheat = 0.65;    // first temperature of runs that start from the best labels, relative
     double relax = 0.8, stiffen = 2.0; // factors of the penalty after labels with and without
                                        // violated constraints
 };
@@ -421,7 +422,8 @@ class Annealing {
             return rises.empty() ? 1.0 : rises[std::size_t(share * double(rises.size() - 1))];
         };
         hot_ = options_.hot * quantile(rises, options_.upper);
-        cold_ = std::min(hot_, options_.cold * std::min(quantile(rises, options_.lower), quantile(all, options_.lower)));
+        cold_ = options_.cold * std::min(quantile(rises, options_.lower), quantile(all, options_.lower));
+        cold_ = std::clamp(cold_, hot_ / options_.ratio, hot_);
         margin_ = std::max(finest_, 1e-9 * cold_);
     }
 

@@ -59,6 +59,8 @@ class ScheduleTuning:
         Longest set-up of a search that follows the first check at once, in seconds.
     growth : float
         Length of a slice as a fraction of the time that the stage has had.
+    ahead : float
+        Before a stage with a long set-up, labels get their share of this fraction of the set-up.
     untried : float
         Stages that have not run come first after this fraction of the time limit.
     elimination : float
@@ -84,6 +86,7 @@ class ScheduleTuning:
     first: float = 0.05
     soon: float = 0.3
     growth: float = 0.25
+    ahead: float = 0.5
     untried: float = 0.4
     elimination: float = 0.6
     lead: int = 2
@@ -125,20 +128,22 @@ class _History:
     idle: float = 0.0
     rate: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
+    _vain: float = 0.0
 
-    def note(self, seconds: float, gain: float) -> None:
-        """Add a time slice."""
+    def note(self, seconds: float, gain: float, *, fell: bool) -> None:
+        """Add a time slice, the fraction of the gap it closed, and whether the energy fell."""
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(seconds, TUNING.first)
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
+        self._vain = 0.0 if fell or not self.idle else self._vain + seconds
 
     @property
     def in_vain(self) -> bool:
         """Whether the stage has made no progress for most of its time."""
-        return self.idle > 0.5 * self.seconds
+        return self._vain > 0.5 * self.seconds
 
 
 class Schedule:
@@ -208,7 +213,8 @@ class Schedule:
         before, work, began = (best.bound, best.energy), self.budget.work, time.perf_counter()
         self.resumable = passes.active
         stage(best, turn.share)
-        self._history(stage).note(time.perf_counter() - began, _gained(before, best))
+        seconds, fell = time.perf_counter() - began, not stage.proves and best.energy < before[1]
+        self._history(stage).note(seconds, _gained(before, best), fell=fell)
         self.resumable &= passes.resumable
         if turn.early:  # `max_work` limits the relaxation here
             self.budget.spend(work - self.budget.work)
@@ -389,8 +395,16 @@ class Schedule:
         able = [stage for stage in self.stages if self._able(stage)]
         able += [passes] if passes.active else []
         if due := [stage for stage in able if self._due(stage)]:
-            return min(due, key=lambda stage: self._history(stage).seconds)
-        return max(able, key=self._expected, default=None)
+            chosen = min(due, key=lambda stage: self._history(stage).seconds)
+        else:
+            chosen = max(able, key=self._expected, default=None)
+        return next((stage for stage in able if self._comes_before(stage, chosen)), chosen)
+
+    def _comes_before(self, stage: Stage, chosen: Stage | None) -> bool:
+        """Whether labels are improved before a long set-up: they would be overdue after it."""
+        if stage.proves or chosen is None or not chosen.proves:
+            return False
+        return self._due(stage, TUNING.ahead * chosen.delay(self.budget))
 
     def _searched_first(self, search: Search) -> bool:
         """Whether to search at once: set-up is short, or elimination will end the run."""
@@ -398,15 +412,15 @@ class Schedule:
             return False
         return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.soon)
 
-    def _due(self, stage: Stage) -> bool:
-        """Whether a stage has had less than its share of the time."""
+    def _due(self, stage: Stage, ahead: float = 0.0) -> bool:
+        """Whether a stage has had less than its share of the time so far and `ahead`."""
         budget, history = self.budget, self._history(stage)
         assert budget.time_limit is not None
         if not history.slices and budget.seconds > TUNING.untried * budget.time_limit:
             return True
         share = TUNING.proofs_share if stage.proves else TUNING.labels_share
         needed = history.seconds + max(TUNING.first, stage.delay(budget))
-        return needed < (0.5 if history.in_vain else 1.0) * share * budget.seconds
+        return needed < (0.5 if history.in_vain else 1.0) * share * (budget.seconds + ahead)
 
     def _passes_first(self) -> bool:
         """Whether only passes may run: the first ones, or those of a method without clock.

@@ -105,12 +105,14 @@ class StageTuning:
         small parts.
     mobile : int
         Largest number of variables of such a model.
+    spared : float
+        Fraction of the time left that a slice of tightening longer than planned leaves to others.
     lean : float
         Smallest fraction of the time of each search for better labels.
+    shortest : float
+        Least time of each in a slice, in seconds, before the end of the run.
     keep : float
-        Factor of what its successes count, from one slice to the next.
-    merit : float
-        What counts for each search before the first slice.
+        Factor of what its earlier successes count, from one slice with successes to the next.
     """
 
     backtracks: int = 50
@@ -136,9 +138,10 @@ class StageTuning:
     state_bytes: int = 1000
     moved: int = 30_000_000
     mobile: int = 5_000
+    spared: float = 0.25
     lean: float = 0.1
-    keep: float = 0.8
-    merit: float = 1.0
+    shortest: float = 0.02
+    keep: float = 0.7
 
 
 TUNING = StageTuning()
@@ -345,7 +348,7 @@ class _Shares:
     """
 
     def __init__(self, count: int) -> None:
-        self._merit = np.full(count, TUNING.merit)
+        self._merit = np.full(count, 1.0 / count)
 
     @property
     def parts(self) -> NDArray[np.float64]:
@@ -353,10 +356,11 @@ class _Shares:
         rest = 1.0 - TUNING.lean * len(self._merit)
         return TUNING.lean + rest * self._merit / self._merit.sum()
 
-    def note(self, gained: NDArray[np.bool_]) -> None:
-        """Say which searches have improved the labels in their parts of a slice."""
-        self._merit = TUNING.keep * self._merit + gained / (len(gained) * self.parts)
-        self._merit = np.maximum(self._merit, 1e-3)
+    def note(self, gains: NDArray[np.float64]) -> None:
+        """Say how much each search has improved the labels in its part of a slice."""
+        if (total := gains.sum()) > 0.0:
+            rates = gains / total / self.parts
+            self._merit = TUNING.keep * self._merit + (1.0 - TUNING.keep) * rates / rates.sum()
 
 
 class Improve(Stage):
@@ -381,6 +385,7 @@ class Improve(Stage):
         self._may_anneal = flat and Annealing.takes(model) <= self.room
         self._may_move = small and _search_takes(model, entries) <= self.room
         self._shares: _Shares | None = None
+        self._slices = 0
         return True
 
     def takes(self) -> float:
@@ -433,19 +438,26 @@ class Improve(Stage):
         return found
 
     def _search(self, best: Best, share: Share) -> None:
-        """Improve the labels by each of the searches in turn."""
+        """Improve the labels by each of the searches, each time another one first."""
         if self._shares is None:
             self._shares = _Shares(len(self._searches))
         parts = self._shares.parts
-        gained = np.zeros(len(parts), dtype=bool)
-        for k, improve in enumerate(self._searches):
-            part = float(parts[k] / parts[k:].sum())
-            labels = improve(
-                best.labels, seconds=part * share.left, work=int(parts[k] * share.work),
-                stopped=share.budget.stop,
+        gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
+        first = self._slices % len(parts)
+        for k in (*range(first, len(parts)), *range(first)):
+            seconds = float(parts[k] / parts[waiting].sum()) * share.left
+            waiting[k] = False
+            labels = self._searches[k](
+                best.labels, seconds=max(seconds, min(TUNING.shortest, share.end)),
+                work=int(parts[k] * share.work), stopped=share.budget.stop,
             )  # fmt: skip
-            gained[k] = best.offer_labels(labels)
-        self._shares.note(gained)
+            before = best.energy
+            best.offer_labels(labels)
+            gains[k] = before - best.energy
+        import os
+        if os.environ.get("TRACE"): print(f"{share.budget.seconds:.2f} left {share.left:.3f}", parts.round(2), gains.round(2), f"{best.energy:.7g}")
+        self._shares.note(gains)
+        self._slices += 1
 
 
 class Tighten(Stage):
@@ -489,6 +501,7 @@ class Tighten(Stage):
         run = self._run
         before = run.work
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
-        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
+        last = time.perf_counter() + (1.0 - TUNING.spared) * share.end
+        clock = TurnClock(share.deadline, last)
         self.active = run.go_on(clock, before + messages, self.options.gap)
         share.budget.spend(run.work - before)
