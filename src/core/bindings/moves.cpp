@@ -1,7 +1,9 @@
-// Large moves by exact search.
+// Searches for better labels: annealing, and large moves by exact search.
 #include "exact/moves.hpp"
 #include "bind.hpp"
 #include "labels/annealing.hpp"
+
+#include <nanobind/stl/tuple.h>
 
 namespace softmap {
 namespace {
@@ -17,8 +19,14 @@ class HeldInput {
   public:
     HeldInput(In<Index> num_labels, In<double> unary, In<Index> scope_start, In<Index> scope,
               In<double> tables)
-        : in{span(num_labels), span(unary), span(scope_start), span(scope), span(tables), 0.0,
-             {},               {}},
+        : in{span(num_labels),
+             span(unary),
+             span(scope_start),
+             span(scope),
+             span(tables),
+             0.0,
+             {},
+             {}},
           held_{nb::borrow(num_labels.object), nb::borrow(unary.object),
                 nb::borrow(scope_start.object), nb::borrow(scope.object),
                 nb::borrow(tables.object)} {
@@ -91,12 +99,10 @@ class LargeMoves {
 class HeldAnnealing {
   public:
     HeldAnnealing(In<Index> num_labels, In<double> unary, In<Index> scope_start, In<Index> scope,
-                  In<double> tables, In<std::uint64_t> words, double hot, double cold, double upper, double lower, double reheat, Index first, Index again)
+                  In<double> tables, In<std::uint64_t> words)
         : held_(num_labels, unary, scope_start, scope, tables) {
         require_size(words, 4, "words");
-        AnnealingOptions o;
-        o.hot=hot;o.cold=cold;o.upper=upper;o.lower=lower;o.reheat=reheat;o.first=first;o.again=again;
-        annealing_ = std::make_unique<Annealing>(held_.in, words.data(), o);
+        annealing_ = std::make_unique<Annealing>(held_.in, words.data());
     }
 
     void offer(In<Index> labels) {
@@ -111,13 +117,25 @@ class HeldAnnealing {
         return budget.used();
     }
 
-    void copy_best(Out<Index> labels) const {
+    bool best(Out<Index> labels) const {
         require_size(labels, held_.in.n(), "labels");
-        std::copy(annealing_->best().begin(), annealing_->best().end(), labels.data());
+        const auto &best = annealing_->best();
+        std::copy(best.begin(), best.end(), labels.data());
+        return !best.empty();
+    }
+
+    std::tuple<double, Index> state(Out<Index> labels, Out<double> costs) const {
+        const LabelCosts &now = annealing_->costs();
+        require_size(labels, now.n(), "labels");
+        require_size(costs, Index(now.all().size()), "costs");
+        std::copy(now.labels().begin(), now.labels().end(), labels.data());
+        std::copy(now.all().begin(), now.all().end(), costs.data());
+        return {now.energy(), now.violated()};
     }
 
     Index runs() const { return annealing_->runs(); }
     double least() const { return annealing_->least(); }
+    double penalty() const { return annealing_->penalty(); }
 
   private:
     HeldInput held_;
@@ -136,15 +154,22 @@ void bind_moves(nb::module_ &m) {
              "improvements.")
         .def_prop_ro("free", &LargeMoves::free, "Number of free variables of the next move.");
     nb::class_<HeldAnnealing>(m, "Annealing")
-        .def(nb::init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, In<std::uint64_t>,double,double,double,double,double,Index,Index>(),
+        .def(nb::init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, In<std::uint64_t>>(),
              arg("num_labels"), arg("unary"), arg("scope_start"), arg("scope"), arg("tables"),
-             arg("words"), nb::arg("hot")=1.,nb::arg("cold")=.12,nb::arg("upper")=.75,nb::arg("lower")=.1,nb::arg("reheat")=.65,nb::arg("first")=16,nb::arg("again")=6)
-        .def("offer", &HeldAnnealing::offer, arg("labels"), "Take labels over if they cost less.")
-        .def("run", &HeldAnnealing::run, nb::arg("work"), nb::arg("seconds"),
-             "Go on until a limit; return the work done.")
-        .def("copy_best", &HeldAnnealing::copy_best, arg("labels"), "Write the best labels.")
+             arg("words"))
+        .def("offer", &HeldAnnealing::offer, arg("labels"),
+             "Take labels over as the best ones if they cost less.")
+        .def("run", &HeldAnnealing::run, arg("work"), nb::arg("seconds"),
+             "Go on until a limit is reached; return the work done.")
+        .def("best", &HeldAnnealing::best, arg("labels"),
+             "Write the best labels; return whether there are any.")
+        .def("state", &HeldAnnealing::state, arg("labels"), arg("costs"),
+             "Write the current labels, and the cost of each label given all others; return their "
+             "energy with penalties and the number of violated constraints.")
+        .def_prop_ro("penalty", &HeldAnnealing::penalty,
+                     "Penalty of a violated constraint in the next run.")
         .def_prop_ro("runs", &HeldAnnealing::runs, "Number of complete runs.")
-        .def_prop_ro("least", &HeldAnnealing::least, "Cost of the best labels.");
+        .def_prop_ro("least", &HeldAnnealing::least, "Cost of the best labels; +inf if none.");
 }
 
 } // namespace softmap

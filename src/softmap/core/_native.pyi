@@ -1625,13 +1625,6 @@ class Annealing:
         words: Annotated[
             NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        hot: float = 1.0,
-        cold: float = 0.12,
-        upper: float = 0.75,
-        lower: float = 0.1,
-        reheat: float = 0.65,
-        first: int = 16,
-        again: int = 6,
     ) -> None: ...
     def offer(
         self,
@@ -1639,15 +1632,28 @@ class Annealing:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> None:
-        """Take labels over if they cost less."""
+        """Take labels over as the best ones if they cost less."""
 
     def run(self, work: int, seconds: float) -> int:
-        """Go on until a limit; return the work done."""
+        """Go on until a limit is reached; return the work done."""
 
-    def copy_best(
+    def best(
         self, labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")]
-    ) -> None:
-        """Write the best labels."""
+    ) -> bool:
+        """Write the best labels; return whether there are any."""
+
+    def state(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> tuple[float, int]:
+        """
+        Write the current labels, and the cost of each label given all others; return their energy with penalties and the number of violated constraints.
+        """
+
+    @property
+    def penalty(self) -> float:
+        """Penalty of a violated constraint in the next run."""
 
     @property
     def runs(self) -> int:
@@ -1655,4 +1661,4 @@ class Annealing:
 
     @property
     def least(self) -> float:
-        """Cost of the best labels."""
+        """Cost of the best labels; +inf if none."""

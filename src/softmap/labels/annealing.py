@@ -81,6 +81,5 @@ class Annealing:
             if (left := end - time.perf_counter()) <= 0.0:
                 break
             work -= self._native.run(work, min(left, SLICE))
-        if self._native.least < np.inf:
-            self._native.copy_best(found)
+        self._native.best(found)
         return found

@@ -59,8 +59,8 @@ class ScheduleTuning:
         Longest set-up of a search that follows the first check at once, in seconds.
     growth : float
         Length of a slice as a fraction of the time that the stage has had.
-    ahead : float
-        Before a stage with a long set-up, labels get their share of this fraction of the set-up.
+    early : int
+        Number of slices for labels before tightening begins, as long as they improve.
     untried : float
         Stages that have not run come first after this fraction of the time limit.
     elimination : float
@@ -86,7 +86,7 @@ class ScheduleTuning:
     first: float = 0.05
     soon: float = 0.3
     growth: float = 0.25
-    ahead: float = 0.5
+    early: int = 4
     untried: float = 0.4
     elimination: float = 0.6
     lead: int = 2
@@ -121,14 +121,16 @@ class _History:
         Time since it has last made progress, in seconds.
     rate : float
         Fraction of the gap closed per second in its last two slices.
+    vain : float
+        Time since it has last made progress or improved the labels, in seconds.
     """
 
     slices: int = 0
     seconds: float = 0.0
     idle: float = 0.0
     rate: float = 0.0
+    vain: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
-    _vain: float = 0.0
 
     def note(self, seconds: float, gain: float, *, fell: bool) -> None:
         """Add a time slice, the fraction of the gap it closed, and whether the energy fell."""
@@ -138,12 +140,12 @@ class _History:
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(seconds, TUNING.first)
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
-        self._vain = 0.0 if fell or not self.idle else self._vain + seconds
+        self.vain = 0.0 if fell or not self.idle else self.vain + seconds
 
     @property
     def in_vain(self) -> bool:
         """Whether the stage has made no progress for most of its time."""
-        return self._vain > 0.5 * self.seconds
+        return self.vain > 0.5 * self.seconds
 
 
 class Schedule:
@@ -394,17 +396,20 @@ class Schedule:
             return search
         able = [stage for stage in self.stages if self._able(stage)]
         able += [passes] if passes.active else []
+        chosen = max(able, key=self._expected, default=None)
         if due := [stage for stage in able if self._due(stage)]:
             chosen = min(due, key=lambda stage: self._history(stage).seconds)
-        else:
-            chosen = max(able, key=self._expected, default=None)
         return next((stage for stage in able if self._comes_before(stage, chosen)), chosen)
 
     def _comes_before(self, stage: Stage, chosen: Stage | None) -> bool:
-        """Whether labels are improved before a long set-up: they would be overdue after it."""
-        if stage.proves or chosen is None or not chosen.proves:
+        """Whether labels are improved before another stage begins, as its first slice may be long.
+
+        This ends with the first slice that has not improved them.
+        """
+        if stage.proves or chosen is None or not chosen.proves or self._history(chosen).slices:
             return False
-        return self._due(stage, TUNING.ahead * chosen.delay(self.budget))
+        history = self._history(stage)
+        return history.slices < TUNING.early and not history.vain
 
     def _searched_first(self, search: Search) -> bool:
         """Whether to search at once: set-up is short, or elimination will end the run."""
@@ -412,15 +417,15 @@ class Schedule:
             return False
         return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.soon)
 
-    def _due(self, stage: Stage, ahead: float = 0.0) -> bool:
-        """Whether a stage has had less than its share of the time so far and `ahead`."""
+    def _due(self, stage: Stage) -> bool:
+        """Whether a stage has had less than its share of the time."""
         budget, history = self.budget, self._history(stage)
         assert budget.time_limit is not None
         if not history.slices and budget.seconds > TUNING.untried * budget.time_limit:
             return True
         share = TUNING.proofs_share if stage.proves else TUNING.labels_share
         needed = history.seconds + max(TUNING.first, stage.delay(budget))
-        return needed < (0.5 if history.in_vain else 1.0) * share * (budget.seconds + ahead)
+        return needed < (0.5 if history.in_vain else 1.0) * share * budget.seconds
 
     def _passes_first(self) -> bool:
         """Whether only passes may run: the first ones, or those of a method without clock.

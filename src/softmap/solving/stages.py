@@ -105,8 +105,9 @@ class StageTuning:
         small parts.
     mobile : int
         Largest number of variables of such a model.
-    spared : float
-        Fraction of the time left that a slice of tightening longer than planned leaves to others.
+    annealed : int
+        Largest number of table entries of a larger model whose labels are annealed. To collect the
+        tables takes 40 ns per entry.
     lean : float
         Smallest fraction of the time of each search for better labels.
     shortest : float
@@ -138,7 +139,7 @@ class StageTuning:
     state_bytes: int = 1000
     moved: int = 30_000_000
     mobile: int = 5_000
-    spared: float = 0.25
+    annealed: int = 4_000_000
     lean: float = 0.1
     shortest: float = 0.02
     keep: float = 0.7
@@ -380,10 +381,10 @@ class Improve(Stage):
         self._first = FirstLabels(self.problem)
         model = self.problem.model
         entries = model.unary.size + int(model.edge_offset[-1])
-        flat = model.m > 0 and entries <= TUNING.moved
-        small = flat and model.num_variables <= TUNING.mobile
-        self._may_anneal = flat and Annealing.takes(model) <= self.room
+        small = entries <= TUNING.moved and model.num_variables <= TUNING.mobile
         self._may_move = small and _search_takes(model, entries) <= self.room
+        brief = self._may_move or entries <= TUNING.annealed
+        self._may_anneal = brief and Annealing.takes(model) <= self.room
         self._shares: _Shares | None = None
         self._slices = 0
         return True
@@ -454,8 +455,6 @@ class Improve(Stage):
             before = best.energy
             best.offer_labels(labels)
             gains[k] = before - best.energy
-        import os
-        if os.environ.get("TRACE"): print(f"{share.budget.seconds:.2f} left {share.left:.3f}", parts.round(2), gains.round(2), f"{best.energy:.7g}")
         self._shares.note(gains)
         self._slices += 1
 
@@ -501,7 +500,6 @@ class Tighten(Stage):
         run = self._run
         before = run.work
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
-        last = time.perf_counter() + (1.0 - TUNING.spared) * share.end
-        clock = TurnClock(share.deadline, last)
+        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
         self.active = run.go_on(clock, before + messages, self.options.gap)
         share.budget.spend(run.work - before)

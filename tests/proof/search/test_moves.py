@@ -31,7 +31,8 @@ def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
     model = generators.random_grid(6, 6, 4, seed=3)
     start = np.zeros(36, dtype=np.int64)
     found = [
-        LargeMoves(flatten(model), 7).improve(start, seconds=np.inf, work=120 * MOVE_WORK) for _ in range(2)
+        LargeMoves(flatten(model), 7).improve(start, seconds=np.inf, work=120 * MOVE_WORK)
+        for _ in range(2)
     ]
     np.testing.assert_array_equal(*found)
     least = model.energy(found[0])
