@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -34,7 +35,7 @@ class Twin:
         self.n, ends = len(self.counts), np.cumsum(self.counts)
         self.unary = np.split(flat.unary, ends[:-1])
         starts, at, self.factors = flat.scope_start.tolist(), 0, []
-        for first, last in zip(starts[:-1], starts[1:], strict=True):
+        for first, last in itertools.pairwise(starts):
             scope = flat.scope[first:last].tolist()
             shape = [self.counts[i] for i in scope]
             size = math.prod(shape)

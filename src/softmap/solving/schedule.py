@@ -53,6 +53,8 @@ class ScheduleTuning:
         it if most of its time was in vain.
     gain : float
         Smallest fraction of the gap that counts as progress of a slice.
+    fall : float
+        Smallest fall of the energy, relative to it, that counts as progress of labels.
     first : float
         Smallest length of a slice, in seconds.
     soon : float
@@ -83,6 +85,7 @@ class ScheduleTuning:
     proofs_share: float = 0.15
     labels_share: float = 0.3
     gain: float = 0.002
+    fall: float = 1e-4
     first: float = 0.05
     soon: float = 0.3
     growth: float = 0.25
@@ -215,7 +218,8 @@ class Schedule:
         before, work, began = (best.bound, best.energy), self.budget.work, time.perf_counter()
         self.resumable = passes.active
         stage(best, turn.share)
-        seconds, fell = time.perf_counter() - began, not stage.proves and best.energy < before[1]
+        seconds, fall = time.perf_counter() - began, before[1] - best.energy
+        fell = not stage.proves and fall > TUNING.fall * abs(best.energy)
         self._history(stage).note(seconds, _gained(before, best), fell=fell)
         self.resumable &= passes.resumable
         if turn.early:  # `max_work` limits the relaxation here
