@@ -57,7 +57,7 @@ def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, mo
     assert names[-1] == "RELAX"
 
 
-@pytest.mark.parametrize("kind", [Search, Tighten, Partial, Improve])
+@pytest.mark.parametrize("kind", [Search, Tighten, Partial])
 def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
     budget = Budget(time_limit=1000.0)
     stage = kind(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options())
@@ -65,6 +65,12 @@ def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
     assert stage.fits(budget)
     budget.note(Task.BOUND, 1.1 * LIMITS.at_most * 1000.0 / kind.setup)
     assert not stage.fits(budget)
+
+
+def test_labels_are_improved_where_a_bound_takes_long():
+    budget = Budget(time_limit=1.0)
+    budget.note(Task.BOUND, 10.0)
+    assert Improve(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options()).fits(budget)
 
 
 gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size=20)

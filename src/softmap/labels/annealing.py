@@ -43,9 +43,8 @@ class Annealing:
         )
 
     @staticmethod
-    def takes(model: Model) -> float:
-        """Memory for a model, flat tables included, in bytes."""
-        entries = model.unary.size + int(model.edge_offset[-1])
+    def takes(model: Model, entries: int) -> float:
+        """Memory for a model with some number of table entries, flat tables included, in bytes."""
         return float(8 * entries + 200 * (model.n + model.m) + 8 * model.unary.size)
 
     @property

@@ -106,8 +106,9 @@ class StageTuning:
     mobile : int
         Largest number of variables of such a model.
     annealed : int
-        Largest number of table entries of a larger model whose labels are annealed. To collect the
-        tables takes 40 ns per entry.
+        Largest number of table entries of a larger model whose labels are annealed.
+    flat_seconds : float
+        Time to collect the tables, per entry, in seconds.
     lean : float
         Smallest fraction of the time of each search for better labels.
     shortest : float
@@ -140,6 +141,7 @@ class StageTuning:
     moved: int = 30_000_000
     mobile: int = 5_000
     annealed: int = 4_000_000
+    flat_seconds: float = 4e-8
     lean: float = 0.1
     shortest: float = 0.02
     keep: float = 0.7
@@ -159,6 +161,13 @@ class _Improver(Protocol):
         work: int,
         stopped: Callable[[], object] | None,
     ) -> NDArray[np.int64]: ...
+
+
+def _flat_entries(model: Model) -> int:
+    """The number of node costs and table entries of a model without its auxiliary edges."""
+    tied = model.edges[:, 0] >= model.num_variables
+    pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
+    return int(pairs) + model.unary.size
 
 
 def _search_takes(model: Model, entries: int) -> float:
@@ -187,9 +196,7 @@ class Search(Stage):
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         model = self.problem.model
-        tied = model.edges[:, 0] >= model.num_variables
-        pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
-        self.entries = int(pairs) + model.unary.size
+        self.entries = _flat_entries(model)
         return self.entries <= TUNING.entries
 
     def takes(self) -> float:
@@ -380,11 +387,12 @@ class Improve(Stage):
         self._expansions: Expansions | None = None
         self._first = FirstLabels(self.problem)
         model = self.problem.model
-        entries = model.unary.size + int(model.edge_offset[-1])
+        entries = _flat_entries(model)
         small = entries <= TUNING.moved and model.num_variables <= TUNING.mobile
         self._may_move = small and _search_takes(model, entries) <= self.room
         brief = self._may_move or entries <= TUNING.annealed
-        self._may_anneal = brief and Annealing.takes(model) <= self.room
+        self._may_anneal = brief and Annealing.takes(model, entries) <= self.room
+        self._flat_seconds = TUNING.shortest + TUNING.flat_seconds * entries
         self._shares: _Shares | None = None
         self._slices = 0
         return True
@@ -400,6 +408,8 @@ class Improve(Stage):
 
     def least(self, budget: Budget) -> float:
         seconds = super().least(budget)
+        if self._may_anneal:  # needs no bound
+            seconds = min(seconds, self._flat_seconds)
         return seconds if self._expansions is None else min(seconds, self._expansions.seconds)
 
     def __call__(self, best: Best, share: Share) -> None:
