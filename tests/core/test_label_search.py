@@ -25,17 +25,10 @@ def _start(model, seed):
 
 
 def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
-    words = seeded(seed)
-    return core.improve(
-        layout(model),
-        labels,
-        strides(model),
-        model.num_variables,
-        words,
-        work,
-        seconds,
-        **options,
+    search = core.Neighbourhoods(
+        layout(model), strides(model), model.num_variables, seeded(seed), **options
     )
+    return search.improve(labels, work, seconds)
 
 
 def _best_given(model, labels, free):
@@ -172,3 +165,29 @@ def test_wrong_arrays_are_named():
         _improve(grid, _start(grid, 0), open=np.ones(3, dtype=bool))
     with pytest.raises(ValueError, match="max_entries"):
         _improve(grid, _start(grid, 0), max_entries=1)
+
+
+def test_slices_of_time_do_not_matter():
+    grid = generators.random_grid(12, 12, 3, seed=1)
+    searches = [
+        core.Neighbourhoods(layout(grid), strides(grid), 144, seeded(7), heat=1.0) for _ in range(2)
+    ]
+    often, once = _start(grid, 5), _start(grid, 5)
+    cycles = 0
+    while cycles < 20:
+        _, cycles, _ = searches[0].improve(often, NO_LIMIT, 1e-5)
+    done = 0
+    while done < cycles:
+        _, done, _ = searches[1].improve(once, 1, 1e9)  # one subproblem
+    np.testing.assert_array_equal(often, once)
+
+
+def test_labels_from_elsewhere_are_gone_on_from():
+    grid = generators.random_grid(3, 3, 2, seed=2)
+    least, best = brute_force(grid)
+    search = core.Neighbourhoods(layout(grid), strides(grid), 9, seeded(0), heat=1.0, max_entries=8)
+    labels = _start(grid, 1)
+    search.improve(labels, 1, 1e9)
+    labels = grid.complete(best)
+    search.improve(labels, 5000, 1e9)
+    assert grid.energy(labels) == pytest.approx(least, abs=1e-9)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softmap import Status, generators, solve
 from softmap.solving import schedule
@@ -12,7 +15,7 @@ from softmap.solving.budget import Budget, Task
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import LIMITS
-from softmap.solving.stages import Improve, Partial, Search, Tighten
+from softmap.solving.stages import TUNING, Improve, Partial, Search, Tighten, _Shares
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])
@@ -54,7 +57,7 @@ def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, mo
     assert names[-1] == "RELAX"
 
 
-@pytest.mark.parametrize("kind", [Search, Tighten, Partial, Improve])
+@pytest.mark.parametrize("kind", [Search, Tighten, Partial])
 def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
     budget = Budget(time_limit=1000.0)
     stage = kind(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options())
@@ -62,3 +65,50 @@ def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
     assert stage.fits(budget)
     budget.note(Task.BOUND, 1.1 * LIMITS.at_most * 1000.0 / kind.setup)
     assert not stage.fits(budget)
+
+
+def test_labels_are_improved_where_a_bound_takes_long():
+    budget = Budget(time_limit=1.0)
+    budget.note(Task.BOUND, 10.0)
+    assert Improve(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options()).fits(budget)
+
+
+gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size=20)
+
+
+@given(gains)
+def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
+    shares = _Shares(3)
+    for gained in rounds:
+        before = shares.parts
+        shares.note(np.array(gained))
+        if not any(gained):
+            np.testing.assert_array_equal(shares.parts, before)
+        assert shares.parts.sum() == pytest.approx(1.0)
+        assert (shares.parts >= TUNING.lean - 1e-12).all()
+
+
+def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
+    shares = _Shares(3)
+    for _ in range(20):
+        shares.note(shares.parts * np.array([3.0, 1.0, 0.0]))
+    first, second, third = shares.parts
+    assert first > second > third
+    assert third == pytest.approx(TUNING.lean, abs=1e-3)
+
+
+def test_labels_are_improved_before_tightening_begins():
+    model = generators.erdos_renyi(300, 3, seed=2)
+    names = [row.stage.name for row in solve(model, threads=1, time_limit=3.0).trace.rows]
+    assert "LABELS" in names
+    assert "TIGHTEN" not in names[: names.index("LABELS")]
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_labels_without_a_time_limit_can_be_repeated(seed):
+    model = generators.erdos_renyi(60, 3, seed=1)
+    found = [
+        solve(model, goal="labels", threads=1, seed=seed, max_work=8_000_000) for _ in range(2)
+    ]
+    np.testing.assert_array_equal(found[0].labels, found[1].labels)
+    assert found[0].work == found[1].work

@@ -116,32 +116,58 @@ LabelGraph label_graph(const Layout<double> &lay, const In<Index> &stride, Index
 using Optional = std::optional<In<double>>;
 using Mask = std::optional<In<bool>>;
 
-std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<Index> stride,
-                                        Index variables, Words words, Index work, double seconds,
-                                        double heat, Index max_entries, Index max_total,
-                                        Index rounds, Optional guide, double penalty, Mask open) {
-    const Layout<double> &lay = held.view;
-    require_labels(lay, labels);
-    // The search stores a table's minimising labels in 16 bits, hence the limit on max_entries.
-    require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
-                max_total <= Index(1) << 30,
-            "2 <= max_entries <= 65536 and max_entries <= max_total <= 2**30 are needed");
-    require(rounds >= 1, "a cycle needs at least one round");
-    const LabelGraph graph = label_graph(lay, stride, variables);
-    SearchOptions options{max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};
-    if (guide) {
-        require_size(*guide, lay.node_offset[lay.n], "guide");
-        options.guide = guide->data();
+// A large-neighbourhood search; each call continues it. Keeps its arrays alive.
+class Neighbourhoods {
+  public:
+    Neighbourhoods(nb::object layout, In<Index> stride, Index variables, Words words, double heat,
+                   Index max_entries, Index max_total, Index rounds, Optional guide, double penalty,
+                   Mask open)
+        : layout_(std::move(layout)), stride_(nb::borrow(stride.object)),
+          graph_(label_graph(nb::cast<const Lay &>(layout_).view, stride, variables)) {
+        // The search stores a table's minimising labels in 16 bits, hence the limit on max_entries.
+        require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
+                    max_total <= Index(1) << 30,
+                "2 <= max_entries <= 65536 and max_entries <= max_total <= 2**30 are needed");
+        require(rounds >= 1, "a cycle needs at least one round");
+        std::copy_n(generator(words), 4, words_);
+        options_ = {max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};
+        if (guide) {
+            require_size(*guide, graph_.lay.node_offset[graph_.lay.n], "guide");
+            guide_ = nb::borrow(guide->object);
+            options_.guide = guide->data();
+        }
+        if (open) {
+            require_size(*open, variables, "open");
+            open_ = nb::borrow(open->object);
+            options_.open = open->data();
+        }
     }
-    if (open) {
-        require_size(*open, variables, "open");
-        options.open = open->data();
+
+    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds) {
+        require_labels(graph_.lay, labels);
+        nb::gil_scoped_release released;
+        const Index *first = labels.data(), *last = first + labels.size();
+        const bool changed = !std::equal(first, last, labels_.begin(), labels_.end());
+        if (changed)
+            labels_.assign(first, last);
+        if (search_ == nullptr)
+            search_ = std::make_unique<Search>(graph_, labels_.data(), words_, options_);
+        else if (changed)
+            search_->restart();
+        Budget budget(work, seconds);
+        search_->run(budget);
+        std::copy(labels_.begin(), labels_.end(), labels.data());
+        return {budget.used(), search_->cycles(), search_->falls()};
     }
-    Budget budget(work, seconds);
-    Search search(graph, labels.data(), generator(words), options);
-    search.run(budget);
-    return {budget.used(), search.cycles(), search.falls()};
-}
+
+  private:
+    nb::object layout_, stride_, guide_, open_;
+    const LabelGraph graph_;
+    std::uint64_t words_[4];
+    SearchOptions options_;
+    std::vector<Index> labels_;
+    std::unique_ptr<Search> search_;
+};
 
 bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
                   Index variables) {
@@ -315,12 +341,16 @@ void bind_labels(nb::module_ &m) {
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
           arg("labels"), Unlocked(),
           "Fix labels sequentially, maintaining arc consistency; return whether it succeeded.");
-    m.def("improve", &improve, arg("layout"), arg("labels"), arg("stride"), arg("num_variables"),
-          arg("words"), arg("work"), nb::arg("seconds"), nb::arg("heat") = 0.0,
-          arg("max_entries") = 4096, arg("max_total") = Index(1) << 24, arg("rounds") = 3,
-          arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
-          Unlocked(),
-          "Run a large-neighbourhood search in place; return (work, cycles, improvements).");
+    nb::class_<Neighbourhoods>(m, "Neighbourhoods")
+        .def(nb::init<nb::object, In<Index>, Index, Words, double, Index, Index, Index, Optional,
+                      double, Mask>(),
+             arg("layout"), arg("stride"), arg("num_variables"), arg("words"),
+             nb::arg("heat") = 0.0, arg("max_entries") = 4096, arg("max_total") = Index(1) << 24,
+             arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
+             arg("open") = nb::none())
+        .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"), nb::arg("seconds"),
+             "Go on with a large-neighbourhood search, in place; return (work, cycles, "
+             "improvements), the last two of all calls.");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
           "Take the connected components of the change to `other` that do not raise the cost; "

@@ -169,7 +169,8 @@ class Moves {
         const Result found = Solver(in, options, control).solve();
         for (const std::int64_t i : chosen_)
             place_[i] = -1;
-        adapt(found.complete);
+        if (found.complete || Control::Clock::now() < deadline) // not if only time ended the search
+            adapt(found.complete);
         if (found.labels.empty() || !(energy(in, found.labels) < start))
             return 0.0;
         unary_.swap(plain_);

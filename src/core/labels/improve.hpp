@@ -36,18 +36,19 @@ class Search {
             widths_.push_back(options.max_entries);
     }
 
-    // Runs until the budget is spent, or after the descent if there is no annealing.
+    // Says that the labels have changed. A subproblem that was begun is still completed.
+    void restart() { restart_ = true; }
+
+    // Runs until the budget is spent, or after the descent if there is no annealing. Another call
+    // continues exactly where this one has ended.
     void run(Budget &budget) {
-        if (growth_.empty())
-            return;
-        for (auto width = widths_.rbegin(); width != widths_.rend(); ++width)
-            for (int k = 0; k < descents && !budget.spent(); ++k)
-                if (round(*width, {}, budget))
-                    take();
-        if (options_.heat > 0.0)
-            set_arms();
-        while (!arms_.empty() && !budget.spent())
-            cycle(budget);
+        while (!budget.spent() && (solving_ || begin_round(budget))) {
+            const Index before = budget.used();
+            solving_ = !solver_.solve(budget);
+            work_ += budget.used() - before;
+            if (!solving_)
+                end_round();
+        }
     }
 
     Index cycles() const { return cycles_; }
@@ -83,8 +84,39 @@ class Search {
         }
     }
 
-    // Solves one subproblem in other_; returns false if the time ran out.
-    bool round(Index max_entries, Lures lures, Budget &budget) {
+    // Begins with the next subproblem, in other_; returns false if there is none.
+    bool begin_round(Budget &budget) {
+        if (growth_.empty())
+            return false;
+        if (restart_) {
+            current_.assign(labels_, labels_ + graph_.lay.n);
+            other_ = current_;
+            restart_ = false;
+        }
+        if (descended_ < descents * Index(widths_.size())) {
+            begin(widths_[widths_.size() - 1 - descended_ / descents], {}, budget);
+            return true;
+        }
+        if (arms_.empty() && options_.heat > 0.0)
+            set_arms();
+        if (arms_.empty())
+            return false;
+        if (round_ == 0) {
+            arm_ = draw();
+            work_ = 0;
+            guided_ = options_.guide != nullptr && (next_word(words_) & 1);
+        }
+        ++round_;
+        const double left = 1.0 - double(round_) / double(options_.rounds);
+        Lures lures;
+        lures.heat = arms_[arm_].heat * left;
+        lures.guide = guided_ && round_ < options_.rounds ? options_.guide : nullptr;
+        lures.weight = left;
+        begin(arms_[arm_].max_entries, lures, budget);
+        return true;
+    }
+
+    void begin(Index max_entries, Lures lures, Budget &budget) {
         lures.penalty = options_.penalty;
         bags_.limit(max_entries);
         if (next_word(words_) & 7)
@@ -92,7 +124,26 @@ class Search {
         else
             growth_.scattered(bags_, words_);
         budget.use(graph_.variables);
-        return solver_.solve(other_.data(), lures, budget);
+        work_ += graph_.variables;
+        solver_.begin(other_.data(), lures);
+    }
+
+    // After a subproblem of the descent, or the last one of a cycle, takes what has improved.
+    void end_round() {
+        if (round_ == 0) {
+            ++descended_;
+            take();
+            return;
+        }
+        if (round_ < options_.rounds)
+            return;
+        round_ = 0;
+        ++cycles_;
+        const bool walk = ++idle_ > patience_, fell = take(walk);
+        patience_ += walk ? patience_ / 4 : 0;
+        idle_ = walk || fell ? 0 : idle_;
+        arms_[arm_].work += double(work_);
+        arms_[arm_].wins += fell;
     }
 
     // Takes the improving components of other_ into current_, or all of other_ if `walk`, and then
@@ -109,37 +160,16 @@ class Search {
         return fell;
     }
 
-    void cycle(Budget &budget) {
-        Arm &arm = draw();
-        const Index before = budget.used();
-        const bool guided = options_.guide != nullptr && (next_word(words_) & 1);
-        for (Index k = 1; k <= options_.rounds; ++k) {
-            const double left = 1.0 - double(k) / double(options_.rounds);
-            Lures lures;
-            lures.heat = arm.heat * left;
-            lures.guide = guided && k < options_.rounds ? options_.guide : nullptr;
-            lures.weight = left;
-            if (!round(arm.max_entries, lures, budget))
-                break;
-        }
-        arm.work += double(budget.used() - before);
-        ++cycles_;
-        const bool walk = ++idle_ > patience_, fell = take(walk);
-        patience_ += walk ? patience_ / 4 : 0;
-        idle_ = walk || fell ? 0 : idle_;
-        arm.wins += fell;
-    }
-
     // Draws an arm with probability proportional to its successes per work so far.
-    Arm &draw() {
+    std::size_t draw() {
         double sum = 0.0;
         for (const Arm &arm : arms_)
             sum += score(arm);
         double left = uniform(words_) * sum;
-        for (Arm &arm : arms_)
-            if ((left -= score(arm)) < 0.0)
-                return arm;
-        return arms_.back();
+        for (std::size_t k = 0; k < arms_.size(); ++k)
+            if ((left -= score(arms_[k])) < 0.0)
+                return k;
+        return arms_.size() - 1;
     }
     double score(const Arm &arm) const {
         const double unit = double(graph_.variables) * double(arm.max_entries);
@@ -151,7 +181,7 @@ class Search {
     static constexpr struct {
         double share, factor;
     } heats[] = {{0.1, 1.0}, {0.5, 1.0}, {0.95, 1.0}, {0.95, 4.0}, {0.95, 16.0}};
-    static constexpr int descents = 2; // subproblems of each table size in the initial descent
+    static constexpr Index descents = 2; // subproblems of each table size in the initial descent
 
     const LabelGraph &graph_;
     Index *labels_;
@@ -162,6 +192,9 @@ class Search {
     BagSolver solver_;
     Merge merge_;
     Index cycles_ = 0, falls_ = 0, idle_ = 0;
+    Index descended_ = 0, round_ = 0, work_ = 0; // where the search is, and the work of its cycle
+    std::size_t arm_ = 0;
+    bool guided_ = false, solving_ = false, restart_ = false;
     Index patience_ = 20; // cycles without success after which worse labels are accepted
     std::vector<Index> current_, other_, widths_;
     std::vector<Arm> arms_;

@@ -29,28 +29,32 @@ class BagSolver {
     BagSolver(const LabelGraph &graph, const Bags &bags, std::uint64_t *words)
         : graph_(graph), bags_(bags), words_(words), terms_(graph.lay.widest) {}
 
-    // Sets `labels` of all variables in the bags to their optimum given the others. At ties a
-    // variable keeps its label. Returns false, without a change, if the time runs out.
-    bool solve(Index *labels, const Lures &lures, Budget &budget) {
+    // Begins with a subproblem: the variables in the bags, given all other labels.
+    void begin(Index *labels, const Lures &lures) {
         labels_ = labels;
         lures_ = lures;
         link_children();
-        const Index size = bags_.size();
-        start_.resize(size);
-        Index used = 0;
-        for (Index p = size - 1; p >= 0; --p) {
-            budget.use(bags_.entries(p));
-            if (budget.late()) {
-                release_all();
+        start_.resize(bags_.size());
+        at_ = bags_.size();
+        used_ = 0;
+    }
+
+    // Sets the labels of all variables in the bags to their optimum given the others. At ties a
+    // variable keeps its label. Returns false, without a change, if the time runs out; the next
+    // call continues.
+    bool solve(Budget &budget) {
+        while (at_ > 0) {
+            if (budget.late())
                 return false;
-            }
-            start_[p] = used;
-            used += bags_.entries(p) / bags_.labels(p);
-            if (Index(choice_.size()) < used)
-                choice_.resize(std::max(used, 2 * Index(choice_.size())));
+            const Index p = --at_;
+            budget.use(bags_.entries(p));
+            start_[p] = used_;
+            used_ += bags_.entries(p) / bags_.labels(p);
+            if (Index(choice_.size()) < used_)
+                choice_.resize(std::max(used_, 2 * Index(choice_.size())));
             eliminate(p);
         }
-        for (Index p = 0; p < size; ++p)
+        for (Index p = 0; p < bags_.size(); ++p)
             substitute(p);
         return true;
     }
@@ -231,15 +235,11 @@ class BagSolver {
         buffer = {};
     }
 
-    void release_all() {
-        for (Buffer &buffer : messages_)
-            buffer = {};
-    }
-
     const LabelGraph &graph_;
     const Bags &bags_;
     std::uint64_t *words_;
     Index *labels_ = nullptr;
+    Index at_ = 0, used_ = 0; // number of variables not yet eliminated, and of choices stored
     Lures lures_;
     Axes axes_;
     std::vector<Index> start_, first_child_, next_;

@@ -947,33 +947,38 @@ def decide(
     Fix labels sequentially, maintaining arc consistency; return whether it succeeded.
     """
 
-def improve(
-    layout: Layout,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    stride: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    num_variables: int,
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
-    work: int,
-    seconds: float,
-    heat: float = 0.0,
-    max_entries: int = 4096,
-    max_total: int = 16777216,
-    rounds: int = 3,
-    guide: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ]
-    | None = None,
-    penalty: float = float("inf"),
-    open: Annotated[
-        NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ]
-    | None = None,
-) -> tuple[int, int, int]:
-    """
-    Run a large-neighbourhood search in place; return (work, cycles, improvements).
-    """
+class Neighbourhoods:
+    def __init__(
+        self,
+        layout: object,
+        stride: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        num_variables: int,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+        heat: float = 0.0,
+        max_entries: int = 4096,
+        max_total: int = 16777216,
+        rounds: int = 3,
+        guide: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        penalty: float = float("inf"),
+        open: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> None: ...
+    def improve(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        work: int,
+        seconds: float,
+    ) -> tuple[int, int, int]:
+        """
+        Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
+        """
 
 def merge(
     layout: Layout,
@@ -1650,3 +1655,62 @@ class LargeMoves:
     @property
     def free(self) -> float:
         """Number of free variables of the next move."""
+
+class Annealing:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def offer(
+        self,
+        labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Take labels over as the best ones if they cost less."""
+
+    def run(self, work: int, seconds: float) -> int:
+        """Go on until a limit is reached; return the work done."""
+
+    def best(
+        self, labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")]
+    ) -> bool:
+        """Write the best labels; return whether there are any."""
+
+    def state(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        costs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> tuple[float, int]:
+        """
+        Write the current labels, and the cost of each label given all others; return their energy with penalties and the number of violated constraints.
+        """
+
+    @property
+    def penalty(self) -> float:
+        """Penalty of a violated constraint in the next run."""
+
+    @property
+    def runs(self) -> int:
+        """Number of complete runs."""
+
+    @property
+    def least(self) -> float:
+        """Cost of the best labels; +inf if none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,8 +15,8 @@ from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
 
 __all__ = [
-    "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods", "strides",
-    "with_followers",
+    "Neighbourhoods", "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods",
+    "strides", "with_followers",
 ]  # fmt: skip
 
 TOGETHER = 8192  # smallest number of variables of which `icm` changes independent sets at once
@@ -156,12 +158,54 @@ def neighbourhoods(
     if heat is None:
         each = max(0.0, gap) / model.num_variables if np.isfinite(gap) else 0.0
         heat = HEAT * float(np.sqrt(cost_scale(model) * each))
-    moved = given.copy()
-    core.improve(
-        layout(model), moved, strides(model), model.num_variables, seeded(seed),
-        min(work, 1 << 62), min(float(seconds), 1e9), heat,
-    )  # fmt: skip
-    return _better(model, (before, energy), moved)[0]
+    search = Neighbourhoods(model, heat=heat, seed=seed)
+    return search.improve(before, seconds=seconds, work=work)
+
+
+class Neighbourhoods:
+    """The search of `neighbourhoods`, resumable: each call of `improve` continues it.
+
+    Parameters
+    ----------
+    model : Model
+    heat : float, default 1
+        Factor of the random costs, which are quantiles of the cost of changing a label.
+    seed : int, default 0
+        Seed of the random numbers.
+    """
+
+    def __init__(self, model: Model, *, heat: float = 1.0, seed: int = 0) -> None:
+        self._model = model
+        self._native = core.Neighbourhoods(
+            layout(model), strides(model), model.num_variables, seeded(seed), heat
+        )
+
+    def improve(
+        self,
+        labels: Labels,
+        *,
+        seconds: float = np.inf,
+        work: int = 10_000_000,
+        stopped: Callable[[], object] | None = None,
+    ) -> Labels:
+        """Return labels that cost no more than the given ones.
+
+        Parameters
+        ----------
+        labels : int64 array
+            Labels of all variables, of finite cost.
+        seconds : float, default +inf
+            Time limit.
+        work : int, default 10 million
+            Limit on the number of elementary steps.
+        stopped : function, optional
+            Called before the search.
+        """
+        if stopped is not None and stopped():
+            return labels
+        moved = self._model.complete(labels).copy()
+        self._native.improve(moved, min(work, 1 << 62), min(float(seconds), 1e9))
+        return _better(self._model, (labels, float(self._model.energy(labels))), moved)[0]
 
 
 def _better(model: Model, known: Priced, moved: Labels, threads: int = 1) -> Priced:

@@ -53,6 +53,8 @@ class ScheduleTuning:
         it if most of its time was in vain.
     gain : float
         Smallest fraction of the gap that counts as progress of a slice.
+    fall : float
+        Smallest fall of the energy, relative to it, that counts as progress of labels.
     first : float
         Smallest length of a slice, in seconds.
     soon : float
@@ -61,6 +63,8 @@ class ScheduleTuning:
         Smallest length of that first slice after its set-up, in seconds.
     growth : float
         Length of a slice as a fraction of the time that the stage has had.
+    early : int
+        Number of slices for labels before tightening begins, as long as they improve.
     untried : float
         Stages that have not run come first after this fraction of the time limit.
     elimination : float
@@ -83,10 +87,12 @@ class ScheduleTuning:
     proofs_share: float = 0.15
     labels_share: float = 0.3
     gain: float = 0.002
+    fall: float = 1e-4
     first: float = 0.05
     soon: float = 0.6
     searched: float = 0.15
     growth: float = 0.25
+    early: int = 4
     untried: float = 0.4
     elimination: float = 0.6
     lead: int = 2
@@ -121,27 +127,31 @@ class _History:
         Time since it has last made progress, in seconds.
     rate : float
         Fraction of the gap closed per second in its last two slices.
+    vain : float
+        Time since it has last made progress or improved the labels, in seconds.
     """
 
     slices: int = 0
     seconds: float = 0.0
     idle: float = 0.0
     rate: float = 0.0
+    vain: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
 
-    def note(self, seconds: float, gain: float) -> None:
-        """Add a time slice."""
+    def note(self, seconds: float, gain: float, *, fell: bool) -> None:
+        """Add a time slice, the fraction of the gap it closed, and whether the energy fell."""
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(seconds, TUNING.first)
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
+        self.vain = 0.0 if fell or not self.idle else self.vain + seconds
 
     @property
     def in_vain(self) -> bool:
         """Whether the stage has made no progress for most of its time."""
-        return self.idle > 0.5 * self.seconds
+        return self.vain > 0.5 * self.seconds
 
 
 class Schedule:
@@ -211,7 +221,9 @@ class Schedule:
         before, work, began = (best.bound, best.energy), self.budget.work, time.perf_counter()
         self.resumable = passes.active
         stage(best, turn.share)
-        self._history(stage).note(time.perf_counter() - began, _gained(before, best))
+        seconds, fall = time.perf_counter() - began, before[1] - best.energy
+        fell = not stage.proves and fall > TUNING.fall * abs(best.energy)
+        self._history(stage).note(seconds, _gained(before, best), fell=fell)
         self.resumable &= passes.resumable
         if turn.early:  # `max_work` limits the relaxation here
             self.budget.spend(work - self.budget.work)
@@ -391,9 +403,20 @@ class Schedule:
             return search
         able = [stage for stage in self.stages if self._able(stage)]
         able += [passes] if passes.active else []
+        chosen = max(able, key=self._expected, default=None)
         if due := [stage for stage in able if self._due(stage)]:
-            return min(due, key=lambda stage: self._history(stage).seconds)
-        return max(able, key=self._expected, default=None)
+            chosen = min(due, key=lambda stage: self._history(stage).seconds)
+        return next((stage for stage in able if self._comes_before(stage, chosen)), chosen)
+
+    def _comes_before(self, stage: Stage, chosen: Stage | None) -> bool:
+        """Whether labels are improved before another stage begins, as its first slice may be long.
+
+        This ends with the first slice that has not improved them.
+        """
+        if stage.proves or chosen is None or not chosen.proves or self._history(chosen).slices:
+            return False
+        history = self._history(stage)
+        return history.slices < TUNING.early and not history.vain
 
     def _searched_first(self, search: Search) -> bool:
         """Whether to search at once: set-up is short, or elimination will end the run."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import InfeasibleModel
-from softmap.labels import neighbourhoods
+from softmap.labels.annealing import Annealing
 from softmap.labels.cuts import Fusion
+from softmap.labels.improving import Neighbourhoods
 from softmap.model import Model
 from softmap.proof.search.exact import (
     OPEN_NODE_BYTES,
@@ -103,11 +105,16 @@ class StageTuning:
         small parts.
     mobile : int
         Largest number of variables of such a model.
-    move_work : int
-        Work that the search of one part stands for.
+    annealed : int
+        Largest number of table entries of a larger model whose labels are annealed.
+    flat_seconds : float
+        Time to collect the tables, per entry, in seconds.
     lean : float
-        Smallest fraction of the time for either kind of improvement, and the change of the fraction
-        after a success.
+        Smallest fraction of the time of each search for better labels.
+    shortest : float
+        Least time of each in a slice, in seconds, before the end of the run.
+    keep : float
+        Factor of what its earlier successes count, from one slice with successes to the next.
     """
 
     backtracks: int = 50
@@ -134,11 +141,34 @@ class StageTuning:
     state_bytes: int = 1000
     moved: int = 30_000_000
     mobile: int = 5_000
-    move_work: int = 20_000
-    lean: float = 0.15
+    annealed: int = 4_000_000
+    flat_seconds: float = 4e-8
+    lean: float = 0.1
+    shortest: float = 0.02
+    keep: float = 0.7
 
 
 TUNING = StageTuning()
+
+
+class _Improver(Protocol):
+    """A search for better labels that goes on with each call, until a limit."""
+
+    def __call__(
+        self,
+        labels: NDArray[np.int64],
+        *,
+        seconds: float,
+        work: int,
+        stopped: Callable[[], object] | None,
+    ) -> NDArray[np.int64]: ...
+
+
+def _flat_entries(model: Model) -> int:
+    """The number of node costs and table entries of a model without its auxiliary edges."""
+    tied = model.edges[:, 0] >= model.num_variables
+    pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
+    return int(pairs) + model.unary.size
 
 
 def _search_takes(model: Model, entries: int) -> float:
@@ -167,9 +197,7 @@ class Search(Stage):
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         model = self.problem.model
-        tied = model.edges[:, 0] >= model.num_variables
-        pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
-        self.entries = int(pairs) + model.unary.size
+        self.entries = _flat_entries(model)
         return self.entries <= TUNING.entries
 
     def takes(self) -> float:
@@ -322,11 +350,37 @@ class Partial(Stage):
         return self._search
 
 
-class Improve(Stage):
-    """Expansion moves and large-neighbourhood search; finds feasible labels if there are none.
+class _Shares:
+    """The time of several searches for labels: more for those with more successes per second.
 
-    Dynamic programming over narrow parts of the model and exact search over small ones share the
-    time; the one that improved the labels last gets more of it.
+    Parameters
+    ----------
+    count : int
+        Number of searches.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._merit = np.full(count, 1.0 / count)
+
+    @property
+    def parts(self) -> NDArray[np.float64]:
+        """The fraction of the time of each search."""
+        rest = 1.0 - TUNING.lean * len(self._merit)
+        return TUNING.lean + rest * self._merit / self._merit.sum()
+
+    def note(self, gains: NDArray[np.float64]) -> None:
+        """Say how much each search has improved the labels in its part of a slice."""
+        if (total := gains.sum()) > 0.0:
+            rates = gains / total / self.parts
+            self._merit = TUNING.keep * self._merit + (1.0 - TUNING.keep) * rates / rates.sum()
+
+
+class Improve(Stage):
+    """Expansion moves and three searches for labels; finds feasible labels if there are none.
+
+    Annealing over single labels, dynamic programming over narrow parts of the model and exact
+    search over small ones share the time; those that improve the labels get more of it. Each goes
+    on where its last part of a slice has ended.
     """
 
     name = StageName.LABELS
@@ -334,15 +388,17 @@ class Improve(Stage):
     proves = False
 
     def applies(self) -> bool:
-        self._turns = 0
         self._expansions: Expansions | None = None
         self._first = FirstLabels(self.problem)
-        self._moves: LargeMoves | None = None
-        self._part = 0.5  # fraction of the time for exact search over small parts
         model = self.problem.model
-        entries = model.unary.size + int(model.edge_offset[-1])
+        entries = _flat_entries(model)
         small = entries <= TUNING.moved and model.num_variables <= TUNING.mobile
-        self._may_move = small and model.m > 0 and _search_takes(model, entries) <= self.room
+        self._may_move = small and _search_takes(model, entries) <= self.room
+        brief = self._may_move or entries <= TUNING.annealed
+        self._may_anneal = brief and Annealing.takes(model, entries) <= self.room
+        self._flat_seconds = TUNING.shortest + TUNING.flat_seconds * entries
+        self._shares: _Shares | None = None
+        self._slices = 0
         return True
 
     def takes(self) -> float:
@@ -356,25 +412,17 @@ class Improve(Stage):
 
     def least(self, budget: Budget) -> float:
         seconds = super().least(budget)
+        if self._may_anneal:  # needs no bound
+            seconds = min(seconds, self._flat_seconds)
         return seconds if self._expansions is None else min(seconds, self._expansions.seconds)
 
     def __call__(self, best: Best, share: Share) -> None:
-        model = self.problem.model
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
             stopped = share.budget.stop
             self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
-        if best.found and self._expanded(best, share):
-            self._turns += 1
-            part = self._part if self._may_move else 0.0
-            narrow = neighbourhoods(
-                model, best.labels, seconds=(1.0 - part) * share.left,
-                work=int((1.0 - part) * share.work), seed=self.options.seed + self._turns,
-                gap=best.energy - best.bound,
-            )  # fmt: skip
-            self._weigh(best.offer_labels(narrow), -1)
-            if part > 0.0 and share.left > 0.0:
-                self._weigh(best.offer_labels(self._moved(best, share, part)), 1)
+        if best.found and self.problem.model.m and self._expanded(best, share):
+            self._search(best, share)
         share.spend()
 
     def _expanded(self, best: Best, share: Share) -> bool:
@@ -391,18 +439,38 @@ class Improve(Stage):
         best.offer_labels(labels)
         return ended
 
-    def _moved(self, best: Best, share: Share, part: float) -> NDArray[np.int64]:
-        """Labels improved by exact search over small parts."""
-        if self._moves is None:
-            self._moves = LargeMoves(flatten(self.problem.model), self.options.seed)
-        moves = int(part * share.work) // TUNING.move_work
-        stopped = share.budget.stop
-        return self._moves.improve(best.labels, seconds=share.left, moves=moves, stopped=stopped)
+    @cached_property
+    def _searches(self) -> list[_Improver]:
+        """The searches, each of which continues from call to call."""
+        model, seed = self.problem.model, self.options.seed
+        flat = flatten(model) if self._may_anneal or self._may_move else None
+        found: list[_Improver] = []
+        if flat is not None and self._may_anneal:
+            found.append(Annealing(flat, seed).improve)
+        found.append(Neighbourhoods(model, seed=seed).improve)
+        if flat is not None and self._may_move:
+            found.append(LargeMoves(flat, seed).improve)
+        return found
 
-    def _weigh(self, gained: bool, sign: int) -> None:
-        """Give more time to a search that has improved the labels."""
-        if gained:
-            self._part = min(max(self._part + sign * TUNING.lean, TUNING.lean), 1.0 - TUNING.lean)
+    def _search(self, best: Best, share: Share) -> None:
+        """Improve the labels by each of the searches, each time another one first."""
+        if self._shares is None:
+            self._shares = _Shares(len(self._searches))
+        parts = self._shares.parts
+        gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
+        first = self._slices % len(parts)
+        for k in (*range(first, len(parts)), *range(first)):
+            seconds = float(parts[k] / parts[waiting].sum()) * share.left
+            waiting[k] = False
+            labels = self._searches[k](
+                best.labels, seconds=max(seconds, min(TUNING.shortest, share.end)),
+                work=int(parts[k] * share.work), stopped=share.budget.stop,
+            )  # fmt: skip
+            before = best.energy
+            best.offer_labels(labels)
+            gains[k] = before - best.energy
+        self._shares.note(gains)
+        self._slices += 1
 
 
 class Tighten(Stage):

@@ -9,7 +9,7 @@ from hypothesis import given
 from softmap import core, generators
 from softmap.arguments import seeded
 from softmap.proof.search.exact import flatten
-from softmap.proof.search.moves import LargeMoves
+from softmap.proof.search.moves import MOVE_WORK, LargeMoves
 from support.oracles import brute_force
 from support.strategies import models, seeds
 
@@ -21,7 +21,7 @@ def test_moves_over_all_variables_find_the_optimum(model, seed):
     start = rng.integers(0, model.num_labels[: model.num_variables])
     if not np.isfinite(model.energy(start)):
         start = np.asarray(best)[: model.num_variables]
-    found = LargeMoves(flatten(model), seed).improve(start, seconds=np.inf, moves=30)
+    found = LargeMoves(flatten(model), seed).improve(start, seconds=np.inf, work=30 * MOVE_WORK)
     assert model.energy(found) <= model.energy(start) + 1e-9
     if len(np.unique(model.edges)) == model.num_variables and model.num_variables <= 3:
         assert model.energy(found) == pytest.approx(least, abs=1e-9)
@@ -31,7 +31,8 @@ def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
     model = generators.random_grid(6, 6, 4, seed=3)
     start = np.zeros(36, dtype=np.int64)
     found = [
-        LargeMoves(flatten(model), 7).improve(start, seconds=np.inf, moves=120) for _ in range(2)
+        LargeMoves(flatten(model), 7).improve(start, seconds=np.inf, work=120 * MOVE_WORK)
+        for _ in range(2)
     ]
     np.testing.assert_array_equal(*found)
     least = model.energy(found[0])

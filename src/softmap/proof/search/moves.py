@@ -18,6 +18,7 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
 SLICE = 0.1  # longest time without a look at the limits of the run, in seconds
+MOVE_WORK = 20_000  # work that a move stands for, in message entries
 BLOCK = 50  # largest number of moves without such a look
 
 
@@ -42,7 +43,7 @@ class LargeMoves:
         labels: Ints,
         *,
         seconds: float,
-        moves: int = 1 << 62,
+        work: int = 1 << 62,
         stopped: Callable[[], object] | None = None,
     ) -> Ints:
         """Return labels that cost no more than the given ones.
@@ -53,12 +54,13 @@ class LargeMoves:
             Labels of all variables, of finite cost.
         seconds : float
             Time limit.
-        moves : int
-            Number of moves.
+        work : int
+            Amount of work; each move counts as `MOVE_WORK`.
         stopped : function, optional
             Called at short intervals; the search ends if it returns something true.
         """
         found = np.array(labels, dtype=np.int64)
+        moves = work // MOVE_WORK
         end = time.perf_counter() + min(seconds, 1e8)
         while moves > 0 and not (stopped is not None and stopped()):
             left = end - time.perf_counter()
