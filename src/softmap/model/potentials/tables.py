@@ -107,7 +107,9 @@ class TableStack:
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite entry of each table (0 if it has none)."""
         low, high = np.empty((2, len(self)))
-        core.row_extremes(self.flat, np.append(self.offset, len(self.flat)), low, high)
+        even = np.arange(len(self) + 1) * self.stride
+        start = even if self.stride else np.append(self.offset, len(self.flat))
+        core.row_extremes(self.flat, start, low, high)
         return low, high
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
