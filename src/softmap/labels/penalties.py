@@ -58,10 +58,11 @@ def dominating_penalty(model: Model) -> float | None:
     nodes = np.arange(0, model.n, max(1, model.n // TUNING.sample))
     largest = float(np.ptp(np.array(model.extremes()), axis=0).max())
     light = max(2, model.num_variables // 2)
+    whole = len(some) == len(pairs) and len(nodes) == model.n
     # If no cost of the sample exceeds those below it, and all of them together are larger than the
     # largest cost, there is hardly one in the whole model.
     expected = light * (len(some) + len(nodes)) // (len(pairs) + model.n)
-    if _largest(model, nodes, some, light=expected // 2, beyond=largest) is None:
+    if not whole and _largest(model, nodes, some, light=expected // 2, beyond=largest) is None:
         return None
     return _largest(model, np.arange(model.n), pairs, light=light)
 
