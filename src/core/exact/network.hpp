@@ -46,7 +46,7 @@ class Network {
     std::vector<Nary> naries;
     std::vector<std::vector<int>> edges_of, naries_of;
     std::vector<int> support; // supports found last: a hint, which may be stale
-    Cost cut = HALF; // nodes whose bound reaches this are pruned
+    Cost cut = HALF;          // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;
 
     Cost c0() const { return mem[0]; }
