@@ -59,9 +59,9 @@ class StageTuning:
     backtracks : int
         Smallest number of backtracks in a slice of the search without a time limit.
     read : int
-        Smallest number of table entries of the model times backtracks in such a slice, unless work
-        is limited. Small models are solved in one slice: a slice before the LP is solved is not
-        continued later. About a second.
+        Smallest product of table entries of the model and backtracks in such a slice, per unit of
+        work, unless `max_work` is given. Most small models are solved in one slice of at most two
+        seconds: a slice before the LP is solved is not continued later.
     longest : float
         Largest length of a slice without a time limit, in seconds.
     few : int
@@ -115,7 +115,7 @@ class StageTuning:
     """
 
     backtracks: int = 50
-    read: int = 60_000_000
+    read: int = 600
     longest: float = 10.0
     few: int = 600
     nearly: float = 3e-3
@@ -201,7 +201,8 @@ class Search(Stage):
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice without a time limit."""
-        least = TUNING.read // max(1, self.entries) if share.budget.max_work is None else 0
+        many = share.budget.max_work is None
+        least = TUNING.read * share.work // max(1, self.entries) if many else 0
         return max(TUNING.backtracks, least, share.work // self.problem.model.n)
 
     @cached_property
