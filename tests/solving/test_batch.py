@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import InfeasibleModel, Model, OptionError, Status, generators, solve, solve_batch
+from softmap.verification import Verdict
 from support.strategies import models
 
 
@@ -84,3 +85,14 @@ def test_ctrl_c_ends_all_runs():
     for thread in left:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_random_graphs_of_the_paper_are_proved_in_one_search_each():
+    """The results do not depend on the number of threads, and the checker accepts them."""
+    listed = [generators.erdos_renyi(60, 3, seed=seed) for seed in range(8)]
+    one, three = (solve_batch(listed, threads=threads) for threads in (1, 3))
+    for model, first, second in zip(listed, one, three, strict=True):
+        assert same(first, second)
+        assert first.status is Status.OPTIMAL
+        assert first.sweeps <= 20.0
+        assert softmap.verify(first, model).verdict is not Verdict.FALSE

@@ -19,7 +19,7 @@ inline bool Propagator::assign(int x) {
         set(at[x] + a, 0);
         bound_moved_ = true;
         if (c0() >= cut)
-            return blame(x);
+            return false;
     }
     for (std::size_t j = 0; j < edges_of[x].size(); ++j) {
         const int id = edges_of[x][j];
@@ -36,7 +36,7 @@ inline bool Propagator::assign(int x) {
             if (!too_much(s.p, p, c))
                 raise(s.p, p, c, s.p_word + p);
             else if (!prune(s.p, p, s.p_word + p))
-                return blame(x);
+                return false;
         }
         eac_.push(s.p);
     }
@@ -98,7 +98,7 @@ inline bool Propagator::eliminate_leaf(int x, const Side &s) {
         const int p = value[begin[s.p] + k];
         gain_[p] = full_cost(s, p, 0);
         if (gain_[p] > 0 && too_much(s.p, p, gain_[p]) && !prune(s.p, p, s.p_word + p))
-            return blame(x);
+            return false;
     }
     for (int k = 0; log != nullptr && k < dom(x); ++k)
         log->move(s.q_word + labels(x)[k], -unary(x, labels(x)[k]));

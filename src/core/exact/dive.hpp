@@ -3,6 +3,7 @@
 
 #include "frontier.hpp"
 #include "nary.hpp"
+#include "rises.hpp"
 
 namespace softmap::exact {
 
@@ -12,17 +13,9 @@ class Diver : public Propagator {
     // A second worker, with a copy of the state of the first one at the root.
     Diver(const Diver &root, Control &control)
         : Propagator(root, control), frontier_(root.frontier_), known_(root.known_),
-          limit_(root.limit_) {
-        keep_blamed = true;
-    }
+          limit_(root.limit_), rises_(root.rises_) {}
 
     int split_above = 10;
-
-    // Starts to share the weights of variables with other workers.
-    void share_weights() {
-        frontier_.set_weights(weight);
-        keep_blamed = true;
-    }
 
     // Uses the cut of the best labelling found by any worker.
     void follow_cut() {
@@ -39,6 +32,7 @@ class Diver : public Propagator {
     void work(std::int64_t last_backtrack, std::int64_t last_work) {
         last_backtrack_ = last_backtrack;
         last_work_ = last_work;
+        rises_.resize(n);
         for (;;) {
             if (control_.check_now() || over())
                 return frontier_.halt();
@@ -69,8 +63,11 @@ class Diver : public Propagator {
     std::int64_t limit_ = 1;
     std::int64_t replayed_ = 0, visited_ = 0;
     std::int64_t last_backtrack_ = 0, last_work_ = 0;
-    int last_conflict_ = -1;
     std::vector<int> order_;
+    Rises rises_;
+    std::int64_t probed_ = 0; // units of work of `probe`
+    // Probing may take this work, and a fraction of all work of the worker.
+    static constexpr std::int64_t probing_allowed = 1 << 19, probing_part = 8;
 
     bool over() const {
         return control_.stopped || control_.backtracks >= last_backtrack_ ||
@@ -110,8 +107,6 @@ class Diver : public Propagator {
         unwind();
         pop_level();
         adapt();
-        if (keep_blamed && static_cast<int>(blamed.size()) * 64 >= n)
-            frontier_.join_weights(blamed, weight);
     }
 
     // One dive, depth first. When its backtracks are used up, its unexplored nodes become open
@@ -149,8 +144,16 @@ class Diver : public Propagator {
             ++visited_;
             follow_cut();
             cut_changed();
-            ok = apply(level.right) && propagate();
+            ok = branch(level.right, true);
         }
+    }
+
+    // Applies a decision and propagates. Returns false on a conflict.
+    bool branch(const Decision &d, bool right) {
+        const Cost before = c0();
+        const bool ok = apply(d) && propagate();
+        rises_.note(d.x, right, std::max<Cost>(0, (ok ? c0() : cut) - before));
+        return ok;
     }
 
     bool descend(const Decision &d) {
@@ -161,10 +164,7 @@ class Diver : public Propagator {
         if (log != nullptr)
             log->note(Op::BRANCH, {d.x, static_cast<int>(d.kind), d.a});
         push_level();
-        const bool ok = apply(d) && propagate();
-        if (!ok)
-            last_conflict_ = d.x;
-        return ok;
+        return branch(d, false);
     }
 
     // Ends the dive: lists the other side of each decision, from the first to the last, to be
@@ -212,18 +212,47 @@ class Diver : public Propagator {
         follow_cut();
     }
 
+    // Propagates both branches of each variable that has not been branched on yet, from the largest
+    // degree on, to learn by how much they raise the bound; nothing else of the node changes.
+    void probe() {
+        const auto spent = [&] { return control_.total + control_.work; };
+        const auto left = [&] { return probed_ < probing_allowed + spent() / probing_part; };
+        if (!left())
+            return;
+        order_.clear();
+        for (int x = 0; x < n; ++x)
+            if (state(x) == FREE && !rises_.known(x))
+                order_.push_back(x);
+        std::stable_sort(order_.begin(), order_.end(),
+                         [&](int x, int y) { return degree(x) > degree(y); });
+        TreeLog *const kept = std::exchange(log, nullptr); // a proof needs no probes
+        for (const int x : std::exchange(order_, {})) {
+            if (!left() || control_.stopped)
+                break;
+            const auto before = spent();
+            const Decision d = choose_branch(x);
+            for (const bool right : {false, true}) {
+                push_level();
+                branch(right ? d.negated() : d, right);
+                pop_level();
+            }
+            probed_ += spent() - before;
+        }
+        log = kept;
+    }
+
+    // The variable whose branches are expected to raise the bound most; -1 if none is free.
     int choose_variable() {
-        if (last_conflict_ >= 0 && state(last_conflict_) == FREE)
-            return last_conflict_;
+        probe();
         int chosen = -1;
-        double least = 0;
+        double most = 0;
         for (int x = 0; x < n; ++x) {
             if (state(x) != FREE)
                 continue;
-            const double score = dom(x) / weight[x];
-            if (chosen < 0 || score < least) {
+            const double rise = rises_.expected(x);
+            if (chosen < 0 || rise > most || (rise == most && dom(x) < dom(chosen))) {
                 chosen = x;
-                least = score;
+                most = rise;
             }
         }
         return chosen;

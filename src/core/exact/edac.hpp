@@ -29,7 +29,7 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
             continue;
         if (too_much(s.p, p, least)) {
             if (!prune(s.p, p, s.p_word + p))
-                return blame(s.q);
+                return false;
             continue;
         }
         set(s.dp + p, mem[s.dp + p] + least);
@@ -73,7 +73,7 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
             continue;
         if (too_much(s.p, p, g)) {
             if (!prune(s.p, p, s.p_word + p))
-                return blame(s.q);
+                return false;
             continue;
         }
         gain_[p] = g;

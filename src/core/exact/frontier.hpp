@@ -1,5 +1,4 @@
-// What the workers of a search share: the open nodes, the best labelling and the weights of the
-// variables.
+// What the workers of a search share: the open nodes and the best labelling.
 #pragma once
 
 #include <algorithm>
@@ -135,16 +134,6 @@ class Frontier {
         open_.push({bound, 0, -1, 0});
     }
 
-    // Adds the conflicts of a worker to the weights of all, and copies these.
-    void join_weights(std::vector<int> &blamed, std::vector<double> &weight) {
-        const std::lock_guard lock(mutex_);
-        for (int x : blamed)
-            weights_[x] += 1;
-        blamed.clear();
-        weight = weights_;
-    }
-    void set_weights(const std::vector<double> &weight) { weights_ = weight; }
-
     // Makes all workers stop after their current nodes.
     void halt() {
         const std::lock_guard lock(mutex_);
@@ -184,7 +173,6 @@ class Frontier {
     Known known_;
     std::priority_queue<Open> open_;
     std::vector<Link> links_; // decisions of open nodes, as trees towards the root
-    std::vector<double> weights_;
     std::exception_ptr failure_;
     int opened_ = 0; // number of open nodes so far, including those pruned at once
     int busy_ = 0, waiting_ = 0;

@@ -46,8 +46,7 @@ class Network {
     std::vector<Nary> naries;
     std::vector<std::vector<int>> edges_of, naries_of;
     std::vector<int> support; // supports found last: a hint, which may be stale
-    std::vector<double> weight;
-    Cost cut = HALF; // nodes whose bound reaches this are pruned
+    Cost cut = HALF;          // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;
 
     Cost c0() const { return mem[0]; }
@@ -184,7 +183,6 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
     std::vector<int> number(w.n(), -1);
     edges_of.resize(n);
     naries_of.resize(n);
-    weight.assign(n, 1.0);
     for (int x = 0; x < n; ++x) {
         const auto &u = w.unary[vars[x]];
         number[vars[x]] = x;

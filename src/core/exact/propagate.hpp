@@ -20,8 +20,6 @@ class Propagator : public Network {
 
     Cost epsilon = 1;           // smaller costs do not start DAC and EAC
     std::vector<int> favourite; // existential support of each variable
-    bool keep_blamed = false;
-    std::vector<int> blamed; // variables whose weight was raised, if `keep_blamed`
 
     void prepare(Work &w, const std::vector<int> &vars) {
         load(w, vars);
@@ -54,7 +52,7 @@ class Propagator : public Network {
     bool remove(int x, int a) {
         const int last = dom(x) - 1;
         if (last == 0)
-            return blame(x);
+            return false;
         const auto b = begin[x];
         const int k = place[b + a], other = value[b + last];
         value[b + k] = other;
@@ -138,12 +136,6 @@ class Propagator : public Network {
             *q = RankQueue(n);
         nary_ = RankQueue(static_cast<int>(naries.size()));
         nary_wants_unary_.assign(naries.size(), 0);
-    }
-    bool blame(int x) {
-        weight[x] += 1;
-        if (keep_blamed)
-            blamed.push_back(x);
-        return false;
     }
     void clear_queues() {
         for (auto *q : {&assign_, &nc_, &ac_, &dac_, &eac_, &elim_, &nary_})
@@ -253,7 +245,7 @@ inline bool Propagator::node_consistency(int x) {
         set(0, c0() + least);
         bound_moved_ = true;
         if (c0() >= cut)
-            return blame(x);
+            return false;
     }
     for (int k = count - 1; k >= 0; --k)
         if (const int a = value[begin[x] + k]; c0() + unary(x, a) >= cut && !prune(x, a))

@@ -139,8 +139,6 @@ class Search {
 
     // Makes the other workers, on the first call, and sets their limits.
     void hire() {
-        if (workers_.empty())
-            main_.share_weights();
         try {
             while (static_cast<int>(workers_.size()) + 1 < threads_)
                 workers_.push_back(std::make_unique<Worker>(main_));

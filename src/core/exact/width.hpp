@@ -182,12 +182,15 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
 inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
     EliminationOrder best;
     double steps = 0;
+    // with equal numbers of labels, WEIGHTED is the same rule as FILL
+    const bool alike = std::equal(g.bits.begin() + (g.n() > 0), g.bits.end(), g.bits.begin());
+    const int rules = alike ? 2 : 3;
     for (int k = 0; k < effort.tries; ++k) {
-        constexpr Rule rules[] = {Rule::FILL, Rule::SIZE, Rule::WEIGHTED};
+        constexpr Rule every[] = {Rule::FILL, Rule::SIZE, Rule::WEIGHTED};
         const double limit = best.finite ? best.entries : most;
-        if (k > 0 && (steps > effort.share * limit || (k > 2 && !best.finite)))
+        if (k > 0 && (steps > effort.share * limit || (k >= rules && !best.finite)))
             break;
-        auto next = greedy_order(g, rules[k % 3], static_cast<unsigned>(k / 3), limit);
+        auto next = greedy_order(g, every[k % rules], static_cast<unsigned>(k / rules), limit);
         steps += next.steps + 20.0 * g.n(); // copies of the graph
         if (next.finite && (!best.finite || next.entries < best.entries))
             best = std::move(next);

@@ -60,6 +60,10 @@ class StageTuning:
     ----------
     backtracks : int
         Smallest number of backtracks in a slice of the search without a time limit.
+    read : int
+        Smallest product of table entries of the model and backtracks in such a slice, per unit of
+        work, unless `max_work` is given. Most small models are solved in one slice of at most two
+        seconds: a slice before the LP is solved is not continued later.
     longest : float
         Largest length of a slice without a time limit, in seconds.
     few : int
@@ -118,6 +122,7 @@ class StageTuning:
     """
 
     backtracks: int = 50
+    read: int = 600
     longest: float = 10.0
     few: int = 600
     nearly: float = 3e-3
@@ -211,12 +216,11 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
             return
-        backtracks = max(TUNING.backtracks, share.work // self.problem.model.n)
         found = self._current(best, share).go_on(
             incumbent=best.labels if best.found else None,
             time_limit=share.left if share.timed else TUNING.longest,
             end=share.end,
-            backtrack_limit=-1 if share.timed else backtracks,
+            backtrack_limit=-1 if share.timed else self._backtracks(share),
             stop=share.budget.interrupts.stop,
         )
         share.spend()
@@ -225,6 +229,12 @@ class Search(Stage):
                 "no labelling has finite cost: an exact search over all variables found none", None
             )
         self._offer(best, found)
+
+    def _backtracks(self, share: Share) -> int:
+        """The number of backtracks in a slice without a time limit."""
+        many = share.budget.max_work is None
+        least = TUNING.read * share.work // max(1, self.entries) if many else 0
+        return max(TUNING.backtracks, least, share.work // self.problem.model.n)
 
     @cached_property
     def narrow(self) -> bool:
