@@ -32,8 +32,9 @@ def lower_tables(model: Model, edges: Ints) -> Costs:
     out = np.empty(int(sizes.sum()))
     for first, last, potential in model.groups():
         inside = np.flatnonzero((edges >= first) & (edges < last))
-        for rows, cols in np.unique(labels[inside], axis=0).tolist():
-            some = inside[(labels[inside] == (rows, cols)).all(axis=1)]
+        shape = labels[inside, 0].astype(np.int64) << 32 | labels[inside, 1]
+        for one in set(shape.tolist()):  # np.unique would import masked arrays
+            some, (rows, cols) = inside[shape == one], divmod(one, 1 << 32)
             tables = lower_stack(potential, edges[some] - first, rows, cols)
             out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
     return out

@@ -143,15 +143,29 @@ class _History:
     vain: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
 
-    def note(self, seconds: float, gain: float, *, fell: bool) -> None:
-        """Add a time slice, the fraction of the gap it closed, and whether the energy fell."""
+    def note(self, seconds: float, granted: float, gain: float, *, fell: bool) -> None:
+        """Add a time slice.
+
+        Parameters
+        ----------
+        seconds : float
+            Its length.
+        granted : float
+            The length it should have had. What it took beyond that, such as a long set-up, does
+            not count as time without progress.
+        gain : float
+            Fraction of the gap that it has closed.
+        fell : bool
+            Whether the energy fell.
+        """
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
-        self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(seconds, TUNING.first)
+        spent = min(seconds, granted)
+        self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(spent, TUNING.first)
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
-        self.vain = 0.0 if fell or not self.idle else self.vain + seconds
+        self.vain = 0.0 if fell or not self.idle else self.vain + spent
 
     @property
     def in_vain(self) -> bool:
@@ -224,11 +238,12 @@ class Schedule:
         if stage is not passes and self.relaxation.take_labels() and self.relaxation.closed():
             return StageName.LABELS, Check()
         before, work, began = (best.bound, best.energy), self.budget.work, time.perf_counter()
+        granted = turn.share.left
         self.resumable = passes.active
         stage(best, turn.share)
         seconds, fall = time.perf_counter() - began, before[1] - best.energy
         fell = not stage.proves and fall > TUNING.fall * abs(best.energy)
-        self._history(stage).note(seconds, _gained(before, best), fell=fell)
+        self._history(stage).note(seconds, granted, _gained(before, best), fell=fell)
         self.resumable &= passes.resumable
         if turn.early:  # `max_work` limits the relaxation here
             self.budget.spend(work - self.budget.work)
@@ -442,8 +457,7 @@ class Schedule:
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
         budget, history = self.budget, self._history(stage)
-        assert budget.time_limit is not None
-        if not history.slices and budget.seconds > TUNING.untried * budget.time_limit:
+        if not history.slices and self._late:
             return True
         share = TUNING.proofs_share if stage.proves else TUNING.labels_share
         needed = history.seconds + max(TUNING.first, stage.delay(budget))
@@ -462,14 +476,29 @@ class Schedule:
     def _able(self, stage: Stage) -> bool:
         """Whether a stage can run now; after the last possible pass, only labels are improved."""
         late = self.passes.status is Status.TIME_LIMIT and stage.proves
-        if not stage.active or late or not stage.ready(self.best):
+        if not stage.active or late or not stage.ready(self.best) or self._too_early(stage):
             return False
         begins = stage.delay(self.budget) <= LIMITS.at_most * self.budget.left
         return (begins or stage.fits(self.budget)) and self._left(stage) > 0.0
 
+    def _too_early(self, stage: Stage) -> bool:
+        """Whether a stage that starts from λ waits because passes still improve λ."""
+        passes, waits = self._history(self.passes), stage.after_passes
+        advancing = self.passes.active and passes.slices and not passes.idle
+        return bool(waits and advancing and not self._history(stage).slices) and not self._late
+
+    @property
+    def _late(self) -> bool:
+        """Whether so much time has passed that stages that have not run come first."""
+        budget = self.budget
+        assert budget.time_limit is not None
+        return budget.seconds > TUNING.untried * budget.time_limit
+
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         history = self._history(stage)
+        if history.slices and not history.idle:
+            return history.rate
         proving = stage.proves and stage is not self.passes
         hope = TUNING.proofs if proving else TUNING.others
         return max(history.rate, hope / (history.idle + TUNING.first + stage.delay(self.budget)))
