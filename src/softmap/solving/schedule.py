@@ -214,6 +214,7 @@ class Schedule:
         self._resumed = resumed
         self._opening = self._openings()
         self._histories: dict[Stage, _History] = {}
+        self._made_up = False  # whether the last slice was one that was due
         self._turns = self._plan()
 
     @property
@@ -416,7 +417,7 @@ class Schedule:
     # --- with a time limit ------------------------------------------------------------------------
 
     def _most_promising(self) -> Stage | None:
-        """The next stage: passes first, then a short search, then what is due, then the best."""
+        """The next stage: passes, then a short search, then in turn what is due and the best."""
         passes, search = self.passes, self._search
         if passes.active and self._passes_first():
             return passes
@@ -425,7 +426,9 @@ class Schedule:
         able = [stage for stage in self.stages if self._able(stage)]
         able += [passes] if passes.active else []
         chosen = max(able, key=self._expected, default=None)
-        if due := [stage for stage in able if self._due(stage)]:
+        due = [] if self._made_up else [stage for stage in able if self._due(stage)]
+        self._made_up = bool(due)  # after a long slice of one stage, all others may be due
+        if due:
             chosen = min(due, key=lambda stage: self._history(stage).seconds)
         return next((stage for stage in able if self._comes_before(stage, chosen)), chosen)
 
