@@ -224,7 +224,7 @@ def test_bad_input():
         certificate(clash, np.zeros(4), 1.0)
 
 
-@given(models(), st.floats(0.1, 10.0))
+@given(models(hard=True), st.floats(0.1, 10.0))
 def test_the_bound_without_lam_is_that_of_zeros(model, factor):
     potentials = [p.scaled(factor) for p in model.potentials]  # so that products are rounded
     problem = Problem.of(model.replace(potentials=potentials))

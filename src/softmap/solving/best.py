@@ -172,8 +172,14 @@ class Best:
         return bound
 
     def offer_zero(self) -> None:
-        """Offer the bound of λ = 0, without making λ: the sum of the least costs of all tables."""
+        """Offer the bound of λ = 0: the sum of the least costs of all tables, without making λ.
+
+        With forbidden labels it is larger, because costs of their pairs do not count.
+        """
         model = self.problem.model
+        if model.has_forbidden:
+            self.offer_lam(np.zeros(model.half_size))
+            return
         terms = np.append(model.extremes()[0], model.constant)
         edges = terms[model.n : -1]
         np.nextafter(edges, -np.inf, out=edges, where=edges != 0)  # products may be rounded up
