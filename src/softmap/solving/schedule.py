@@ -144,28 +144,19 @@ class _History:
     _last: tuple[float, float] = (0.0, 0.0)
 
     def note(self, seconds: float, granted: float, gain: float, *, fell: bool) -> None:
-        """Add a time slice.
+        """Add a slice: its time, its length as planned, the fraction of the gap that it closed.
 
-        Parameters
-        ----------
-        seconds : float
-            Its length.
-        granted : float
-            The length it should have had. What it took beyond that, such as a long set-up, does
-            not count as time without progress.
-        gain : float
-            Fraction of the gap that it has closed.
-        fell : bool
-            Whether the energy fell.
+        `fell` tells whether the energy fell.
         """
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
-        spent = min(seconds, granted)
-        self.idle = 0.0 if gain >= TUNING.gain else self.idle + max(spent, TUNING.first)
+        # what a slice took beyond its length, such as a long set-up, was not in vain yet
+        spent = max(TUNING.first, min(seconds, granted))
+        self.idle = 0.0 if gain >= TUNING.gain else self.idle + spent
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
-        self.vain = 0.0 if fell or not self.idle else self.vain + spent
+        self.vain = 0.0 if fell or not self.idle else self.vain + seconds
 
     @property
     def in_vain(self) -> bool:
@@ -214,7 +205,6 @@ class Schedule:
         self._resumed = resumed
         self._opening = self._openings()
         self._histories: dict[Stage, _History] = {}
-        self._made_up = False  # whether the last slice was one that was due
         self._turns = self._plan()
 
     @property
@@ -417,7 +407,7 @@ class Schedule:
     # --- with a time limit ------------------------------------------------------------------------
 
     def _most_promising(self) -> Stage | None:
-        """The next stage: passes, then a short search, then in turn what is due and the best."""
+        """The next stage: passes first, then a short search, then what is due, then the best."""
         passes, search = self.passes, self._search
         if passes.active and self._passes_first():
             return passes
@@ -425,10 +415,8 @@ class Schedule:
             return search
         able = [stage for stage in self.stages if self._able(stage)]
         able += [passes] if passes.active else []
-        chosen = max(able, key=self._expected, default=None)
-        due = [] if self._made_up else [stage for stage in able if self._due(stage)]
-        self._made_up = bool(due)  # after a long slice of one stage, all others may be due
-        if due:
+        chosen = max(able, key=self._hope, default=None)
+        if due := [stage for stage in able if self._due(stage)]:
             chosen = min(due, key=lambda stage: self._history(stage).seconds)
         return next((stage for stage in able if self._comes_before(stage, chosen)), chosen)
 
@@ -460,7 +448,8 @@ class Schedule:
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
         budget, history = self.budget, self._history(stage)
-        if not history.slices and self._late:
+        assert budget.time_limit is not None
+        if not history.slices and budget.seconds > TUNING.untried * budget.time_limit:
             return True
         share = TUNING.proofs_share if stage.proves else TUNING.labels_share
         needed = history.seconds + max(TUNING.first, stage.delay(budget))
@@ -479,29 +468,18 @@ class Schedule:
     def _able(self, stage: Stage) -> bool:
         """Whether a stage can run now; after the last possible pass, only labels are improved."""
         late = self.passes.status is Status.TIME_LIMIT and stage.proves
-        if not stage.active or late or not stage.ready(self.best) or self._too_early(stage):
+        if not stage.active or late or not stage.ready(self.best):
             return False
         begins = stage.delay(self.budget) <= LIMITS.at_most * self.budget.left
         return (begins or stage.fits(self.budget)) and self._left(stage) > 0.0
 
-    def _too_early(self, stage: Stage) -> bool:
-        """Whether a stage that starts from λ waits because passes still improve λ."""
-        passes, waits = self._history(self.passes), stage.after_passes
-        advancing = self.passes.active and passes.slices and not passes.idle
-        return bool(waits and advancing and not self._history(stage).slices) and not self._late
-
-    @property
-    def _late(self) -> bool:
-        """Whether so much time has passed that stages that have not run come first."""
-        budget = self.budget
-        assert budget.time_limit is not None
-        return budget.seconds > TUNING.untried * budget.time_limit
+    def _hope(self, stage: Stage) -> tuple[float, float]:
+        """What is expected of a stage; of equals, the one that has had least time is preferred."""
+        return self._expected(stage), -self._history(stage).seconds
 
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         history = self._history(stage)
-        if history.slices and not history.idle:
-            return history.rate
         proving = stage.proves and stage is not self.passes
         hope = TUNING.proofs if proving else TUNING.others
         return max(history.rate, hope / (history.idle + TUNING.first + stage.delay(self.budget)))

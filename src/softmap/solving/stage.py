@@ -66,7 +66,6 @@ class Stage(ABC):
     name: ClassVar[StageName]
     setup: ClassVar[float] = 0.0  # time of the shortest slice, in evaluations of the bound
     proves: ClassVar[bool] = True  # whether the stage may raise the bound
-    after_passes: ClassVar[bool] = False  # whether it starts from λ of a nearly solved LP
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options

@@ -488,7 +488,6 @@ class Tighten(Stage):
 
     name = StageName.TIGHTEN
     setup = 200.0
-    after_passes = True
 
     def applies(self) -> bool:
         self._run: Tightening | None = None

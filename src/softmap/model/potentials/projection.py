@@ -108,7 +108,7 @@ class Projection(Potential):
 
     def has_forbidden(self) -> bool:
         # A projection alone is no constraint; a label that no joint state maps to is forbidden.
-        distinct = np.array([len(np.unique(m)) for m in self.maps], dtype=np.int64)
+        distinct = np.array([np.count_nonzero(np.bincount(m)) for m in self.maps], dtype=np.int64)
         return bool((distinct[self.index] < self.num_labels).any())
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
