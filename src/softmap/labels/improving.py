@@ -205,7 +205,7 @@ class Neighbourhoods:
             return labels
         moved = self._model.complete(labels).copy()
         self._native.improve(moved, min(work, 1 << 62), min(float(seconds), 1e9))
-        return _better(self._model, (labels, float(self._model.energy(labels))), moved)[0]
+        return _better(self._model, (labels, energy_of(self._model, labels)), moved)[0]
 
 
 def _better(model: Model, known: Priced, moved: Labels, threads: int = 1) -> Priced:

@@ -151,7 +151,7 @@ class _History:
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
-        # what a slice took beyond its length, such as a long set-up, was not in vain yet
+        # what a slice took beyond its length, such as a long set-up, does not count as idle
         spent = max(TUNING.first, min(seconds, granted))
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + spent
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
