@@ -90,6 +90,7 @@ template <class H> void add(const std::string &shape) {
         kernels["sample<" + shape + ">"] = launch_of(&sample<H>);
         kernels["mean_nodes<" + shape + ">"] = launch_of(&mean_nodes<H>);
         kernels["couple_edges<" + shape + ">"] = launch_of(&couple_edges<H>);
+        kernels["decide<" + shape + ">"] = launch_of(&decide<H>);
         kernels["energies<" + shape + ">"] = launch_of(&energies<H>);
         kernels["to_lam<" + shape + ">"] = launch_of(&to_lam<H>);
         kernels["from_lam<" + shape + ">"] = launch_of(&from_lam<H>);

@@ -307,6 +307,53 @@ SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg
     deliver<NearestSum>(partial + 3 * blocks, sum.slack);
 }
 
+// The label of a node given those of later levels, from the messages of a hard forward half pass:
+// it minimises the node's cost, plus the messages from earlier levels, plus the costs of the edges
+// to later levels. Of labels that tie, within the rounding of messages, it is the first.
+template <class H>
+inline int decided(const Arena<typename H::S> &arena, const Node<H> &node, const typename H::S *msg,
+                   const int *label) {
+    constexpr double tie = sizeof(typename H::S) == 4 ? 1e-6 : 1e-9; // relative to messages
+    const int d = node.labels();
+    double cost[H::N], size = 0.0, low = infinity;
+    for (int x = 0; x < d; ++x)
+        cost[x] = arena.unary[node.cost(x)];
+    SOFTMAP_UNROLL(1)
+    for (int j = 0; j < node.early; ++j) {
+        const Place p = node.message(j);
+        for (int x = 0; x < d; ++x) {
+            const double got = double(msg[p.at + (long long)x * p.step]);
+            cost[x] += got;
+            size = size < got ? got : size; // messages are not negative
+        }
+    }
+    SOFTMAP_UNROLL(1)
+    for (int j = node.early; j < node.early + node.late; ++j) {
+        const unsigned slot = node.slot(j);
+        const Far<H> far(arena, slot);
+        const int other = label[far.place(arena)];
+        with_edge<H, exact, false>(arena, slot, d, far.labels(), [&](const auto &edge) {
+            for (int x = 0; x < d; ++x)
+                cost[x] += edge.entry(x, other).part[0];
+        });
+    }
+    for (int x = 0; x < d; ++x)
+        low = smaller(cost[x], low);
+    int best = 0;
+    while (best + 1 < d && !(cost[best] <= low + tie * size))
+        ++best;
+    return best;
+}
+
+// `decided` for the nodes of tiles first .. first + count - 1, which are those of one level.
+template <class H>
+SOFTMAP_KERNEL decide(Arena<typename H::S> arena, const typename H::S *msg, int *label, int first,
+                      int count) {
+    Node<H> node;
+    if (node.find(arena, first, count))
+        label[node.place()] = decided(arena, node, msg, label);
+}
+
 // The cost of half-edge j's edge under the labels.
 template <class H>
 inline double edge_energy(const Arena<typename H::S> &arena, const Node<H> &node, int j,

@@ -123,6 +123,8 @@ class Algorithm(ABC):
     frugal : bool
         Whether copying arrays from the method is expensive (GPU): no labels are decoded if only the
         LP is requested.
+    leaves_cores : bool
+        Whether passes leave the cores free (GPU), so that labels are searched for meanwhile.
     """
 
     name: ClassVar[str]
@@ -130,6 +132,7 @@ class Algorithm(ABC):
     fixed_eta: ClassVar[bool] = False
     exact_finish: ClassVar[bool] = False
     frugal: ClassVar[bool] = False
+    leaves_cores: ClassVar[bool] = False
 
     @classmethod
     def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
@@ -168,6 +171,10 @@ class Algorithm(ABC):
 
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
         """Divide η by a factor, if the method chooses η itself."""
+
+    def uncounted(self) -> float:
+        """Return the seconds so far that do not count towards a time limit: those of compiling."""
+        return 0.0
 
     def restart_point(self, state: Any) -> Floats:
         """Return the λ that is the best warm start for another run."""

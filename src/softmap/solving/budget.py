@@ -227,16 +227,13 @@ class Budget:
     Parameters
     ----------
     time_limit : float, optional
-        Time limit in seconds, set-up included if `setup_counts`.
+        Time limit in seconds, set-up included.
     max_work : int, optional
         Largest number of half-edge messages.
     updates : int, optional
         Largest number of steps of the method.
     interrupts : Interrupts, optional
         The Ctrl-C flag.
-    setup_counts : bool, default True
-        Whether set-up counts towards the time limit. It does not on a GPU, where the first run
-        compiles kernels.
 
     Attributes
     ----------
@@ -253,12 +250,11 @@ class Budget:
         max_work: int | None = None,
         updates: int | None = None,
         interrupts: Interrupts | None = None,
-        setup_counts: bool = True,
     ) -> None:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
         self.work, self.setup_seconds = 0, 0.0
-        self._setup_counts = setup_counts
+        self._uncounted = 0.0
         self._timings = _Timings()
         self._began, self._earlier = time.perf_counter(), 0.0
 
@@ -283,7 +279,11 @@ class Budget:
         """The seconds until the time limit; +inf without one."""
         if self.time_limit is None:
             return math.inf
-        return self.time_limit - self.seconds - (self.setup_seconds if self._setup_counts else 0.0)
+        return self.time_limit + self._uncounted - self.seconds - self.setup_seconds
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave these seconds of the run, in all, out of the time limit."""
+        self._uncounted = seconds
 
     def stop(self, updates: int = 0) -> Status | None:
         """Return the status of the limit that is reached, or None."""
@@ -294,11 +294,6 @@ class Budget:
         if self.max_work is not None and self.work >= self.max_work:
             return Status.WORK_LIMIT
         return Status.TIME_LIMIT if self.left <= 0 else None
-
-    @property
-    def limits_setup(self) -> bool:
-        """Whether the time limit holds for set-up, too."""
-        return self.time_limit is not None and self._setup_counts
 
     @property
     def unlimited(self) -> bool:

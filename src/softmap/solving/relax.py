@@ -226,7 +226,7 @@ class Relaxation:
         of λ = 0.
         """
         budget = self.budget
-        if budget.limits_setup:
+        if budget.time_limit is not None and self.options.backend == "cpu":
             self._guess_times()
             needed = Task.SETUP, Task.STEP, Task.BRIEF, Task.FINISH
             if budget.left <= 0 or not budget.fits(*needed):
@@ -244,6 +244,7 @@ class Relaxation:
         """The state of the method, initialised lazily; that takes the time of several passes."""
         state = self.algorithm.init(self.problem.model, self._first, self.options.seed)
         self._hand_back_memory()
+        self.budget.leave_out(self.algorithm.uncounted())
         return state
 
     @cached_property
@@ -372,6 +373,7 @@ class Relaxation:
         with budget.timed(Task.STEP, count):
             self.algorithm.step(self.state, count)
         budget.spend(self.state.work - before)
+        budget.leave_out(self.algorithm.uncounted())
         at.done += count
 
     def _interval(self) -> int:
@@ -434,7 +436,7 @@ class Relaxation:
         Near the time limit only the bound is computed, and labels are decoded quickly or not at
         all.
         """
-        self.take_labels()
+        self.take_labels(wait=last or None)
         at, budget = self.at, self.budget
         thorough = budget.fits(Task.CHECK, Task.FINISH)
         if at.checked_at == at.done and (not thorough or at.decoded_at == at.done):
@@ -446,6 +448,7 @@ class Relaxation:
             found = self._brief_check(thorough=thorough)
         else:
             found = self._whole_check(before, last=last)
+        budget.leave_out(self.algorithm.uncounted())
         solved = self.best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
         at.next_check = at.done + self._interval()
@@ -579,7 +582,17 @@ class Relaxation:
             return
         pointless = alone and best.gaps().map <= options.lp_gap
         if self._proving() or (self.closed() and not pointless):
-            self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost)
+            wait = last or not self._meanwhile
+            self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost, wait=wait)
+
+    @property
+    def _meanwhile(self) -> bool:
+        """Whether passes go on until a search for labels ends, however long that takes.
+
+        Results then depend on the timing, so that only runs with a time limit do so.
+        """
+        timed = self.budget.time_limit is not None
+        return timed and self.algorithm.leaves_cores and self.problem.threads > 1
 
     def _labels_may_be_best(self) -> bool:
         """Whether labels are, or may become, the best primal point."""
@@ -590,6 +603,8 @@ class Relaxation:
     def _decisive(self) -> bool:
         """Whether the search must finish before further passes: first labels, or a possible end."""
         options = self.options
+        if self._meanwhile:
+            return False
         if not self.best.found or not self.algorithm.sweeping or options.goal == "lp":
             return True
         return self.best.gaps().lp <= CHECKS.hope * max(options.lp_gap, options.gap)
@@ -617,28 +632,37 @@ class Relaxation:
             return
         # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else self.state.work
+        if not wait and not best.found:
+            best.offer_labels(round_nodes(model, nodes, self.problem.threads))
         known: Priced = best.labels, best.energy
         if not wait:
-            search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work)
-            self._pending = Background(search, threaded=self.problem.threads > 1)
+            if self._pending is None:
+                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work)
+                self._pending = Background(search, threaded=self.problem.threads > 1)
             return
         with budget.timed(Task.LABELS):
             best.offer_labels(*self.labels.look(known, lam, nodes, best.lp_bound, primal, work))
             if not best.found:
                 self._find_feasible(nodes)
 
-    def take_labels(self, *, wait: bool = True) -> bool:
+    def take_labels(self, *, wait: bool | None = None) -> bool:
         """Offer the outcome of the background search; return whether it is an improvement.
 
-        An unfinished search continues unless `wait` is set and the time limit allows it.
+        Parameters
+        ----------
+        wait : bool, optional
+            Whether to block until the search ends or the time limit is reached; otherwise an
+            unfinished search continues. By default, it does if the cores are free for it.
         """
-        pending, self._pending = self._pending, None
+        pending = self._pending
         if pending is None:
             return False
+        wait = not self._meanwhile if wait is None else wait
         timeout = None if math.isinf(self.budget.left) else max(0.0, self.budget.left)
         found = pending.found(timeout if wait else 0.0)
         if found is None:
             return False
+        self._pending = None
         self.budget.note(Task.LABELS, pending.seconds)
         return self.best.offer_labels(*found)
 

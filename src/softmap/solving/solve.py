@@ -308,7 +308,7 @@ def _set_up(
     on_cpu = options.backend == "cpu"
     budget = Budget(
         time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts, setup_counts=on_cpu,
+        interrupts=interrupts,
     )  # fmt: skip
     if on_cpu:
         require_memory(model, options.precision, options.memory_limit)

@@ -235,3 +235,44 @@ def test_grids_go_by_cyclic_diagonals_and_other_graphs_in_order():
 def test_what_the_device_cannot_price_is_left_to_the_host():
     assert judged_on_device(shaped("potts"))
     assert not judged_on_device(softmap.generators.ragged_constrained(12, seed=1))
+
+
+def decoded_by_levels(model, lam, level):
+    """The labels of least cost given later levels, and messages -λ from earlier ones."""
+    labels = np.full(model.n, -1)
+    for i in sorted(range(model.n), key=lambda i: -level[i]):
+        cost = model.unary[model.node_offset[i] : model.node_offset[i + 1]].copy()
+        for e, ends in enumerate(model.edges):
+            for side in (0, 1):
+                if ends[side] != i:
+                    continue
+                other, h = ends[1 - side], 2 * e + side
+                if level[other] < level[i]:
+                    cost -= lam[model.half_offset[h] : model.half_offset[h + 1]]
+                else:
+                    table = model.table(e)
+                    cost += (table.T if side else table)[:, labels[other]]
+        labels[i] = np.flatnonzero(cost <= cost.min() + 1e-5 * np.abs(lam).max())[0]
+    return labels
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SHAPES)
+def test_labels_are_decoded_level_by_level(name, dtype):
+    engine = run(shaped(name), dtype, eta=20.0)
+    engine.look()
+    lam = engine.arena.lam(engine.messages.polished, Lam.PLAIN)
+    assert np.array_equal(engine.decode(), decoded_by_levels(engine.model, lam, level_of(engine)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_labels_of_every_family_are_decoded(family, seed):
+    """Ragged label counts and parallel edges."""
+    model = tighten(random_model(family, seed))
+    if not judged_on_device(model):
+        pytest.skip("labels of such models are decoded on the host")
+    engine = run(model, "float64", eta=20.0)
+    engine.look()
+    lam = engine.arena.lam(engine.messages.polished, Lam.PLAIN)
+    assert np.array_equal(engine.decode(), decoded_by_levels(model, lam, level_of(engine)))

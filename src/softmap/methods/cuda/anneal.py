@@ -142,11 +142,15 @@ class CudaState(Cooling, State):
 class DeviceProposal:
     """A proposal whose arrays are copied from the device on first access."""
 
-    bound, labels = None, None  # the judge computes the bound of λ and decodes labels
+    bound = None  # the judge computes the bound of λ
     points = ()
 
     def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
         self._engine, self.eta, self.smoothed = engine, eta, smoothed
+        self.labels = None if engine.kept is None else self._decoded  # else decoded from λ
+
+    def _decoded(self) -> NDArray[np.int64]:
+        return self._engine.decode()[: self._engine.model.num_variables]
 
     @cached_property
     def lam(self) -> Floats:
@@ -197,7 +201,9 @@ class CudaAnneal(Annealed):
     def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
+        self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
+        self._waited = self.device.waited
         self.cuda = Engine(
             model, self.device, np.dtype(self.dtype).name,
             averaging=self.averaging, keeping=self.on_device,
@@ -211,9 +217,9 @@ class CudaAnneal(Annealed):
         return state
 
     def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
-        """Launch `count` passes asynchronously."""
         self._set(state)
         self.cuda.passes(count)
+        self.device.synchronize()  # so that the time of a pass is known
         state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
         state.work += 2 * self.cuda.model.m * count
 
@@ -222,6 +228,9 @@ class CudaAnneal(Annealed):
         if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
             clock.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
+
+    def uncounted(self) -> float:
+        return self.device.waited - self._waited
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]
         self._set(state)

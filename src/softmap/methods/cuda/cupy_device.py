@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -108,6 +109,11 @@ class Compiler:
         Further strings that identify a binary: the architecture, the compiler version.
     store : Store, optional
         The cache; the user's folder by default.
+
+    Attributes
+    ----------
+    waited : float
+        Seconds so far that `binary` was blocked.
     """
 
     def __init__(
@@ -116,6 +122,7 @@ class Compiler:
     ) -> None:  # fmt: skip
         self._compile, self._facts = compile_one, tuple(facts)
         self._store = store or Store.of_user()
+        self.waited = 0.0
         self._found: dict[str, Future[Binary]] = {}
         self._pool = ThreadPoolExecutor(max_workers=max(2, usable_cores()))
 
@@ -142,7 +149,11 @@ class Compiler:
     def binary(self, name: str) -> Binary:
         """Return the binary of a kernel; block until it is compiled."""
         self.begin([name])
-        return self._found[name].result()
+        began = time.perf_counter()
+        try:
+            return self._found[name].result()
+        finally:
+            self.waited += time.perf_counter() - began
 
     def _make(self, name: str) -> Binary:
         made = self._compile(self._text(name), name, self._options())
@@ -222,6 +233,10 @@ class CupyDevice(Device):
 
     def working(self) -> Any:
         return self._stream
+
+    @property
+    def waited(self) -> float:  # type: ignore[override]
+        return self._kernels.compiler.waited
 
     def offers(self, shape: Shape) -> bool:
         return True

@@ -28,11 +28,14 @@ class Device(Protocol):
         Number of threads per block; kernels write one partial sum per block.
     teams : bool
         Whether several warps can work on a tile; otherwise a block is one thread.
+    waited : float
+        Seconds so far that this process has waited for kernels to be compiled.
     """
 
     name: str
     block: int
     teams: bool
+    waited: float
 
     def working(self) -> AbstractContextManager[Any]:
         """Return a context in which allocations are ordered with launches."""
@@ -86,6 +89,7 @@ class HostDevice(Device):
     name = "host"
     block = 1
     teams = False
+    waited = 0.0
     general = 128  # number of labels of the general shape
 
     def __init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
+from softmap.methods.cuda.tiling import LANES
 from softmap.methods.sweeps.chains import AVERAGING
 from softmap.model import Model
 
@@ -58,6 +60,8 @@ class Points:
         Node marginals.
     label : array
         The label of largest marginal of every node.
+    decoded : array
+        Labels decoded from the messages of the bound.
     mean : array or None
         The running average of marginals that passes update; None if nothing is averaged.
     mean_mu : array or None
@@ -67,6 +71,7 @@ class Points:
     share: Any
     mu: Any
     label: Any
+    decoded: Any
     mean: Any = None
     mean_mu: Any = None
 
@@ -76,7 +81,8 @@ class Points:
         zeros, costs = arena.device.zeros, arena.tiling.cost_size
         means = (zeros(costs, np.float32), zeros(costs, np.float64)) if averaging else ()
         share, mu = (zeros(costs, np.float64) for _ in range(2))
-        return cls(share, mu, zeros(arena.threads, np.int32), *means)
+        label, decoded = (zeros(arena.threads, np.int32) for _ in range(2))
+        return cls(share, mu, label, decoded, *means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +288,7 @@ class Engine:
             names += [arena.kernel("sample"), "sampled"]
         every = ["couple_edges", "soft_nodes", "bounds", "energies"]
         every += ["mean_nodes"] if averaging else []
+        every += ["decide"] if self.kept is not None else []
         names += [*(arena.kernel(name) for name in every), "totals", *passes(Heat.HARD)]
         names += [arena.kernel(name) for name in ("to_lam", "from_lam")]
         names += [arena.kernel("node_order", "double"), *passes(self._heats.coldest)]
@@ -397,6 +404,22 @@ class Engine:
                 row(Row.MEAN_EDGE_COST), blocks, 0,
             )  # fmt: skip
         self._sums.add_up()
+
+    def decode(self) -> NDArray[np.int64]:
+        """Return labels decoded from the messages of the last check, level by level.
+
+        Pairs of labels must not be forbidden: labels are not looked at one edge ahead.
+        """
+        self._recorder.of("decode", self._decode)()
+        return self.arena.labels(self.points.decoded)
+
+    def _decode(self) -> None:
+        arena, start = self.arena, self.arena.tiling.level_start.tolist()
+        for first, last in reversed(list(pairwise(start))):
+            given = [arena.record, self.messages.polished, self.points.decoded]
+            self.device.launch(
+                arena.kernel("decide"), (last - first) * LANES, [*given, first, last - first]
+            )
 
     def _polish(self) -> None:
         """Do hard-min passes, and half of one, on a copy of the messages, for the bound."""

@@ -273,21 +273,19 @@ class Links:
         """Return the links of a tiling."""
         levels, m = len(tiling.level_start) - 1, len(edges)
         of_tile = np.repeat(np.arange(levels), np.diff(tiling.level_start))
-        place, slot = tiling.place[edges], tiling.slot.reshape(-1, 2).copy()
-        level = of_tile[place // LANES]
-        turned = level[:, 0] > level[:, 1]
-        for pairs in (place, level, slot):
-            pairs[turned] = pairs[turned][:, ::-1]
-        pair = level[:, 0] * levels + level[:, 1]
+        first, last = (tiling.place[edges[:, end]].astype(np.uint32) for end in (0, 1))
+        turned = first > last  # tiles are in the order of levels
+        early, late = np.minimum(first, last), np.maximum(first, last)
+        pair = of_tile[early // LANES] * levels + of_tile[late // LANES]
         order = np.empty(m, dtype=np.int32)
-        core.order_by(pair * (len(tiling.tiles) * LANES) + place[:, 0], order)
+        core.order_by(pair * (len(tiling.tiles) * LANES) + early, order)
         starts = np.zeros(levels * levels + 1, dtype=np.int64)
         np.cumsum(np.bincount(pair, minlength=levels * levels), out=starts[1:])
         where = np.zeros(max(len(tiling.mate), 1), dtype=np.uint32)
-        where[slot[order, 1]] = np.arange(m)
-        where[slot[order, 0]] = np.arange(m, 2 * m)
-        receiver = np.concatenate([place[order, 1], place[order, 0]]).astype(np.uint32)
-        return cls(where, receiver, starts)
+        late_half = 2 * order.astype(np.int64) + ~turned[order]
+        where[tiling.slot[late_half]] = np.arange(m)
+        where[tiling.slot[late_half ^ 1]] = np.arange(m, 2 * m)
+        return cls(where, np.concatenate([late[order], early[order]]), starts)
 
     def stretches(self, level: int, forward: bool) -> list[tuple[int, int]]:
         """Return the ranges of edges along which a level sends forward, or backward."""
