@@ -215,6 +215,7 @@ class Relaxation:
         self._first = None if warm is None else warm.lam
         self._hurried = False
         self._pending: Background[Priced] | None = None
+        self._searched_at = -1  # step at which the last background search began
         self._restart: tuple[int, Floats] | None = None
 
     # --- set-up -----------------------------------------------------------------------------------
@@ -276,12 +277,14 @@ class Relaxation:
     def closed(self) -> Status | None:
         """Return the status if a gap is within its tolerance.
 
-        The LP gap does not count while passes may still prove the labels optimal.
+        The LP gap does not count while passes may still prove the labels optimal, or while labels
+        are searched for and a device has nothing else to do.
         """
         if self.options.whole_run:
             return None
         status = self.best.met(self.tolerances)
-        return None if status is Status.LP_GAP and self._proving() else status
+        searching = self._meanwhile and self._pending is not None
+        return None if status is Status.LP_GAP and (searching or self._proving()) else status
 
     def _proving(self) -> bool:
         """Whether the labels are an LP solution, so that further passes may prove them optimal."""
@@ -581,8 +584,9 @@ class Relaxation:
         if due:
             return
         pointless = alone and best.gaps().map <= options.lp_gap
+        wait = last or not self._meanwhile
+        pointless |= not wait and self._searched_at >= (at.solved_at or at.done)
         if self._proving() or (self.closed() and not pointless):
-            wait = last or not self._meanwhile
             self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost, wait=wait)
 
     @property
@@ -639,6 +643,7 @@ class Relaxation:
             if self._pending is None:
                 search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work)
                 self._pending = Background(search, threaded=self.problem.threads > 1)
+                self._searched_at = self.at.done
             return
         with budget.timed(Task.LABELS):
             best.offer_labels(*self.labels.look(known, lam, nodes, best.lp_bound, primal, work))

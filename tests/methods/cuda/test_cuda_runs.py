@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from typer.testing import CliRunner
 
 import softmap
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
+from softmap.labels import LabelSearch
 from softmap.methods.cuda import Engine, describe
-from softmap.methods.cuda.anneal import Sizes
+from softmap.methods.cuda.anneal import CudaAnneal, Sizes
 from softmap.methods.cuda.arena import Arena
 from softmap.relaxation import lp
 from support.small_models import random_model
@@ -51,6 +53,34 @@ def test_results_of_every_family_hold_what_they_say(family, seed, place):
         return
     assert softmap.verify(result)
     assert result.energy == pytest.approx(softmap.solve(model).energy, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_labels_are_searched_for_while_passes_go_on(name, place, monkeypatch):
+    model, searches = GRIDS[name](), []
+    search = LabelSearch.look
+
+    def look(*given):
+        searches.append(threading.current_thread() is threading.main_thread())
+        return search(*given)
+
+    monkeypatch.setattr(LabelSearch, "look", look)
+    result = softmap.solve(model, backend="cuda", time_limit=30.0, threads=2)
+    assert searches
+    assert not any(searches)
+    assert softmap.verify(result)
+    assert result.energy == pytest.approx(softmap.solve(model).energy, abs=1e-9)
+
+
+def test_a_time_limit_counts_from_the_call_without_compiling(place, monkeypatch):
+    model, times = GRIDS["potts"](), iter(range(10**6))
+    monkeypatch.setattr("softmap.solving.budget.time.perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr(CudaAnneal, "uncounted", lambda self: 0.0)
+    short = softmap.solve(model, backend="cuda", goal="lp", lp_gap=0.0, gap=0.0, time_limit=90.0)
+    monkeypatch.setattr(CudaAnneal, "uncounted", lambda self: 100.0)
+    long = softmap.solve(model, backend="cuda", goal="lp", lp_gap=0.0, gap=0.0, time_limit=90.0)
+    assert short.status.name == long.status.name == "TIME_LIMIT"
+    assert long.sweeps > short.sweeps
 
 
 def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
