@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import maximum_flow
 import softmap
 from softmap import core
 from softmap.labels import cheapest
-from softmap.labels.cuts import Expansions, Fusion, solve_binary
+from softmap.labels.cuts import Expansions, Fusion, expandable, solve_binary
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.best import RelativeGaps, Tolerances
@@ -221,3 +221,21 @@ def test_an_infinite_gap_meets_no_tolerance():
     """Labels without any bound were called optimal within the tolerance."""
     assert Tolerances(1e-4, 1e-6).met(RelativeGaps(math.nan, math.nan)) is None
     assert softmap.relaxation.gaps.relative_gap(math.inf, math.inf) == math.inf
+
+
+def test_all_terms_of_metrics_are_submodular():
+    edges = softmap.generators.grid_edges(4, 5)
+    for potential in (softmap.Potts(2.0), softmap.TruncatedLinear(1.5, 3.0)):
+        assert expandable(softmap.Model(np.zeros((20, 7)), edges, potential)) == 1.0
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 10**6))
+def test_the_fraction_of_submodular_terms(rows, cols, seed):
+    table = np.random.default_rng(seed).integers(-2, 3, size=(rows, cols)).astype(float)
+    model = softmap.Model([np.zeros(rows), np.zeros(cols)], [[0, 1]], softmap.Tables(table[None]))
+    both = range(min(rows, cols))
+    terms = [
+        table[a, a] + table[x, y] <= table[x, a] + table[a, y]
+        for a in both for x in both for y in both if a not in (x, y)
+    ]  # fmt: skip
+    assert expandable(model) == np.mean(terms)

@@ -45,6 +45,7 @@ def test_given_labels_are_never_lost():
 def test_small_models_and_other_methods_have_no_opening():
     small = softmap.generators.potts_grid(10, 10, 3, seed=1)
     assert not opened(small)[1]
+    assert not opened(softmap.generators.random_grid(50, 50, 3, seed=1))[1]  # few submodular terms
     assert not opened(GRID, method="trws")[1]
     assert not opened(GRID, goal="lp")[1]
 

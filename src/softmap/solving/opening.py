@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from softmap.labels import cheapest, first_labels
-from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
+from softmap.labels.cuts import Expansions, Fusion, Labels, expandable, solve_binary
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
@@ -47,6 +47,8 @@ class OpeningTuning:
         Smallest number of variables for expansion moves.
     rounds : int
         Largest number of rounds of expansions.
+    submodular : float
+        Smallest fraction of submodular terms for expansion moves (`expandable`).
     first : float
         Largest fraction of the time of this stage for the messages of first labels.
     labels : int
@@ -67,6 +69,7 @@ class OpeningTuning:
 
     expanded: int = 2_000
     rounds: int = 2
+    submodular: float = 0.9
     first: float = 0.4
     labels: int = 256
     variables: int = 3_000
@@ -240,7 +243,9 @@ class Expand(Opening):
         self.expansions: Expansions | None = None
         model = self.problem.model
         large = model.num_variables >= TUNING.expanded
-        return super().applies() and large and int(model.num_labels.max()) <= TUNING.labels
+        if not super().applies() or not large or int(model.num_labels.max()) > TUNING.labels:
+            return False
+        return expandable(model) >= TUNING.submodular
 
     def __call__(self, best: Best, share: Share) -> None:
         interrupts = share.budget.interrupts
