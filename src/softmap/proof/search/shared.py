@@ -49,9 +49,10 @@ class Sharing:
     Attributes
     ----------
     first : int
-        Backtracks of the first slice, in which all processes do the same.
+        Backtracks of the first slice, in which all processes do the same. As long as they are not
+        in one search, the limit doubles from slice to slice.
     backtracks : int
-        Backtracks of other slices; -1 for no limit. Only tests change it.
+        Backtracks of slices of a shared search; -1 for no limit. Only tests change it.
     shortest, longest : float
         Least and largest length of a slice, in seconds; it is the least while a process is idle.
     part : float
@@ -157,17 +158,21 @@ class SharedSearch:
         Returns the best labelling and the best bound of all processes, in each of them. If the
         search of a process raises an exception, so does the call in all processes.
         """
-        began, tuning = time.perf_counter(), self._sharing
-        self._slice(time_limit, time_limit, tuning.first)
+        began, tuning, alone = time.perf_counter(), self._sharing, self._sharing.first
+        self._slice(time_limit, time_limit, alone)
         while True:
             news = self._news(time.perf_counter() - began)
-            left = time_limit - news[0].seconds
+            spent = news[0].seconds  # by one clock
+            left = time_limit - spent
             if left <= 0 or self._over(news):
                 return self._together()
-            idle = self._share([each.standing for each in news])
-            seconds = min(tuning.longest, tuning.part * news[0].seconds)
-            seconds = tuning.shortest if idle else max(tuning.shortest, seconds)
-            self._slice(min(seconds, left), left, tuning.backtracks)
+            least = self._share([each.standing for each in news])
+            if least is None:
+                alone *= 2  # what a slice of a search alone does not complete may start again
+                self._slice(min(max(tuning.longest, spent), left), left, alone)
+            else:
+                seconds = min(tuning.longest, tuning.part * spent) if least > 0 else 0.0
+                self._slice(min(max(tuning.shortest, seconds), left), left, tuning.backtracks)
 
     @contextmanager
     def _guarded(self) -> Any:
@@ -214,19 +219,19 @@ class SharedSearch:
         enough = self._enough is not None and self._enough(energy, bound)
         return enough or any(each.complete or each.stopped for each in news)
 
-    def _share(self, told: list[Standing | None]) -> bool:
+    def _share(self, told: list[Standing | None]) -> int | None:
         """Exchange labels and nodes if all processes are in one search.
 
-        Returns whether a process has no node. Every process calculates the same moves.
+        Returns the least number of nodes of a process, or None if they are not in one search.
         """
         every = [each for each in told if each is not None]
         if len(every) < len(told) or len({each.fingerprint for each in every}) > 1:
-            return False
+            return None
         nodes, first = [each.nodes for each in every], every[0].fingerprint != self._fingerprint
         self._fingerprint = every[0].fingerprint
         if first:
             nodes[1:] = [0] * (len(nodes) - 1)
-        planned = moves(nodes, self._sharing)
+        planned = moves(nodes, self._sharing)  # the same in all processes
         best = min(range(len(every)), key=lambda process: every[process].cost)
         news = any(each.cost > every[best].cost for each in every)
         parcels: list[Any] = [None] * len(every)
@@ -238,7 +243,7 @@ class SharedSearch:
                 self._unpack(arrived, every[best].cost)
         for giver, taker, some in planned:
             nodes[giver], nodes[taker] = nodes[giver] - some, nodes[taker] + some
-        return min(nodes) == 0
+        return min(nodes)
 
     def _packed(
         self, every: list[Standing], planned: Iterable[Move], best: int, first: bool
