@@ -111,6 +111,7 @@ class Search {
     bool explore() {
         if (!begun_) {
             first_work_ = control_.total;
+            main_.touch_all(); // the last call may have stopped in the middle
             if (!main_.propagate())
                 return true;
             lower = c0();
