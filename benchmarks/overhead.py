@@ -18,7 +18,7 @@ def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -
     from softmap import generators
     from softmap.methods.sweeps.chains import Chains
     from softmap.model.partition import partition
-    from softmap.scale.distributed.parts import cut_model
+    from softmap.scale.parts import cut_model
     from softmap.scale.distributed.passes import Passes
     from softmap.scale.distributed.team import Team
 

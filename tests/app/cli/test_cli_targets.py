@@ -12,7 +12,7 @@ import pytest
 
 import softmap
 from softmap.app.cli.app import main
-from softmap.scale.distributed.team import Alone
+from softmap.scale.processes import Alone
 from softmap.scale.many.items import Answer, Folder
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -12,7 +12,7 @@ from softmap import InfeasibleModel, ModelError, OptionError, distributed, gener
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.partition import blocks, halvings, partition
-from softmap.scale.distributed.parts import cut_model
+from softmap.scale.parts import cut_model
 from softmap.scale.distributed.run import judge as judged
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem

@@ -42,6 +42,7 @@ LARGE = Large()
 def solve_large_command(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
+    goal: Annotated[str, typer.Option(help="lp, or map: then search for a proof.")] = "lp",
     parts: Annotated[int | None, typer.Option(help="Parts to cut it into [8 a process].")] = None,
     partition: Annotated[str, typer.Option(help="auto, grid, metis or own.")] = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
@@ -61,11 +62,11 @@ def solve_large_command(
     MODEL is a model file, or a folder written by softmap convert --parts. From a folder, every
     process reads its own parts only.
     """
-    from softmap.scale.distributed.team import world
+    from softmap.scale.processes import world
 
     comm = world()
     options: dict[str, Any] = {
-        "partition": partition, "lp_gap": lp_gap, "gap": gap, "time_limit": time_limit,
+        "goal": goal, "partition": partition, "lp_gap": lp_gap, "gap": gap, "time_limit": time_limit,
         "max_passes": max_passes, "threads": threads, "checkpoint_every": checkpoint_every,
     }  # fmt: skip
     with _together(comm):
@@ -167,8 +168,8 @@ def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: P
 def _facts(result: DistributedResult) -> dict[str, Any]:
     from softmap.app.cli.summary import finite
 
-    costs = ("energy", "bound", "primal", "relative_gap", "relative_lp_gap")
-    counts = ("passes", "seconds", "variables", "edges", "parts", "processes")
+    costs = ("energy", "bound", "lp_bound", "primal", "relative_gap", "relative_lp_gap")
+    counts = ("nodes", "passes", "seconds", "variables", "edges", "parts", "processes")
     return {
         "status": result.status.name.lower(),
         "found": result.found,
