@@ -12,8 +12,8 @@ import pytest
 
 import softmap
 from softmap.app.cli.app import main
-from softmap.scale.processes import Alone
 from softmap.scale.many.items import Answer, Folder
+from softmap.scale.processes import Alone
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 

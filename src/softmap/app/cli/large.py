@@ -66,8 +66,8 @@ def solve_large_command(
 
     comm = world()
     options: dict[str, Any] = {
-        "goal": goal, "partition": partition, "lp_gap": lp_gap, "gap": gap, "time_limit": time_limit,
-        "max_passes": max_passes, "threads": threads, "checkpoint_every": checkpoint_every,
+        "goal": goal, "partition": partition, "lp_gap": lp_gap, "gap": gap, "threads": threads,
+        "time_limit": time_limit, "max_passes": max_passes, "checkpoint_every": checkpoint_every,
     }  # fmt: skip
     with _together(comm):
         if comm.rank == 0:

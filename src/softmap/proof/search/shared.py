@@ -195,7 +195,7 @@ class SharedSearch:
 
     def _news(self, seconds: float) -> list[News]:
         found, error = self._found, self._error
-        told = self._search.native.shared() if found and not error else None
+        told: Any = self._search.native.shared() if found and not error else None
         news: list[News] = self._comm.allgather(
             News(
                 seconds,

@@ -15,8 +15,8 @@ from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
-from softmap.scale.parts import Part, piece
 from softmap.scale.distributed.passes import Passes
+from softmap.scale.parts import Part, piece
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,9 +24,9 @@ from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
-from softmap.scale.parts import Part, Whole
 from softmap.scale.distributed.passes import Passes
 from softmap.scale.distributed.team import Boundary, Team
+from softmap.scale.parts import Part, Whole
 from softmap.scale.whole import assembled, entries, own_piece, require_room, search_together
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, StageName, Status, Trace

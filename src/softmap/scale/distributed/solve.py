@@ -19,9 +19,9 @@ from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed import storage
-from softmap.scale.parts import Part, Whole, cut_model
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
+from softmap.scale.parts import Part, Whole, cut_model
 from softmap.scale.processes import on_this_machine
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
