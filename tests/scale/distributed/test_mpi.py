@@ -61,10 +61,11 @@ def test_processes_search_together(tmp_path):
     """λ does not prove this model: the search of three processes does, from parts on disk."""
     model = generators.erdos_renyi(50, 3, c=2.5, seed=3)
     distributed.write_parts(model, tmp_path / "model", 5, partition="own")
-    words = ["--goal", "map", "--threads", "1", "--no-progress", "--out", tmp_path / "out"]
-    finished(mpiexec(3, "-m", "softmap", "solve-large", tmp_path / "model", *words))
+    words = ["--goal", "map", "--max-passes", "100", "--threads", "1", "--no-progress"]
+    command = ["solve-large", tmp_path / "model", *words, "--out", tmp_path / "out"]
+    finished(mpiexec(3, "-m", "softmap", *command))
     facts = json.loads((tmp_path / "out" / "result.json").read_text())
-    alone = distributed.solve(tmp_path / "model", goal="map", threads=1)
+    alone = distributed.solve(tmp_path / "model", goal="map", max_passes=100, threads=1)
     assert facts["status"] == alone.status.name.lower() == "optimal"
     assert facts["nodes"] > 0
     assert facts["energy"] == pytest.approx(alone.energy, rel=1e-9)
