@@ -160,7 +160,8 @@ def main() -> None:
     parser.add_argument("--processes", action="store_true", help="under mpiexec: all processes")
     given = parser.parse_args()
     if given.processes:
-        return _processes(SMALL if given.small else LARGE, given.limit)
+        _processes(SMALL if given.small else LARGE, given.limit)
+        return
     counts = [1, 2] if given.small else [int(k) for k in given.threads.split(",")]
     print("| model | threads | seconds | processor seconds | nodes |")
     print("| --- | ---: | ---: | ---: | ---: |")

@@ -59,35 +59,31 @@ inline void check_labels(std::span<const std::int64_t> labels, const std::vector
 // A digest of one component of the reduced model: its variables and labels by their original
 // numbers, and all costs. Processes may exchange nodes only if theirs are equal, because a decision
 // names a variable and a label of the reduced model by place, and a bound counts from its costs.
-class Fingerprint {
-  public:
-    void add(std::int64_t word) { // the mixing function of SplitMix64
-        value_ = (value_ ^ static_cast<std::uint64_t>(word)) + 0x9e3779b97f4a7c15u;
-        value_ = (value_ ^ (value_ >> 30)) * 0xbf58476d1ce4e5b9u;
-        value_ = (value_ ^ (value_ >> 27)) * 0x94d049bb133111ebu;
-        value_ ^= value_ >> 31;
+// `serial` tells apart several searches of one process.
+inline std::uint64_t fingerprint(Work &w, const std::vector<int> &vars, std::uint64_t serial) {
+    std::uint64_t value = serial;
+    const auto add = [&](const auto &words) {
+        const auto mix = [&](std::uint64_t word) { // as SplitMix64
+            value = (value ^ word) + 0x9e3779b97f4a7c15u;
+            value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+            value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+            value ^= value >> 31;
+        };
+        mix(words.size());
+        for (const auto word : words)
+            mix(static_cast<std::uint64_t>(word));
+    };
+    add(vars);
+    for (const int v : vars) {
+        add(w.label[v]);
+        add(w.unary[v]);
+        for (const int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v) {
+                add(w.factors[f]->scope);
+                add(w.factors[f]->table);
+            }
     }
-    template <class T> void add_all(const std::vector<T> &words) {
-        add(std::ssize(words));
-        for (const T word : words)
-            add(word);
-    }
-    void add_component(Work &w, const std::vector<int> &vars) {
-        add_all(vars);
-        for (const int v : vars) {
-            add_all(w.label[v]);
-            add_all(w.unary[v]);
-            for (const int f : w.alive_factors(v))
-                if (w.factors[f]->scope[0] == v) {
-                    add_all(w.factors[f]->scope);
-                    add_all(w.factors[f]->table);
-                }
-        }
-    }
-    std::uint64_t value() const { return value_; }
-
-  private:
-    std::uint64_t value_ = 0;
-};
+    return value;
+}
 
 } // namespace softmap::exact

@@ -99,14 +99,10 @@ class Solver {
         const bool whole = paused_ && log_ == nullptr && now_->last_work == INT64_MAX;
         return whole && now_->search->begun() ? now_->search.get() : nullptr;
     }
-    // Equal in processes whose searches may share their nodes; see `Fingerprint`.
+    // Equal in processes whose searches may share their nodes.
     std::uint64_t fingerprint() {
-        if (now_->fingerprint == 0) {
-            Fingerprint print;
-            print.add(searches_);
-            print.add_component(now_->work, now_->parts[now_->next]);
-            now_->fingerprint = print.value();
-        }
+        if (now_->fingerprint == 0)
+            now_->fingerprint = exact::fingerprint(now_->work, now_->parts[now_->next], searches_);
         return now_->fingerprint;
     }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from softmap.errors import NotEnoughMemory, OptionError
 from softmap.machine import available_memory
 from softmap.model.inputs import within
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import ExactResult, ExactSearch
+from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.proof.search.shared import Communicator, SharedSearch
 from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.flat import FlatModel
@@ -74,7 +74,19 @@ def own_piece(part: Part, lam: Costs, labels: Ints) -> Piece:
     )  # fmt: skip
 
 
-def require_room(comm: Communicator, costs: int, size: int) -> None:
+def room(comm: Communicator) -> float:
+    """The least memory that a process may use, in bytes: machines share theirs equally."""
+    available = available_memory()
+    own = math.inf if available is None else available / on_this_machine(comm)
+    return float(min(comm.allgather(own)))
+
+
+def takes(costs: int, size: int) -> float:
+    """Memory of a search without open nodes and dynamic programming, in bytes."""
+    return float(TUNING.entry_bytes * costs + TUNING.edge_bytes * size)
+
+
+def require_room(comm: Communicator, costs: int, size: int) -> float:
     """Raise an error in all processes if one of them cannot hold the search of the whole model.
 
     Parameters
@@ -85,18 +97,22 @@ def require_room(comm: Communicator, costs: int, size: int) -> None:
         Number of costs of the model: those of labels and those of pairs of labels.
     size : int
         Number of variables and edges.
+
+    Returns
+    -------
+    float
+        The time to set up the search, in seconds, by an estimate.
     """
     if costs > TUNING.entries:
         raise OptionError(
             f"goal='map': every process searches the whole model, of at most {TUNING.entries:,} "
             f"table entries; this one has {costs:,} (goal='lp' has no such limit)"
         )
-    needed = on_this_machine(comm) * (TUNING.entry_bytes * costs + TUNING.edge_bytes * size)
-    room = available_memory()
-    told = comm.allgather((needed, needed if room is None else room))
-    for wanted, available in told:
-        if wanted > available:
-            raise NotEnoughMemory(wanted, available, "fewer processes per machine, or goal='lp'")
+    needed, available = takes(costs, size), room(comm)
+    if needed > available:
+        advice = "in each process; fewer processes per machine, or goal='lp'"
+        raise NotEnoughMemory(int(needed), int(available), advice)
+    return (TUNING.entry_seconds + TUNING.flat_seconds) * costs + TUNING.edge_seconds * size
 
 
 def assembled(comm: Communicator, pieces: list[Piece], constant: float) -> Assembled:
@@ -114,10 +130,8 @@ def assembled(comm: Communicator, pieces: list[Piece], constant: float) -> Assem
     told = [piece for some in comm.allgather([astuple(p) for p in pieces]) for piece in some]
     whole = Piece(*(np.concatenate(arrays) for arrays in zip(*told, strict=True)))
     by_node, by_edge = np.argsort(whole.variables), np.argsort(whole.edges)
-    counts = whole.counts[by_node]
-    ends = whole.ends[by_edge]
-    # numbers of entries of each edge in the order of the pieces, for `_sorted`
-    pairs = counts[whole.ends]
+    counts, ends = whole.counts[by_node], whole.ends[by_edge]
+    pairs = counts[whole.ends]  # labels of both ends of each edge, in the order of the pieces
     model = FlatModel(
         counts,
         _sorted(whole.unary, whole.counts, by_node),
@@ -161,16 +175,21 @@ def search_together(
     enough : function
         Called with the lowest energy and the best bound; the search ends if it returns True.
     """
+    model, size = whole.model, len(whole.labels) + len(whole.model.scope) // 2
+    spare = max(0.0, room(comm) - takes(model.unary.size + model.tables.size, size))
+    copy = TUNING.entry_bytes * whole.lam.size + TUNING.copy_bytes * size
     with Interrupts() as interrupts:
         search = ExactSearch(
-            whole.model,
+            model,
             incumbent=whole.labels if known else None,
             lam=whole.lam,
             relative_gap=TUNING.tight,
+            dp_limit=min(1e9, spare / 4 / TUNING.dp_bytes),
+            open_bytes=min(OPEN_NODE_BYTES, spare / 4),
             seconds=min(time_limit, 1e9),
-            threads=threads,
+            threads=1 + int(min(threads - 1, TUNING.copy_share * spare / copy)),
         )
         shared = SharedSearch(comm, search, enough=enough, stop=interrupts.stop)
         found = shared.run(time_limit)
-        stopped: list[Any] = comm.allgather(interrupts.noted)
+        stopped: list[bool] = comm.allgather(interrupts.noted)
     return found, any(stopped)

@@ -136,6 +136,17 @@ def test_nodes_move_from_the_process_that_has_them_all(size):
         assert min(found.counts["nodes"]) > 0
 
 
+@pytest.mark.threads
+def test_processes_with_several_threads_each():
+    model = spins(3, 40, 200)
+    alone = ExactSearch(model, **PLAIN).go_on()
+    brief = Sharing(first=20, shortest=0.003, longest=0.003)
+    found = result(model, 2, sharing=brief, threads=2, split_work=0, **PLAIN)
+    assert found.complete
+    assert found.energy == found.lower_bound == alone.energy
+    assert min(found.counts["nodes"]) > 0
+
+
 def test_forgetting_nodes_that_move_would_be_seen():
     """The tests above can fail: a search that loses what it receives misses optimal labellings."""
 
@@ -178,18 +189,19 @@ def test_a_search_whose_nodes_are_elsewhere_is_not_complete():
     assert found.energy == pytest.approx(alone.energy)
 
 
-def test_processes_whose_models_differ_exchange_nothing():
-    """Here one process has presolved the model and the others have not: they search alone."""
-    model = spins(2)
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_whose_models_differ_exchange_nothing(seed):
+    """One process has presolved the model and the others have not: they search alone."""
+    model = spins(seed)
     least = ExactSearch(model).go_on().energy
 
     def work(comm):
-        search = ExactSearch(model, **(PLAIN | {"ascent": comm.rank == 1}))
+        search = ExactSearch(model, **(PLAIN | {"presolve": comm.rank == 1}))
         return SharedSearch(comm, search, sharing=OFTEN).run()
 
     for found in together(3, work):
         assert found.complete
-        assert found.energy == pytest.approx(least, rel=1e-9)
+        assert found.energy == found.lower_bound == least
 
 
 def test_hard_constraints_that_contradict_each_other():

@@ -76,7 +76,8 @@ def solve_large_command(
         targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
         result = _solved(model, out, comm, parts, resume, values, options, not no_progress)
         _write(result, out, comm, targets)
-    raise typer.Exit(targets.exit_code(0 if result.found else 3))
+    stopped = result.status.name == "INTERRUPTED"
+    raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))
 
 
 @contextlib.contextmanager

@@ -299,7 +299,7 @@ class PartsRun:
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
-        self._threads, self.searched, self.nodes = threads, -math.inf, 0
+        self._threads, self._setup, self.searched, self.nodes = threads, math.inf, -math.inf, 0
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -416,16 +416,18 @@ class PartsRun:
     # --- exact search ---
 
     def require_room(self) -> None:
-        """Raise an error if a process cannot hold the whole model; collective call."""
+        """Raise an error if a process cannot hold the whole model; call it before `search`."""
         rows = [[entries(chains.part)] for chains in self.passes.chains.values()]
         size = self.whole.variables + self.whole.edges
-        require_room(self.team.comm, int(self.team.table(rows, 1).sum()), size)
+        self._setup = require_room(self.team.comm, int(self.team.table(rows, 1).sum()), size)
 
     def search(self, limits: PartsLimits) -> Status:
         """Search all labellings, from λ and the best labels; collective call of all processes."""
         chains, labels = self.passes.chains, self.labels
-        pieces = [own_piece(c.part, self.lam[k], labels.labels[k]) for k, c in chains.items()]
         left = limits.time_limit - self.team.together(self.seconds)
+        if self._setup > left / 2:
+            return Status.TIME_LIMIT
+        pieces = [own_piece(c.part, self.lam[k], labels.labels[k]) for k, c in chains.items()]
         comm, tolerances = self.team.comm, Tolerances(limits.lp_gap, limits.gap)
 
         def enough(energy: float, bound: float) -> bool:
@@ -433,7 +435,7 @@ class PartsRun:
 
         found, stopped = search_together(
             comm, assembled(comm, pieces, self.whole.constant), math.isfinite(labels.energy),
-            threads=self._threads, time_limit=max(0.0, left), enough=enough,
+            threads=self._threads, time_limit=left, enough=enough,
         )  # fmt: skip
         if found.infeasible:
             raise InfeasibleModel(
