@@ -189,7 +189,7 @@ def test_a_search_whose_nodes_are_elsewhere_is_not_complete():
     assert found.energy == pytest.approx(alone.energy)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 5, 9])  # with these, an exchange of nodes would be seen
 def test_processes_whose_models_differ_exchange_nothing(seed):
     """One process has presolved the model and the others have not: they search alone."""
     model = spins(seed)
