@@ -1,6 +1,9 @@
 """Parts put together again for an exact search: the model, λ, and what the search proves."""
 
 import math
+import os
+import signal
+import threading
 import time
 
 import numpy as np
@@ -103,6 +106,23 @@ def test_a_time_limit_is_kept_and_its_bound_holds():
     found = distributed.solve(model, goal="map", lp_gap=1e-1, time_limit=3.0, threads=1)
     assert time.perf_counter() - began < 6.0  # not a measure of speed: the search takes hours
     assert found.status is Status.TIME_LIMIT
+    assert found.lp_bound <= found.bound <= found.energy
+    assert found.energy == model.energy(labels_of(model, [found.labels]))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is no signal to send there")
+def test_ctrl_c_ends_the_search_with_what_was_found(monkeypatch):
+    class Interrupted(whole.SharedSearch):
+        def run(self, time_limit):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return super().run(time_limit)
+
+    monkeypatch.setattr(whole, "SharedSearch", Interrupted)
+    model = generators.erdos_renyi(300, 4, c=4.0, seed=1)
+    began = time.perf_counter()
+    found = distributed.solve(model, goal="map", max_passes=20, time_limit=60.0, threads=1)
+    assert time.perf_counter() - began < 30
+    assert found.status is Status.INTERRUPTED
     assert found.lp_bound <= found.bound <= found.energy
     assert found.energy == model.energy(labels_of(model, [found.labels]))
 
