@@ -1,5 +1,6 @@
 // Python binding of the exact solver.
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include <nanobind/nanobind.h>
@@ -64,7 +65,38 @@ class ExactSearch {
         return as_dict(found);
     }
 
+    // --- nodes that processes exchange between calls of `go_on` ---
+
+    // What other processes need to know of the search: fingerprint, number of open nodes, lowest
+    // bound of these, cost of the best labelling. None if they cannot share it.
+    nb::object shared() {
+        const auto *search = solver_.shareable();
+        if (search == nullptr)
+            return nb::none();
+        const auto &frontier = search->frontier();
+        return nb::make_tuple(solver_.fingerprint(), frontier.open_nodes(), frontier.here(),
+                              search->known().cost);
+    }
+    std::vector<int> best() { return search().known().labels; }
+    void hear(Ints labels, ex::Cost cost) { search().hear(view<std::int64_t>(labels), cost); }
+    void set_elsewhere(ex::Cost bound) { search().set_elsewhere(bound); }
+    nb::bytes give(std::int64_t count, int step) {
+        const auto parcel = search().give(count, std::max(1, step));
+        return nb::bytes(parcel.data(), parcel.size() * sizeof(std::int64_t));
+    }
+    void receive(const nb::bytes &sent) {
+        ex::Parcel parcel(sent.size() / sizeof(std::int64_t));
+        std::memcpy(parcel.data(), sent.data(), parcel.size() * sizeof(std::int64_t));
+        search().receive(parcel);
+    }
+
   private:
+    ex::Search &search() {
+        auto *search = solver_.shareable();
+        if (search == nullptr)
+            throw std::invalid_argument("no search that other processes could share");
+        return *search;
+    }
     // Python's signal handlers, which run in the main thread only: a search in that thread has to
     // call them, so that Ctrl-C reaches it. An exception of a handler is raised after the search.
     class Signals {
@@ -163,7 +195,20 @@ void bind_exact(nb::module_ &m) {
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "
-             "far.");
+             "far.")
+        .def("shared", &ExactSearch::shared,
+             "Fingerprint, number of open nodes, their lowest bound and the cost of the best "
+             "labelling; None if other processes cannot share the search.")
+        .def("best", &ExactSearch::best, "The best labelling of the search, in its own labels.")
+        .def("hear", &ExactSearch::hear, nb::arg("labels"), nb::arg("cost"),
+             "Take a labelling that another process found.")
+        .def("set_elsewhere", &ExactSearch::set_elsewhere, nb::arg("bound"),
+             "Set a lower bound of the nodes that other processes search.")
+        .def("give", &ExactSearch::give, nb::arg("count"), nb::arg("step"),
+             "Remove each step-th open node, from the lowest bound on and at most count of them; "
+             "they count as nodes elsewhere from now on.")
+        .def("receive", &ExactSearch::receive, nb::arg("parcel"),
+             "Open nodes that another process gave away.");
 }
 
 } // namespace softmap

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dive.hpp"
+#include "parcel.hpp"
 
 namespace softmap::exact {
 
@@ -49,6 +50,31 @@ class Search {
     // Lower bound at the root.
     Cost c0() const { return main_.c0(); }
 
+    // --- a search that other processes share, between calls of `run` ---
+
+    bool begun() const { return begun_; }
+    const Frontier &frontier() const { return frontier_; }
+    void set_elsewhere(Cost bound) { frontier_.set_elsewhere(bound); }
+    // Removes open nodes that other processes will search; see `Frontier::give`.
+    Parcel give(std::int64_t count, int step) {
+        Parcel out;
+        frontier_.give(count, step, [&](Cost bound, const std::vector<Decision> &path) {
+            write_node(out, bound, path);
+        });
+        return out;
+    }
+    // Opens nodes that another process gave away.
+    void receive(std::span<const std::int64_t> parcel) {
+        for (const auto &[bound, path] : read_nodes(parcel, main_.size))
+            frontier_.open(path, {{path.size(), bound, false, {}}});
+    }
+    // Takes a labelling that another process found.
+    void hear(std::span<const std::int64_t> labels, Cost cost) {
+        check_labels(labels, main_.size);
+        if (cost < known().cost)
+            start_from({labels.begin(), labels.end()}, cost);
+    }
+
     // Continues the search of the last call. If a worker fails, throws its exception, in this call
     // and in later ones: which nodes are open is no longer known.
     void run() {
@@ -85,6 +111,7 @@ class Search {
     bool explore() {
         if (!begun_) {
             first_work_ = control_.total;
+            main_.touch_all(); // the last call may have stopped in the middle
             if (!main_.propagate())
                 return true;
             lower = c0();

@@ -93,13 +93,27 @@ class Solver {
     // Takes a labelling found elsewhere, between two calls of `solve`.
     void hear(std::vector<std::int64_t> labels);
 
+    // The search that the last call left unfinished, if other processes may share it, else null.
+    // They may not if a limit of work will replace it by dynamic programming, or for a proof.
+    Search *shareable() {
+        const bool whole = paused_ && log_ == nullptr && now_->last_work == INT64_MAX;
+        return whole && now_->search->begun() ? now_->search.get() : nullptr;
+    }
+    // Equal in processes whose searches may share their nodes.
+    std::uint64_t fingerprint() {
+        if (now_->fingerprint == 0)
+            now_->fingerprint = exact::fingerprint(now_->work, now_->parts[now_->next], searches_);
+        return now_->fingerprint;
+    }
+
   private:
     Input in_;
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
-    int logs_ = 0;   // number of proof files so far
-    double seconds_; // time for all calls; decisions depend on it, not on the clock
+    int logs_ = 0;     // number of proof files so far
+    int searches_ = 0; // number of searches so far
+    double seconds_;   // time for all calls; decisions depend on it, not on the clock
     Result result_;
     Scale scale_;
     int round_ = 0;
@@ -159,6 +173,7 @@ class Solver {
         EliminationOrder way;
         Cutset cutset; // variables to branch on if dynamic programming takes too much
         std::int64_t last_work = INT64_MAX; // total work at which elimination replaces the search
+        std::uint64_t fingerprint = 0;      // of the search in progress; 0: not computed yet
     };
     std::optional<Underway> now_;
 
@@ -403,7 +418,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
         search.work_budget = std::max<std::int64_t>(0, now_->last_work - control_.total);
     search.run();
     result_.workers = std::max(result_.workers, search.workers());
-    if (!search.complete && control_.stopped && !probing_) {
+    if (!search.complete && !probing_ && (control_.stopped || search.frontier().shared())) {
         paused_ = true;
         return false;
     }
@@ -441,6 +456,8 @@ inline void Solver::set_up(Work &w, const std::vector<int> &vars) {
     else
         search.start_below(highest_cost(w, vars) + 1);
     result_.searched += static_cast<int>(vars.size());
+    now_->fingerprint = 0;
+    ++searches_;
 }
 
 inline bool Solver::collect(const Search &search, Work &w, const std::vector<int> &vars,

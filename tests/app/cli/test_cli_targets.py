@@ -12,8 +12,8 @@ import pytest
 
 import softmap
 from softmap.app.cli.app import main
-from softmap.scale.distributed.team import Alone
 from softmap.scale.many.items import Answer, Folder
+from softmap.scale.processes import Alone
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -173,7 +173,7 @@ class Solo(Alone):
 
 
 def test_a_large_model_keeps_its_file_and_all_that_can_be_written(folder, monkeypatch, capsys):
-    monkeypatch.setattr("softmap.scale.distributed.team.world", Solo)
+    monkeypatch.setattr("softmap.scale.processes.world", Solo)
     shutil.copy("a.npz", "labels.npz")
     assert main(["solve-large", "labels.npz", "--out", ".", QUIET]) == 2
     assert "labels.npz is an input" in capsys.readouterr().err
@@ -187,7 +187,7 @@ def test_a_large_model_keeps_its_file_and_all_that_can_be_written(folder, monkey
 
 
 def test_a_large_model_is_not_solved_where_its_facts_cannot_be_written(folder, monkeypatch, capsys):
-    monkeypatch.setattr("softmap.scale.distributed.team.world", Solo)
+    monkeypatch.setattr("softmap.scale.processes.world", Solo)
     (folder / "taken/result.json").mkdir(parents=True)
     assert main(["solve-large", "a.npz", "--out", "taken", QUIET]) == 2
     out, err = capsys.readouterr()

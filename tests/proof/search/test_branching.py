@@ -28,6 +28,19 @@ def test_the_optimum_is_that_of_brute_force(model, seed):
     assert found.lower_bound <= least
 
 
+@given(models(), st.integers(1, 3))
+def test_short_slices_end(model, backtracks):
+    """Also if a slice ends before the root of a component has been propagated."""
+    search = ExactSearch(model, presolve=False, ascent=False, dp_limit=0.0)
+    search.go_on(backtrack_limit=backtracks)
+    for _ in range(1000):
+        found = search.go_on(backtrack_limit=25, time_limit=1.0)  # more than a first probe takes
+        assert found.nodes < 10_000
+        if found.complete:
+            break
+    assert found.infeasible or found.energy == pytest.approx(brute_force(model)[0], abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_graphs_of_the_paper_with_a_proof_that_is_checked(seed, tmp_path):
     """Probes of branches leave no trace in the log, and change nothing that it proves."""

@@ -12,8 +12,8 @@ from softmap import InfeasibleModel, ModelError, OptionError, distributed, gener
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.partition import blocks, halvings, partition
-from softmap.scale.distributed.parts import cut_model
 from softmap.scale.distributed.run import judge as judged
+from softmap.scale.parts import cut_model
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem
 from support.oracles import brute_force

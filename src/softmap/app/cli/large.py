@@ -42,6 +42,7 @@ LARGE = Large()
 def solve_large_command(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
+    goal: Annotated[str, typer.Option(help="lp, or map: then search for a proof.")] = "lp",
     parts: Annotated[int | None, typer.Option(help="Parts to cut it into [8 a process].")] = None,
     partition: Annotated[str, typer.Option(help="auto, grid, metis or own.")] = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
@@ -61,12 +62,12 @@ def solve_large_command(
     MODEL is a model file, or a folder written by softmap convert --parts. From a folder, every
     process reads its own parts only.
     """
-    from softmap.scale.distributed.team import world
+    from softmap.scale.processes import world
 
     comm = world()
     options: dict[str, Any] = {
-        "partition": partition, "lp_gap": lp_gap, "gap": gap, "time_limit": time_limit,
-        "max_passes": max_passes, "threads": threads, "checkpoint_every": checkpoint_every,
+        "goal": goal, "partition": partition, "lp_gap": lp_gap, "gap": gap, "threads": threads,
+        "time_limit": time_limit, "max_passes": max_passes, "checkpoint_every": checkpoint_every,
     }  # fmt: skip
     with _together(comm):
         if comm.rank == 0:
@@ -75,7 +76,8 @@ def solve_large_command(
         targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
         result = _solved(model, out, comm, parts, resume, values, options, not no_progress)
         _write(result, out, comm, targets)
-    raise typer.Exit(targets.exit_code(0 if result.found else 3))
+    stopped = result.status.name == "INTERRUPTED"
+    raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))
 
 
 @contextlib.contextmanager
@@ -167,8 +169,8 @@ def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: P
 def _facts(result: DistributedResult) -> dict[str, Any]:
     from softmap.app.cli.summary import finite
 
-    costs = ("energy", "bound", "primal", "relative_gap", "relative_lp_gap")
-    counts = ("passes", "seconds", "variables", "edges", "parts", "processes")
+    costs = ("energy", "bound", "lp_bound", "primal", "relative_gap", "relative_lp_gap")
+    counts = ("nodes", "passes", "seconds", "variables", "edges", "parts", "processes")
     return {
         "status": result.status.name.lower(),
         "found": result.found,

@@ -92,6 +92,11 @@ class ExactSearch:
         Table entries read before further threads start; by default 20 to 80 ms.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
+
+    Attributes
+    ----------
+    native : core.ExactSearch
+        The compiled search; processes exchange its open nodes (`softmap.proof.search.shared`).
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -113,7 +118,7 @@ class ExactSearch:
         log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
-        self._native = core.ExactSearch(
+        self.native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
             open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
@@ -135,7 +140,7 @@ class ExactSearch:
         a `StopFlag` of the compiled module, which another thread or a signal handler may set. With
         it, signal handlers are called during the search if this is the main thread.
         """
-        r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
+        r = self.native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
         named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
         fields = {name: r.pop(name) for name in named}

@@ -15,8 +15,8 @@ from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
-from softmap.scale.distributed.parts import Part, piece
 from softmap.scale.distributed.passes import Passes
+from softmap.scale.parts import Part, piece
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,7 +59,7 @@ class LabelsByParts:
                     inner = _Inner(self._passes.chains[number].part)
                     found[number][: inner.own] = inner.improved(found[number], seed + step)
                 self._passes.boundary.nodes(found)
-        self._offer(found)
+        self.offer(found)
 
     def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
         """Decode labels from λ and node marginals; collective call of all processes."""
@@ -74,7 +74,7 @@ class LabelsByParts:
                 labels = inner.decoded(found[number], lam[number], nodes[number])
                 found[number][: inner.own] = labels
             self._passes.boundary.nodes(found)
-        self._offer(found)
+        self.offer(found)
         return found
 
     def round(self, nodes: Arrays) -> None:
@@ -82,14 +82,14 @@ class LabelsByParts:
         chains = self._passes.chains
         found = {k: round_nodes(each.part.model, nodes[k]) for k, each in chains.items()}
         self._passes.boundary.nodes(found)
-        self._offer(found)
+        self.offer(found)
 
     def _turns(self) -> list[list[int]]:
         turns, mine = self._passes.whole.turns, self._passes.chains
         return [[n for n in mine if turns[n] == turn] for turn in range(int(turns.max()) + 1)]
 
-    def _offer(self, labels: dict[int, Ints]) -> None:
-        """Keep a labelling if its energy is lower; the halos must be filled in."""
+    def offer(self, labels: dict[int, Ints]) -> None:
+        """Keep a labelling with its halos if its energy is lower; collective call."""
         energy = self._energy(labels)
         # the initial labels were never evaluated, so any labelling replaces them
         if energy < self.energy or math.isinf(self.energy):

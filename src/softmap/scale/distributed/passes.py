@@ -13,8 +13,8 @@ from softmap import core
 from softmap.methods.sweeps.chains import CLOCK, ChainLoops
 from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
 from softmap.model.inputs import within
-from softmap.scale.distributed.parts import Part, Whole
 from softmap.scale.distributed.team import Boundary, Team, message_exchanges
+from softmap.scale.parts import Part, Whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,11 +24,12 @@ from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
-from softmap.scale.distributed.parts import Part, Whole
 from softmap.scale.distributed.passes import Passes
 from softmap.scale.distributed.team import Boundary, Team
+from softmap.scale.parts import Part, Whole
+from softmap.scale.whole import assembled, entries, own_piece, require_room, search_together
 from softmap.solving.best import RelativeGaps, Tolerances
-from softmap.solving.trace import Row, Status, Trace
+from softmap.solving.trace import Row, StageName, Status, Trace
 
 Floats = NDArray[np.float64]
 
@@ -273,7 +274,11 @@ class PartsRun:
     Attributes
     ----------
     lam : dict from int to float64 array
-        λ that proves the bound, by part, valid at own nodes and own edges.
+        λ that proves the bound on the LP, by part, valid at own nodes and own edges.
+    searched : float
+        The bound of the exact search; -inf without one.
+    nodes : int
+        Number of nodes of the exact search.
     """
 
     annealing = Annealing()
@@ -294,6 +299,7 @@ class PartsRun:
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
+        self._threads, self._setup, self.searched, self.nodes = threads, math.inf, -math.inf, 0
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -349,7 +355,7 @@ class PartsRun:
             self._find_labels(found, limits, last)
         state.primal = min(state.primal, self.labels.energy)
         closed = self._closed(limits)
-        self._note(found, eta)
+        self._note(found.smoothed, found.slack)
         if ask is not Ask.BOUND:
             state.cooling.smoothed = found.smoothed
             entropy = found.edge_entropy - found.node_entropy
@@ -397,15 +403,50 @@ class PartsRun:
         if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
             self.labels.search(found.lam, found.nodes, state.passes)
 
-    def _note(self, found: Judgement, eta: float) -> None:
+    def _note(self, smoothed: float, slack: float, stage: StageName = StageName.RELAX) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
         row = Row(
-            work, float(state.passes), state.seconds, eta, state.bound, found.smoothed,
-            self.primal, self.labels.energy, found.slack,
+            work, float(state.passes), state.seconds, state.cooling.eta, self.bound, smoothed,
+            self.primal, self.labels.energy, slack, stage, state.bound,
         )  # fmt: skip
         state.trace.rows.append(row)
+
+    # --- exact search ---
+
+    def require_room(self) -> None:
+        """Raise an error if a process cannot hold the whole model; call it before `search`."""
+        rows = [[entries(chains.part)] for chains in self.passes.chains.values()]
+        size = self.whole.variables + self.whole.edges
+        self._setup = require_room(self.team.comm, int(self.team.table(rows, 1).sum()), size)
+
+    def search(self, limits: PartsLimits) -> Status:
+        """Search all labellings, from λ and the best labels; collective call of all processes."""
+        chains, labels = self.passes.chains, self.labels
+        left = limits.time_limit - self.team.together(self.seconds)
+        if self._setup > left / 2:
+            return Status.TIME_LIMIT
+        pieces = [own_piece(c.part, self.lam[k], labels.labels[k]) for k, c in chains.items()]
+        comm, tolerances = self.team.comm, Tolerances(limits.lp_gap, limits.gap)
+
+        def enough(energy: float, bound: float) -> bool:
+            return tolerances.labels_met(self._gaps(energy, bound)) is not None
+
+        found, stopped = search_together(
+            comm, assembled(comm, pieces, self.whole.constant), math.isfinite(labels.energy),
+            threads=self._threads, time_limit=left, enough=enough,
+        )  # fmt: skip
+        if found.infeasible:
+            raise InfeasibleModel(
+                "no labelling has finite cost: an exact search over all variables found none", None
+            )
+        self.searched, self.nodes = found.lower_bound, found.nodes
+        if found.labels is not None:
+            labels.offer({k: found.labels[c.part.nodes] for k, c in chains.items()})
+        self._note(math.nan, math.nan, StageName.SEARCH)
+        ended = Status.EXHAUSTED if found.complete else Status.TIME_LIMIT
+        return tolerances.labels_met(self.gaps()) or (Status.INTERRUPTED if stopped else ended)
 
     # --- gaps ---
 
@@ -415,14 +456,23 @@ class PartsRun:
         state = self.progress
         return stated_primal(state.primal, state.bound, self.labels.energy)
 
+    @property
+    def bound(self) -> float:
+        """The best lower bound on the MAP optimum."""
+        return max(self.progress.bound, self.searched)
+
     def gaps(self) -> RelativeGaps:
         """Relative LP gap and relative MAP gap."""
-        state = self.progress
-        unit = gap_unit(state.bound, self.whole.constant, self.survey.step)
-        return RelativeGaps(
-            relative_gap(min(state.primal, self.labels.energy) - state.bound, unit),
-            relative_gap(self.labels.energy - state.bound, unit),
-        )
+        return self._gaps(self.labels.energy, self.bound)
+
+    def _gaps(self, energy: float, bound: float) -> RelativeGaps:
+        """The gaps for these values of the MAP problem."""
+        lower, primal = self.progress.bound, min(self.progress.primal, energy)
+
+        def relative(gap: float, bound: float) -> float:
+            return relative_gap(gap, gap_unit(bound, self.whole.constant, self.survey.step))
+
+        return RelativeGaps(relative(primal - lower, lower), relative(energy - bound, bound))
 
     def ended(self, limits: PartsLimits) -> Status | None:
         """Return the status if a resumed run has nothing left to do, else None."""

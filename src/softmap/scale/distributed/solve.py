@@ -8,20 +8,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive
+from softmap.arguments import count, not_negative, positive, wrong
 from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed import storage
-from softmap.scale.distributed.parts import Part, Whole, cut_model
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
+from softmap.scale.parts import Part, Whole, cut_model
+from softmap.scale.processes import on_this_machine
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
@@ -52,8 +53,8 @@ class DistributedResult:
     ----------
     status : Status
         Why the run stopped.
-    bound : float
-        A certified lower bound on the LP and MAP optimum.
+    bound, lp_bound : float
+        Certified lower bounds on the MAP optimum and on the LP optimum.
     primal : float
         The cost of a point of the local polytope.
     energy : float
@@ -74,9 +75,11 @@ class DistributedResult:
         Variables (numbered as in the whole model) and their labels, for each part of this process.
     lam : dict from int to (int64 array, float64 array)
         Half-edges of own variables (numbered as in the whole model) and their λ, for each part of
-        this process. λ of all processes together proves `bound`.
+        this process. λ of all processes together proves `lp_bound`.
     halo_bytes : int
         Bytes that this process sends to others in one pass.
+    nodes : int
+        Number of nodes of the exact search, which proves `bound` if that exceeds `lp_bound`.
     """
 
     status: Status
@@ -96,6 +99,8 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
+    lp_bound: float
+    nodes: int
 
     @property
     def found(self) -> bool:
@@ -107,6 +112,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     model: Model | str | os.PathLike[str],
     comm: Any = None,
     *,
+    goal: Literal["lp", "map"] = "lp",
     parts: int | None = None,
     partition: str = "auto",
     lp_gap: float = 1e-4,
@@ -119,7 +125,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     checkpoint_every: float = 30.0,
     on_check: OnCheck = None,
 ) -> DistributedResult:
-    """Solve the LP relaxation of one model on all processes of a communicator, and find labels.
+    """Solve one model, or its LP relaxation, on all processes of a communicator.
 
     This is a collective call: all processes call it with the same arguments.
 
@@ -130,6 +136,10 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         process reads its own parts only.
     comm : communicator of mpi4py, optional
         For example `MPI.COMM_WORLD`. By default, only this process takes part.
+    goal : "lp" or "map"
+        "map": after the relaxation, all processes search for an optimal labelling and its proof,
+        from λ and the best labels. Every process then holds the tables of the whole model, of at
+        most 60 million entries.
     parts : int, optional
         Number of parts into which the variables are partitioned. By default two per process for
         the blocks of a grid, eight per process for other graphs, and one if there is only one
@@ -172,7 +182,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     team, whole, pieces = _begun(model, comm, parts, partition)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, goal, _folder(checkpoint), every, on_check)
 
 
 def resume(  # noqa: PLR0913 - the keywords of `solve`
@@ -180,6 +190,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     model: Model | str | os.PathLike[str],
     comm: Any = None,
     *,
+    goal: Literal["lp", "map"] = "lp",
     partition: str = "auto",
     lp_gap: float = 1e-4,
     gap: float = 1e-6,
@@ -202,7 +213,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(stored, manifest, run)
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, goal, _folder(checkpoint), every, on_check)
 
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
@@ -218,7 +229,7 @@ def _threads(team: Team, threads: Any) -> int:
     """Number of threads of this process; by default an equal share of the machine's cores."""
     if threads is not None:
         return count("threads", threads, 1, MOST_THREADS)
-    return max(1, usable_cores() // team.on_this_machine())
+    return max(1, usable_cores() // on_this_machine(team.comm))
 
 
 def _begun(
@@ -254,23 +265,34 @@ def _folder(checkpoint: Any) -> Path | None:
 
 
 def _loop(
-    run: PartsRun, limits: PartsLimits, folder: Path | None, every: float, on_check: OnCheck
+    run: PartsRun, limits: PartsLimits, goal: str, folder: Path | None, every: float, show: OnCheck
 ) -> DistributedResult:
-    """Advance, check and store until something stops the run."""
+    """Advance, check and store until something stops the run; then search if that is the goal."""
+    if goal == "map":
+        run.require_room()
+    elif goal != "lp":
+        raise wrong("goal", goal, "'lp' or 'map'")
     run.start_clock()
     saved, status = time.perf_counter(), run.ended(limits)
+
+    def shown() -> None:
+        if show is not None and run.team.rank == 0:
+            show(run.progress.trace[-1])
+
     while status is None:
         limited = run.advance(limits)
         if limited is not None and folder is not None:
             storage.save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
-        if on_check is not None and run.team.rank == 0:
-            on_check(run.progress.trace[-1])
+        shown()
         if limited is None and folder is not None:
             due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
             if due or status is not None:
                 storage.save(folder, run)
                 saved = time.perf_counter()
+    if goal == "map" and status not in (Status.OPTIMAL, Status.GAP, Status.TIME_LIMIT):
+        status = run.search(limits)
+        shown()
     return _result(run, status)
 
 
@@ -286,7 +308,8 @@ def _result(run: PartsRun, status: Status) -> DistributedResult:
         kept = np.repeat(node < part.own, part.model.num_labels[node])
         lam[number] = 2 * part.edges[own >> 1] + (own & 1), run.release_lam(number)[kept]
     return DistributedResult(
-        status, state.bound, run.primal, run.labels.energy, state.passes,
+        status, run.bound, run.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
         whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
+        state.bound, run.nodes,
     )  # fmt: skip

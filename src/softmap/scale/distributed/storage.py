@@ -28,8 +28,8 @@ from softmap.methods.policy import Cooling, Schedule
 from softmap.model import Model, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
-from softmap.scale.distributed.parts import Part, Whole, cut_model, part_nodes
 from softmap.scale.distributed.run import PartsProgress, PartsRun
+from softmap.scale.parts import Part, Whole, cut_model, part_nodes
 from softmap.solving.archive import digest, read_archive, write_archive
 from softmap.solving.trace import Trace
 

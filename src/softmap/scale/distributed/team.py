@@ -12,45 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softmap.errors import MissingExtra, OptionError, shown
-from softmap.scale.distributed.parts import Part, states_of
+from softmap.errors import OptionError, shown
+from softmap.scale.parts import Part, states_of
+from softmap.scale.processes import Alone
 
 Floats = NDArray[np.float64]
-
-
-class Alone:
-    """A communicator of one process, without MPI."""
-
-    rank = 0
-    size = 1
-
-    def bcast(self, value: Any, root: int = 0) -> Any:
-        """Return the value itself."""
-        return value
-
-    def allgather(self, value: Any) -> list[Any]:
-        """Return a list with the value of this process."""
-        return [value]
-
-    def Barrier(self) -> None:
-        """Do nothing: there is no other process."""
-
-    def Iallgatherv(self, sent: Any, received: Any) -> Alone:
-        """Copy the sent array into the received array; return a completed request."""
-        received[0][:] = sent
-        return self
-
-    def Wait(self) -> None:
-        """Do nothing: the request is complete."""
-
-
-def world() -> Any:
-    """The communicator of all processes started by mpiexec, or of this process alone."""
-    try:
-        from mpi4py import MPI
-    except ImportError as error:
-        raise MissingExtra("softmap.scale.distributed", "mpi") from error
-    return MPI.COMM_WORLD
 
 
 class Team:
@@ -74,18 +40,6 @@ class Team:
         self.mine = range(starts[self.rank], starts[self.rank + 1])
         self.owner = np.repeat(np.arange(self.size), np.diff(starts))
         self._counts = np.diff(starts)
-
-    def on_this_machine(self) -> int:
-        """Number of processes on this machine, this one included."""
-        if isinstance(self.comm, Alone):
-            return 1
-        from mpi4py import MPI
-
-        near = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
-        try:
-            return int(near.size)
-        finally:
-            near.Free()
 
     def table(self, rows: list[Any], width: int) -> Floats:
         """Gather one row of numbers per part from all processes, in the order of the parts."""
