@@ -141,8 +141,8 @@ struct Planned {
             back_size = std::min(back_size, b.late_at);
         }
         unary.assign(std::size_t(cost_size), 0.0);
-        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data(),
-                 0, lay.n);
+        by_strip(lay, plan.nodes.data(), plan.rows.data(), unary.data(), 0,
+                 Index(plan.rows.size()));
         weight.assign(plan.edge.size() + lanes, 0.0);
         truncation = weight;
         table.assign(std::size_t(plan.table_size + lanes), 0.0);
@@ -159,10 +159,9 @@ struct Planned {
                     plan.row_start.data(),
                     plan.rows.data(),
                     plan.nodes.data(),
-                    plan.node_at.data(),
-                    plan.node_step.data(),
+                    plan.chains.data(),
+                    plan.onwards.data(),
                     unary.data(),
-                    plan.share.data(),
                     plan.pull_at.data(),
                     plan.pull_step.data(),
                     plan.blocks.data(),
@@ -181,8 +180,7 @@ struct Planned {
                     plan.backward.data(),
                     plan.later.data(),
                     plan.forward_after.data(),
-                    plan.backward_after.data(),
-                    plan.forward_ends.data()};
+                    plan.backward_after.data()};
     }
     Planned(const Planned &) = delete;
 

@@ -45,9 +45,9 @@ template <class S> struct Schedule {
     const Index *row_start;
     const Row *rows;
     const std::int32_t *nodes;
-    const Index *node_at;
-    const std::int32_t *node_step;
-    const double *unary, *share;
+    const std::int32_t *chains;  // [n + lanes] number of chains through the k-th of `nodes`
+    const std::int32_t *onwards; // [n] number of edges that lead forward from it
+    const double *unary;
     const Index *pull_at;
     const std::int32_t *pull_step;
     const Block *blocks;
@@ -64,7 +64,6 @@ template <class S> struct Schedule {
     const Index *forward_start, *backward_start;    // starts by level and band
     const std::int32_t *forward, *backward, *later; // blocks by level and band, and by late level
     const std::uint64_t *forward_after, *backward_after; // sets of bands to wait for (wave.hpp)
-    const std::int32_t *forward_ends; // [n] number of chains whose last node is node i
 
     // The rows of bands b..end-1 of a level are first_row(level, b)..first_row(level, end)-1.
     Index first_row(Index level, Index band) const {

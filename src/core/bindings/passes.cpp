@@ -4,6 +4,8 @@
 #include "passes/chains.hpp"
 #include "proof/pricing.hpp"
 
+#include <nanobind/stl/tuple.h>
+
 namespace softmap {
 namespace {
 
@@ -19,11 +21,10 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     v.levels = take("row_start", v.row_start) - 1;
     v.num_rows = take("rows", rows) / Index(sizeof(Row));
     v.rows = reinterpret_cast<const Row *>(rows);
-    take("nodes", v.nodes);
-    take("node_at", v.node_at);
-    take("node_step", v.node_step);
+    const Index nodes = take("nodes", v.nodes);
+    require(take("chains", v.chains) == nodes + lanes, "chains needs one entry per node and lane");
+    require(take("onwards", v.onwards) == nodes, "onwards needs one entry per node");
     v.num_costs = take("unary", v.unary);
-    take("share", v.share);
     take("pull_at", v.pull_at);
     take("pull_step", v.pull_step);
     v.num_blocks = take("blocks", blocks) / Index(sizeof(Block));
@@ -48,7 +49,6 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     require(take("forward_after", v.forward_after) == 2 * starts &&
                 take("backward_after", v.backward_after) == 2 * starts,
             "forward_after and backward_after need two entries per level and band");
-    take("forward_ends", v.forward_ends);
     v.widest_tile = v.widest_single = 1;
     for (Index b = 0; b < v.num_blocks; ++b) {
         const Block &block = v.blocks[b];
@@ -122,20 +122,17 @@ template <class S> struct ChainCalls {
     }
     // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
     // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
-    // empty, the node marginals are averaged into it; `before` is the mean so far.
+    // empty, the node marginals are averaged into it.
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, In<double> before, Out<double> mean,
-                            Index samples, double recent, int threads) {
+                            Index every, double longest, Out<double> mean, Index samples,
+                            double recent, int threads) {
         require(done >= 0 && every >= 1 && samples >= 0,
                 "done and samples must be at least 0, every at least 1");
         require_size(clock, 3, "clock");
-        require_size(before, Index(mean.size()), "before");
         if (mean.size())
             require_size(mean, costs.view.node_offset[costs.view.n], "mean");
-        const double *old = before.data();
-        std::vector<double> kept;
         for (Index now; count > 0; count -= now) {
             now = std::min(count, every - done % every);
             run(lay, plan, 2 * now, msg, prev, theta, eta, true, shift, dot, clock, threads);
@@ -145,25 +142,55 @@ template <class S> struct ChainCalls {
             clock.data()[0] = std::min(clock.data()[0], longest);
             if (mean.size()) {
                 share(plan, In<S>(msg), theta, threads);
-                blend(costs.view, plan.view, theta.data(), eta, old,
-                      (recent + 1.0) / (double(++samples) + recent), mean.data(), threads);
-                if (count > now) {
-                    kept.assign(mean.data(), mean.data() + mean.size());
-                    old = kept.data();
-                }
+                blend(costs, plan, In<double>(theta), eta,
+                      (recent + 1.0) / (double(++samples) + recent), mean, threads);
             }
         }
     }
-    // mean = old + weight (marginals - old)
-    static void blend(const Layout<double> &costs, const Schedule<S> &plan, const double *theta,
-                      double eta, const double *old, double weight, double *mean, int threads) {
-        const Index *start = costs.node_offset;
-        split_by_lanes(threads, costs.n, [&](Index first, Index last) {
-            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, nullptr,
-                                nullptr, first, last);
-            for (Index x = start[first]; x < start[last]; ++x)
-                mean[x] = old[x] + weight * (mean[x] - old[x]);
+    // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be initialised.
+    static void blend(const HeldLayout<double> &lay, Plan plan, In<double> theta, double eta,
+                      double weight, Out<double> mean, int threads) {
+        require_shares(plan, theta);
+        require_size(mean, lay.view.node_offset[lay.view.n], "mean");
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            kernels->of<S>().soft_rows(lay.view, plan.view, theta.data(), eta, weight, mean.data(),
+                                       nullptr, nullptr, first, last);
         });
+    }
+    static void require_shares(Plan plan, In<double> theta) {
+        require(Index(theta.size()) >= plan.view.num_costs, "theta must hold the shares of nodes");
+    }
+    // out = marginals of the shares. Returns the sum of their entropies H_i, each times |N_i| - n_i,
+    // and that of the soft minima of the shares, each times the number of chains that end at the
+    // node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
+    static std::tuple<double, double> marginals(const HeldLayout<double> &lay, Plan plan,
+                                                In<double> theta, double eta, bool forward,
+                                                Out<double> out, int threads) {
+        require_shares(plan, theta);
+        require_size(out, lay.view.node_offset[lay.view.n], "out");
+        const Schedule<S> &v = plan.view;
+        constexpr Index size = 512; // rows
+        const Index portions = (v.num_rows + size - 1) / size;
+        std::vector<double> entropies(static_cast<std::size_t>(portions)), minima = entropies;
+        split_portions(threads, portions, lay.view.n, [&](Index p) {
+            std::vector<double> entropy(std::size_t(size * lanes)), minimum = entropy;
+            const Index first = p * size, last = std::min(first + size, v.num_rows);
+            kernels->of<S>().soft_rows(lay.view, v, theta.data(), eta, 1.0, out.data(),
+                                       entropy.data(), minimum.data(), first, last);
+            const Index begin = v.rows[first].first;
+            Index count = 0;
+            for (Index r = first; r < last; ++r)
+                for (Index k = v.rows[r].first; k < v.rows[r].first + v.rows[r].nodes; ++k) {
+                    const Index chains = v.chains[k], degree = v.rows[r].degree;
+                    entropy[k - begin] *= double(degree - chains);
+                    minimum[k - begin] *=
+                        double(chains - (forward ? v.onwards[k] : degree - v.onwards[k]));
+                    ++count;
+                }
+            entropies[p] = careful_sum(entropy.data(), count);
+            minima[p] = careful_sum(minimum.data(), count);
+        });
+        return {careful_sum(entropies.data(), portions), careful_sum(minima.data(), portions)};
     }
     static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
                          Out<double> theta, double eta, bool momentum, Out<double> shift,
@@ -293,9 +320,14 @@ template <class S> struct ChainCalls {
         m.def("sampled_passes", &run_sampled, arg("layout"), arg("costs"), arg("schedule"),
               arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
               arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
-              arg("before"), arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"),
-              Unlocked(),
+              arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
               "Make passes with momentum, and update a running average of the node marginals.");
+        m.def("blend", &blend, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
+              nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
+              "Move an average of node marginals towards the marginals of shares.");
+        m.def("marginals", &marginals, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
+              nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
+              "Compute the node marginals of shares; return sums of entropies and soft minima.");
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
@@ -333,19 +365,28 @@ template <class S> struct ChainCalls {
 };
 
 // Copies node costs from the order of the model into the order of strips.
-void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<Index> at,
-             In<std::int32_t> step, Out<double> out, int threads) {
+void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<std::uint8_t> rows,
+             Out<double> out, int threads) {
     const Layout<double> &v = lay.view;
     require_size(nodes, v.n, "nodes");
-    require_size(at, v.n, "at");
-    require_size(step, v.n, "step");
-    for (Index i = 0; i < v.n; ++i)
-        require(0 <= nodes.data()[i] && nodes.data()[i] < v.n && 0 <= at.data()[i] &&
-                    0 <= step.data()[i] &&
-                    at.data()[i] + (v.num_labels[i] - 1) * step.data()[i] < Index(out.size()),
-                "node ", i, " has no room");
-    split(threads, v.n, [&](Index first, Index last) {
-        by_strip(v, nodes.data(), at.data(), step.data(), out.data(), first, last);
+    for (Index k = 0; k < v.n; ++k)
+        require(0 <= nodes.data()[k] && nodes.data()[k] < v.n, "there is no node ",
+                nodes.data()[k]);
+    const auto *row = reinterpret_cast<const Row *>(rows.data());
+    const Index count = Index(rows.size() / sizeof(Row));
+    for (Index r = 0; r < count; ++r) {
+        require(0 <= row[r].first && 0 <= row[r].nodes && row[r].first + row[r].nodes <= v.n,
+                "row ", r, " has no nodes");
+        require(0 <= row[r].place && 0 <= row[r].step &&
+                    row[r].place + (row[r].labels - 1) * Index(row[r].step) + row[r].nodes <=
+                        Index(out.size()),
+                "row ", r, " has no room");
+        for (Index k = 0; k < row[r].nodes; ++k)
+            require(v.num_labels[nodes.data()[row[r].first + k]] == row[r].labels,
+                    "a node of row ", r, " has other labels");
+    }
+    split(threads, count, [&](Index first, Index last) {
+        by_strip(v, nodes.data(), row, out.data(), first, last);
     });
 }
 
@@ -355,7 +396,7 @@ void bind_passes(nb::module_ &m) {
     ChainCalls<double>::bind(m, "Schedule");
     ChainCalls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
-    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
+    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("rows"), arg("out"),
           arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });

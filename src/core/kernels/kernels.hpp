@@ -42,6 +42,9 @@ template <class S> struct PassKernels {
     void (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
                         Index last);
     void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
+    void (*soft_rows)(const Layout<double> &, const Schedule<S> &, const double *theta, double eta,
+                      double weight, double *out, double *entropy, double *minimum, Index first,
+                      Index last);
     void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
                         Index *labels, Member &);
     void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
@@ -69,9 +72,8 @@ struct Kernels {
     double (*dual_bound)(const Layout<double> &, const double *lam, double constant, int threads);
     void (*couple)(const Layout<double> &, const EdgeList &, const Couplings &, Index first,
                    Index last);
-    void (*soft_nodes)(const Layout<double> &, const Index *at, const std::int32_t *step,
-                       const double *share, double eta, double *out, double *entropy,
-                       double *minimum, Index first, Index last);
+    void (*soft_nodes)(const Layout<double> &, const double *share, double eta, double *out,
+                       double *entropy, double *minimum, Index first, Index last);
 
     void (*begin_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta);
     Index (*run_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta,

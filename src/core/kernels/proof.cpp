@@ -15,6 +15,8 @@ void add_proof(Kernels &table) {
     table.soft_nodes = soft_nodes;
     table.doubles.price_portions = price_portions<double>;
     table.singles.price_portions = price_portions<float>;
+    table.doubles.soft_rows = soft_rows<double>;
+    table.singles.soft_rows = soft_rows<float>;
 }
 
 } // namespace softmap

@@ -17,7 +17,9 @@ namespace softmap {
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
+    const Pack<lanes> part = 1.0 / Pack<lanes>::of([&](int k) {
+        return double(plan.chains[row.first + k]);
+    });
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
@@ -42,7 +44,7 @@ template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     for (Index k = 0; k < row.nodes; ++k) {
         const Index pull = row.pulls + k * row.degree;
-        const double part = plan.share[row.first + k];
+        const double part = 1.0 / plan.chains[row.first + k];
         for (Index x = 0; x < row.labels; ++x) {
             const Index at = row.place + x * row.step + k;
             double value = plan.unary[at];
@@ -56,7 +58,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 // θ̂_i / n_i for a row of one node.
 template <class S>
 void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Index k = row.first;
+    const double part = 1.0 / plan.chains[row.first];
     double *own = theta + row.place;
     const double *unary = plan.unary + row.place;
     const Index step = row.step;
@@ -66,7 +68,7 @@ void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *the
         for (Index x = 0; x < row.labels; ++x)
             own[x * step] += double(msg[plan.pull_at[p] + x * plan.pull_step[p]]);
     for (Index x = 0; x < row.labels; ++x)
-        own[x * step] *= plan.share[k];
+        own[x * step] *= part;
 }
 
 // theta = θ̂_i / n_i, in the order of strips, for the nodes of rows first..last-1.
@@ -177,13 +179,12 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // λ of `cut_chains` after `lowered_half`; NaN if a message is not finite. Must be called with
 // rounding towards -inf.
 //
-// Let part = fl(1 / n_i). C_i + Σ M is at least share / part, and each of the `onwards` edges that
+// Let part = fl(1 / n_i), rounded down here as in `lowered_half`. C_i + Σ M is at least share / part, and each of the `onwards` edges that
 // lead forward received at most the share minus its message as λ. So (1 / part - onwards) · share
 // is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
-    const double part = plan.share[row.first + k], chains = std::round(1.0 / part);
-    const double onwards = chains - plan.forward_ends[plan.nodes[row.first + k]];
+    const double part = 1.0 / plan.chains[row.first + k], onwards = plan.onwards[row.first + k];
     // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
     // division is exact
     const double whole = 1.0 / part;

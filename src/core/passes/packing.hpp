@@ -76,15 +76,17 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
     }
 }
 
-// Copies node costs into the order of strips: out[at[i] + x · step[i]] = C_i(x), for entries
-// first..last-1 of `nodes`, the order of the nodes in strips.
-inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Index *at,
-                     const std::int32_t *step, double *out, Index first, Index last) {
-    for (Index k = first; k < last; ++k) {
-        const Index i = nodes[k];
-        const double *own = lay.unary + lay.node_offset[i];
-        for (Index x = 0; x < lay.num_labels[i]; ++x)
-            out[at[i] + x * step[i]] = own[x];
+// Copies the node costs of rows first..last-1 into the order of strips; `nodes` are the nodes in that
+// order.
+inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Row *rows,
+                     double *out, Index first, Index last) {
+    for (Index r = first; r < last; ++r) {
+        const Row &row = rows[r];
+        for (Index k = 0; k < row.nodes; ++k) {
+            const double *own = lay.unary + lay.node_offset[nodes[row.first + k]];
+            for (Index x = 0; x < row.labels; ++x)
+                out[row.place + x * row.step + k] = own[x];
+        }
     }
 }
 

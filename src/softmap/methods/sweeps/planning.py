@@ -62,12 +62,12 @@ class Schedule:
         Runs of up to `core.LANES` nodes of one strip and degree.
     nodes : int32[n]
         Nodes in the order of strips.
-    node_at, node_step : int64[n], int32[n]
-        Cost x of node i has index `node_at[i] + x * node_step[i]` in arrays by strip.
+    chains : int32[n + LANES]
+        Number n_i of chains through the k-th of `nodes`.
+    onwards : int32[n]
+        Number of edges that lead forward from the k-th of `nodes`.
     unary : float64[by strip]
         Costs of the nodes.
-    share : float64[n + LANES]
-        1 / n_i for the k-th of `nodes`; n_i is the number of chains through it.
     pull_at, pull_step : int64[pulls], int32[pulls]
         Index and stride of the messages into the nodes of each row, node by node, from the entry
         `pulls` of the row on. In chain schedules, straight rows have those of their first node
@@ -89,9 +89,7 @@ class Schedule:
     forward_after : uint64[levels * bands * 2]
         For each level and band, the sets of bands (one bit each) that must have finished the steps
         before: of computing the shares of the nodes, and of sending.
-    forward_ends : int32[n]
-        Number of chains that end at each node in this direction.
-    backward_start, backward, backward_after, backward_ends
+    backward_start, backward, backward_after
         As the arrays of the forward direction, by the late endpoints.
     later : int32[blocks]
         Blocks by level of their late endpoints, otherwise in the order of `blocks`.
@@ -104,10 +102,9 @@ class Schedule:
     row_start: Ints
     rows: NDArray[np.void]
     nodes: Steps
-    node_at: Ints
-    node_step: Steps
+    chains: Steps
+    onwards: Steps
     unary: Floats
-    share: Floats
     pull_at: Ints
     pull_step: Steps
     blocks: NDArray[np.void]
@@ -122,11 +119,9 @@ class Schedule:
     forward_start: Ints
     forward: Steps
     forward_after: NDArray[np.uint64]
-    forward_ends: Steps
     backward_start: Ints
     backward: Steps
     backward_after: NDArray[np.uint64]
-    backward_ends: Steps
     later: Steps
 
     @cached_property
@@ -134,6 +129,15 @@ class Schedule:
         """The schedule for the compiled loops."""
         make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
         return make({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+
+    @property
+    def node_places(self) -> tuple[Ints, Ints]:
+        """Return start and stride of the costs of each node in arrays by strip."""
+        rows = np.repeat(self.rows, self.rows["nodes"])
+        at, step = np.empty((2, len(self.nodes)), dtype=np.int64)
+        at[self.nodes] = rows["place"] + np.arange(len(rows)) - rows["first"]
+        step[self.nodes] = rows["step"]
+        return at, step
 
     @cached_property
     def half_places(self) -> tuple[Ints, Ints]:
@@ -274,7 +278,7 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     def make() -> Plan:
         level = model.graph.colouring().astype(np.int64)
         plan = _plan(model, np.arange(model.n), level, leading=False)
-        plan.arrays["share"] = np.ones_like(plan.arrays["share"])
+        plan.arrays["chains"] = np.ones_like(plan.arrays["chains"])
         return plan
 
     return _remembered(model, "colours", make).filled(model, dtype)
@@ -288,7 +292,7 @@ def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> S
 def surpluses(model: Model, plan: Schedule) -> Floats:
     """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
     surplus = model.graph.degree.astype(np.float64)
-    surplus[plan.nodes] -= 1.0 / plan.share[: model.n]
+    surplus[plan.nodes] -= plan.chains[: model.n]
     return surplus
 
 
@@ -316,8 +320,8 @@ class Plan:
             layout(model, dtype), _plain(blocks), edge, weight, truncation, table, threads
         )
         unary = aligned(self.cost_size + LANES)
-        nodes, at, step = (self.arrays[name] for name in ("nodes", "node_at", "node_step"))
-        core.by_strip(layout(model), nodes, at, step, unary, threads)
+        nodes, rows = self.arrays["nodes"], _plain(self.arrays["rows"])
+        core.by_strip(layout(model), nodes, rows, unary, threads)
         return Schedule(
             unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
         )

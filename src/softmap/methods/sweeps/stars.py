@@ -46,13 +46,12 @@ class Stars:
         self._layout = layout(model, dtype)
         self.plan = colour_schedule(model, dtype)
         self._real = self.plan.edge >= 0
-        # The entropy of L is Σ_e H_e + Σ_i H_i.
-        self.surplus: Floats = np.full(model.n, -1.0)
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
         i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
         x = np.flatnonzero(self.barred) - model.node_offset[i]
-        self._bar[self.plan.node_at[i] + x * self.plan.node_step[i]] = np.inf
+        at, step = self.plan.node_places
+        self._bar[at[i] + x * step[i]] = np.inf
         self._theta = np.zeros_like(self._bar)
         self._origin = np.zeros(self.plan.message_size, self.dtype)
 
@@ -93,8 +92,8 @@ class Stars:
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Return the marginals of λ, and -L(λ)."""
-        nodes, entropy = self._soft_nodes(state.msg, eta)
-        return ChainMarginals(nodes, entropy, self.lam(state.msg), self.value(state.msg, eta))
+        nodes, surplus = self._soft_nodes(state.msg, eta)
+        return ChainMarginals(nodes, surplus, self.lam(state.msg), self.value(state.msg, eta))
 
     def value(self, messages: Floats, eta: float) -> float:
         """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
@@ -124,12 +123,12 @@ class Stars:
         self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
         return self.lam(msg)
 
-    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
-        plan, nodes = self.plan, np.empty(self.model.unary.size)
-        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, float]:
+        """Return the node marginals, and their part of the entropy Σ_e H_e + Σ_i H_i, negated."""
+        model, plan = self.model, self.plan
+        shares, nodes = np.empty((2, model.unary.size))
+        entropy, minima = np.empty(model.n), np.empty(model.n)
         core.shares(plan.native, messages, self._theta, self.threads)
-        core.soft_nodes(
-            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
-            minima, self.threads,
-        )  # fmt: skip
-        return nodes, entropy
+        core.by_node(self._layout, plan.native, self._theta, shares, self.threads)
+        core.soft_nodes(layout(model), shares, eta, nodes, entropy, minima, self.threads)
+        return nodes, -float(entropy.sum())

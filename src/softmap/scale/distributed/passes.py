@@ -60,8 +60,13 @@ class PartChains:
 
     def sample(self, eta: float, weight: float) -> None:
         """Add the current node marginals to their running average."""
-        nodes = self.loops.soft_nodes(self.msg, eta)[0][: self.part.own_states]
-        self.mean += weight * (nodes - self.mean)
+        self.mean += weight * (self.nodes(eta)[: self.part.own_states] - self.mean)
+
+    def nodes(self, eta: float) -> Floats:
+        """The current node marginals; those of the halo have no meaning."""
+        nodes = np.empty(self.part.model.unary.size)
+        self.loops.blend(self.msg, eta, 1.0, nodes)
+        return nodes
 
     def places(self, halves: Ints) -> Ints:
         """Indices of the messages into some half-edges, one per label."""
@@ -95,7 +100,9 @@ class PartChains:
         plan, own = self.loops.plan, self.part.own
         lanes = plan.edge >= 0
         lanes[lanes] = (self.part.ends[1] < own)[plan.edge[lanes]]
-        terms = [self.shift[lanes], plan.backward_ends[:own] * minima[:own]]
+        ends = -surpluses(self.part.model, plan)  # chains that end: n_i less the earlier neighbours
+        ends[plan.nodes] += plan.onwards
+        terms = [self.shift[lanes], ends[:own] * minima[:own]]
         return float(core.careful_sum(np.concatenate(terms)))
 
     def node_entropy(self, entropy: Floats) -> float:
