@@ -98,9 +98,9 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     rng = np.random.default_rng(seed)
     model = generators.erdos_renyi(20, 3, seed=seed % 1000)
     chains = Chains(model, 1)
-    plan, shift = chains.plan, np.zeros(len(chains.plan.edge))
+    plan, shift = chains.plan, np.zeros(len(chains.plan.blocks))
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
-    found = core.chain_bound(chains.loops.layout, plan.native, theta, shift, 0.0, 1)
+    found = core.chain_bound(plan.native, theta, shift, 0.0, 1)
     exact = Fraction(0)
     at, step = plan.node_places
     for k, i in enumerate(plan.nodes):

@@ -39,7 +39,7 @@ void chains(const Model &model, double eta, int threads, Digest &digest) {
     const Planned planned(model, true);
     const Schedule<double> &plan = planned.schedule;
     Numbers64 msg = zeros(planned.message_size), prev = zeros(planned.back_size + lanes),
-              theta = zeros(planned.cost_size), shift = zeros(plan.num_lanes + lanes),
+              theta = zeros(planned.cost_size), shift = zeros(plan.num_blocks),
               dot = zeros(plan.num_blocks), sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
     const ChainArrays<double> run{msg.data(),   prev.data(), planned.back_size, theta.data(),
@@ -75,7 +75,7 @@ void gradients(const Model &model, double eta, int threads, Digest &digest) {
     const Index size = planned.message_size;
     Numbers64 msg = zeros(size), prev = zeros(size), origin = zeros(size),
               bar = zeros(planned.cost_size), theta = zeros(planned.cost_size),
-              shift = zeros(plan.num_lanes + lanes), dot = zeros(model.n),
+              shift = zeros(plan.num_blocks), dot = zeros(model.n),
               unused = zeros(plan.num_blocks), sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
     const StarArrays<double> run{msg.data(),    prev.data(),  origin.data(), size,

@@ -9,6 +9,19 @@ namespace softmap {
 
 using Index = std::int64_t;
 
+// The label counts of nodes, and the first entries of the nodes in arrays over node states. Neither
+// is stored (`each` is null) if all nodes have the same number of labels.
+struct LabelCounts {
+    const Index *each;
+    Index same;
+    Index operator[](Index i) const { return each ? each[i] : same; }
+};
+struct NodeOffsets {
+    const Index *each;
+    Index same;
+    Index operator[](Index i) const { return each ? each[i] : i * same; }
+};
+
 // Nodes, half-edges (h = 2e + side) and edge costs.
 //
 // Edge e of group g reads weight[weight_at[g] + k], truncation[truncation_at[g] + k] and its table
@@ -18,8 +31,8 @@ using Index = std::int64_t;
 template <class S> struct Layout {
     Index n, m, groups, widest; // nodes, edges, groups of edges, most labels of a node
     const std::int32_t *node;   // [2m] node of each half-edge
-    const Index *num_labels;    // [n]
-    const Index *node_offset;   // [n + 1] first entry of each node in arrays over node states
+    LabelCounts num_labels;     // [n]
+    NodeOffsets node_offset;    // [n + 1]
     const Index *half_offset;   // [2m + 1] first entry of each half-edge in λ-like arrays;
                                 // null if all nodes have `widest` labels
     const double *unary;        // [Σ labels] node costs C_i(x)

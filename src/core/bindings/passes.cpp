@@ -104,7 +104,7 @@ template <class S> struct ChainCalls {
     static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
                     double eta, bool momentum, Out<double> shift, Out<double> dot,
                     Out<double> clock, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
         double sums[partial_sums];
@@ -195,7 +195,7 @@ template <class S> struct ChainCalls {
     static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
                          Out<double> theta, double eta, bool momentum, Out<double> shift,
                          Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
                                     theta.data(), shift.data(), dot.data(),
@@ -206,7 +206,7 @@ template <class S> struct ChainCalls {
     }
     static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
                             Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
                                     shift.data(), dot.data(), nullptr, nullptr};
@@ -214,14 +214,14 @@ template <class S> struct ChainCalls {
             kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
         });
     }
-    static double bound(Lay lay, Plan plan, In<double> theta, In<double> shift, double constant,
+    static double bound(Plan plan, In<double> theta, In<double> shift, double constant,
                         int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
-        std::vector<double> rest(std::size_t(lay.view.n));
-        split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
-        });
-        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant, threads);
+        require_size(shift, plan.view.num_blocks, "shift");
+        require_shares(plan, theta);
+        const auto rests = [&](double *out, Index first, Index last) {
+            return kernels->of<S>().least_rests(plan.view, theta.data(), out, first, last);
+        };
+        return chain_bound(plan.view, rests, shift.data(), constant, threads);
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
@@ -334,7 +334,7 @@ template <class S> struct ChainCalls {
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
               arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
               "Make a forward half pass with hard minima, rounded down.");
-        m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
+        m.def("chain_bound", &bound, arg("schedule"), arg("theta"), arg("shift"),
               nb::arg("constant"), arg("threads"), Unlocked(),
               "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");
         m.def("portions", &portions_of, arg("schedule"),

@@ -39,8 +39,8 @@ template <class S> struct PassKernels {
     void (*one_half)(const Layout<S> &, const Schedule<S> &, bool forward, const ChainArrays<S> &,
                      double eta, bool momentum, Member &);
     void (*lowered_half)(const Layout<S> &, const Schedule<S> &, const ChainArrays<S> &, Member &);
-    void (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
-                        Index last);
+    Index (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
+                         Index last);
     void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
     void (*soft_rows)(const Layout<double> &, const Schedule<S> &, const double *theta, double eta,
                       double weight, double *out, double *entropy, double *minimum, Index first,

@@ -86,8 +86,8 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
 }
 
 // Arrays of a run: messages `msg`, messages before the pass `prev`, shares `theta` (by strip),
-// normalisers of messages `shift` (by lane), parts of the restart product `dot` (by block), scratch
-// `sums` for their total (`partial_sums` entries).
+// sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
+// block), scratch `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
     S *msg, *prev;
     Index moving; // length of prev: momentum acts on the messages into early endpoints only
@@ -210,14 +210,16 @@ double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double
     return rest + spoilt;
 }
 
-// out = `least_rest` of the nodes of rows first..last-1, in the order of `Schedule::nodes`.
+// out = `least_rest` of the nodes of rows first..last-1; returns their number.
 template <class S>
-void least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
-                 Index last) {
+Index least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
+                  Index last) {
     const RoundedDown down;
+    Index count = 0;
     for (Index r = first; r < last; ++r)
         for (Index k = 0; k < plan.rows[r].nodes; ++k)
-            out[plan.rows[r].first + k] = least_rest(plan, plan.rows[r], k, theta);
+            out[count++] = least_rest(plan, plan.rows[r], k, theta);
+    return count;
 }
 
 // A lower bound on the dual objective at λ of `cut_chains`: the sum of the shifts of
@@ -225,21 +227,27 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
 // `LowerSum` subtracts more than the rounding errors of the additions.
 //
 // The terms are summed in `partial_sums` fixed portions, whatever the number of threads.
-template <class S>
-double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
-                   double constant, int threads) {
+// rests(out, first, last) calls `least_rests`.
+template <class S, class Rests>
+double chain_bound(const Schedule<S> &plan, Rests rests, const double *shift, double constant,
+                   int threads) {
     LowerSum sums[partial_sums];
     const auto add_portion = [&](Index portion) {
         const Part part{int(portion), int(partial_sums)};
+        constexpr Index some = 64; // rows
+        double rest[some * lanes];
         LowerSum sum;
-        for (Index i = part.first(0, nodes); i < part.last(0, nodes); ++i)
-            sum.add(rest[i]);
+        const Index end = part.last(0, plan.num_rows);
+        for (Index r = part.first(0, plan.num_rows); r < end; r += some) {
+            const Index count = rests(rest, r, std::min(r + some, end));
+            for (Index k = 0; k < count; ++k)
+                sum.add(rest[k]);
+        }
         for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b)
-            for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
-                sum.add(shift[plan.blocks[b].lane + k]);
+            sum.add(shift[b]);
         sums[portion] = sum;
     };
-    split_portions(threads, partial_sums, nodes + plan.num_blocks, add_portion);
+    split_portions(threads, partial_sums, plan.num_rows + plan.num_blocks, add_portion);
     LowerSum sum;
     for (const LowerSum &one : sums)
         sum.add(one);

@@ -71,12 +71,22 @@ void stage(const Direction &d, const Block &b, const double *theta, const S *msg
     }
 }
 
+// Sum over the lanes of a block that have an edge; rounded down if this is the rounding mode.
+template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
+    if (b.count == W || W == 1)
+        return total(values);
+    double sum = 0.0;
+    values.each(int(b.count), [&](int, double one) { sum += one; });
+    return sum;
+}
+
 // Normalises the messages of a block and stores them; returns their part of the restart product.
+// `shift` is the sum of the constants subtracted.
 template <int W, class S>
 double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
-             const Momentum<S> &momentum, double *shift) {
+             const Momentum<S> &momentum, double &shift) {
     const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
-    low.store(shift + b.lane);
+    shift = sum_of_edges(b, low);
     Pack<W> product(0.0);
     for (Index y = 0; y < d.receivers; ++y) {
         const Index at = d.got + b.step * y;
@@ -93,7 +103,7 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
 }
 
 // The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,
-// shifts (by lane), and the parts `dot` of the restart product (by block).
+// sums of shifts and the parts `dot` of the restart product (both by block).
 template <class S> struct Traffic {
     const double *theta;
     S *msg;

@@ -62,8 +62,8 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
     graph = model.graph
     return {
         "node": graph.node,
-        "num_labels": model.num_labels,
-        "node_offset": model.node_offset,
+        "num_labels": model.num_labels[:1] if model.is_even else model.num_labels,
+        "node_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.node_offset,
         "half_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.half_offset,
         "unary": model.unary,
         "start": graph.start,

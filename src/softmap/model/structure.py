@@ -257,7 +257,8 @@ class Structure:
         Both are 0 for a node or edge without a finite cost.
         """
         low, high = np.empty((2, self.n + self.m))
-        core.row_extremes(self.unary, self.node_offset, low[: self.n], high[: self.n])
+        start = offsets(self.num_labels)  # not `node_offset`, which would be kept
+        core.row_extremes(self.unary, start, low[: self.n], high[: self.n])
         for first, last, p in self.groups():
             edges = slice(self.n + first, self.n + last)
             low[edges], high[edges] = p.extremes(*self.end_labels(first, last))

@@ -73,7 +73,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
     sent = TAKES.messages + (TAKES.copy if model.half_size <= CHAINS.spare else 0.0)
-    states = int(model.node_offset[-1])
+    states = model.unary.size
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
         wide += TAKES.coupled

@@ -32,6 +32,7 @@ from softmap.methods.policy import Ask, Checks, Schedule
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.judge import Judge
@@ -574,12 +575,16 @@ class Relaxation:
         due = at.labels_due(at.done, factor=factor, wanted=wanted, last=last)
         if due or not best.found:
             wait = last or self._decisive()
-            self._find_labels(_readable(seen), verdict.nodes[0], before, wait=wait)
+            self._find_labels(_readable(seen), self._nodes(verdict), before, wait=wait)
         if due:
             return
         pointless = alone and best.gaps().map <= options.lp_gap
         if self._proving() or (self.closed() and not pointless):
-            self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost)
+            self._find_labels(_readable(seen), self._nodes(verdict), best.point_cost)
+
+    def _nodes(self, verdict: Verdict) -> Floats:
+        """The current node marginals in double precision."""
+        return normalised(self.problem.model, verdict.nodes[0])
 
     def _labels_may_be_best(self) -> bool:
         """Whether labels are, or may become, the best primal point."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -31,6 +31,7 @@ from softmap.methods.sweeps.chains import (
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
+from softmap.model.inputs import offsets
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Coupled
 
@@ -112,7 +113,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
     low, high = np.empty((2, model.n))
-    core.row_extremes(model.unary, model.node_offset, low, high)
+    core.row_extremes(model.unary, offsets(model.num_labels), low, high)
     apart = (
         potential.extremes(*model.end_labels(first, last))[1].sum()
         for first, last, potential in model.groups()
@@ -203,9 +204,13 @@ def easily_coupled(model: Model) -> bool:
 
 
 class Engine(Protocol):
-    """The passes over one model that `Annealed` drives, and their regularised primal point."""
+    """The passes over one model that `Annealed` drives, and their regularised primal point.
+
+    `point_dtype` is the precision of the node marginals of points.
+    """
 
     model: Model
+    point_dtype: np.dtype[Any]
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
 
@@ -237,7 +242,7 @@ class AnnealState(Cooling, State):
         Number of passes so far.
     samples : int
         Number of samples in the average of node marginals.
-    mean : float64 array
+    mean : float64 or float32 array
         The average of node marginals.
     lent : bool
         Whether the best point may be this array, so that the next sample goes into a copy.
@@ -301,7 +306,7 @@ class Annealed(Algorithm):
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
-        mean = np.zeros(model.unary.size)
+        mean = np.zeros(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
@@ -366,7 +371,8 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
-        state.lent = state.lent or any(verdict.kept[1:])
+        if any(verdict.kept):
+            state.lent = any(verdict.kept[1:])
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)

@@ -53,7 +53,7 @@ class Sampling:
         `AVERAGING.every`.
     longest : float
         Upper limit of Nesterov's t, applied at the same passes.
-    mean : float64 array over `model.node_offset`
+    mean : float64 or float32 array over `model.node_offset`
         The average so far, which is updated in place; empty if nothing is averaged or no sample is
         due.
     """
@@ -82,9 +82,9 @@ def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: 
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            mean += (engine.nodes(state.msg, eta) - mean) * (
-                (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
-            )
+            weight = (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
+            before = mean.astype(np.float64)
+            mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
 
 
 CLOCK = (0.0, 0.0, -1.0)  # initial value of `Messages.clock`
@@ -103,7 +103,7 @@ class Messages:
     clock : float64[3]
         Nesterov's t, the number of restarts, and the last inner product of the restart test.
     shift : array
-        Constant subtracted from each message by the last half pass.
+        Sum of the constants that the last half pass subtracted from the messages of each block.
     overwritten : bool
         Whether computing a bound has overwritten the forward messages and their shifts.
     """
@@ -187,13 +187,13 @@ class ChainLoops:
         prev : array, optional
             Messages that momentum extrapolates from; no momentum by default.
         shift : array, optional
-            Output: the constant subtracted from each message.
+            Output: the sum of the constants subtracted from the messages of each block.
         levels : compiled schedule, optional
             The levels to process; all by default.
         """
         self.forget()
         momentum, before = prev is not None, messages[:0] if prev is None else prev
-        taken = np.empty(len(self.plan.edge)) if shift is None else shift
+        taken = np.empty(len(self.plan.blocks)) if shift is None else shift
         native = self.plan.native if levels is None else levels
         core.half_pass(
             self.layout, native, forward, messages, before, self._theta, eta, momentum, taken,
@@ -218,7 +218,7 @@ class ChainLoops:
         self._sent = token
         constant = self.model.constant
         return float(
-            core.chain_bound(self.layout, native, self._theta, shift, constant, self.threads)
+            core.chain_bound(native, self._theta, shift, constant, self.threads)
         )
 
     def lam(self, messages: Floats) -> Floats:
@@ -250,7 +250,7 @@ class ChainLoops:
     def _send(self, messages: Floats, token: object) -> None:
         """Do the half pass of `lowered` unless the forward messages are those of `token`."""
         if not self.has_sent(token):
-            self.lowered(messages, np.empty(len(self.plan.edge)), token)
+            self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
         """Compute the shares θ̂_i / n_i of some messages in the scratch memory."""
@@ -265,7 +265,7 @@ class ChainLoops:
         )
 
     def marginals(
-        self, messages: Floats, eta: float, *, forward: bool
+        self, messages: Floats, eta: float, *, forward: bool, dtype: DTypeLike = np.float64
     ) -> tuple[Floats, float, float]:
         """Compute the shares; return their marginals, and sums of entropies and of soft minima.
 
@@ -273,7 +273,7 @@ class ChainLoops:
         once per chain that ends at the node in a forward (or backward) half pass.
         """
         self.make_shares(messages)
-        nodes, model = np.empty(self.model.unary.size), layout(self.model)
+        nodes, model = np.empty(self.model.unary.size, dtype), layout(self.model)
         sums = core.marginals(
             model, self.plan.native, self._theta, eta, forward, nodes, self.threads
         )
@@ -326,7 +326,8 @@ class ChainLimits:
     large : int
         Number of entries of λ above which a bound computed in single precision is used.
     spare : int
-        Largest number of message entries for which a second copy of one direction is kept.
+        Largest number of message entries for which a second copy of one direction is kept, and node
+        marginals are in double precision.
     polish : int
         Number of hard passes before a bound is computed.
     unpolished : int
@@ -419,6 +420,9 @@ class Chains:
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
+        # The cost of a point is that of its marginals in single precision, once they are normalised.
+        large = self.plan.message_size > CHAINS.spare and self._shortcuts.points
+        self.point_dtype = np.dtype(np.float32 if large and False else np.float64)
         self._last: HalfPass | None = None
 
     def keep_couplings(self) -> None:
@@ -433,7 +437,7 @@ class Chains:
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
             prev[:] = msg[: len(prev)]
-        return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
+        return Messages(msg, prev, np.array(CLOCK), np.zeros(len(plan.blocks)))
 
     def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:
         """Initialise the messages of a new run from λ of another model.
@@ -483,7 +487,9 @@ class Chains:
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass, or one sent forward again."""
         forward = self._last is not None and self._last.forward
-        nodes, entropy, minima = self.loops.marginals(state.msg, eta, forward=forward)
+        nodes, entropy, minima = self.loops.marginals(
+            state.msg, eta, forward=forward, dtype=self.point_dtype
+        )
         value = self._value(state.shift, minima)
         if len(self.model.auxiliaries):
             coupling = self.loops.couplings(state.msg, self.loops.by_node())
@@ -495,7 +501,6 @@ class Chains:
 
     def _value(self, shift: Floats, minima: float) -> float:
         """-L(λ) from the shifts of the last half pass and the soft minima at the ends of chains."""
-        shift[self.plan.idle] = 0.0
         total = core.careful_sum(shift, self.loops.threads)
         return float(core.careful_sum(np.array([total, minima, self.model.constant])))
 
@@ -544,7 +549,7 @@ class Chains:
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
-        shift = np.empty(len(self.plan.edge))
+        shift = np.empty(len(self.plan.blocks))
         lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made

@@ -177,11 +177,6 @@ class Schedule:
         """The length of the part with the messages into early endpoints."""
         return int(self.blocks["late_at"].min()) if len(self.blocks) else 0
 
-    @cached_property
-    def idle(self) -> Ints:
-        """Lanes without an edge."""
-        return np.flatnonzero(self.edge < 0)
-
 
 def _lanes_of(blocks: NDArray[np.void], lanes: int) -> Ints:
     """Return the number of lanes of each block."""

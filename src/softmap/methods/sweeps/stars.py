@@ -43,9 +43,9 @@ class Stars:
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
         self._pace = Pace(threads)
+        self.point_dtype = np.dtype(np.float64)
         self._layout = layout(model, dtype)
         self.plan = colour_schedule(model, dtype)
-        self._real = self.plan.edge >= 0
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
         i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
@@ -61,7 +61,7 @@ class Stars:
         if lam is not None:
             flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
             core.to_messages(self._layout, self.plan.native, flat, msg)
-        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.edge)))
+        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.blocks)))
 
     def lam(self, messages: Floats) -> Floats:
         """Return λ = -m in the order of the model."""
@@ -97,12 +97,12 @@ class Stars:
 
     def value(self, messages: Floats, eta: float) -> float:
         """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
-        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
+        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.blocks))
         core.star_values(
             self._layout, self.plan.native, messages.copy(), self._origin,
             self._bar, self._theta, eta, shift, dot, self.threads,
         )  # fmt: skip
-        terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
+        terms = np.concatenate([dot, shift, [self.model.constant]])
         return float(core.careful_sum(terms))
 
     def standing(self, state: Messages, eta: float) -> Floats:
@@ -119,7 +119,7 @@ class Stars:
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()
-        shift = np.empty(len(self.plan.edge))
+        shift = np.empty(len(self.plan.blocks))
         self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
         return self.lam(msg)
 
