@@ -19,7 +19,7 @@ enum Kind : Index { tables, potts, linear, quadratic, projection, kinds };
 struct Model {
     Kind kind;
     Index n, m, labels;
-    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, none{-1}, kind_of,
+    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, one{1}, none{-1}, kind_of,
         group_start, stride;
     std::vector<std::int32_t> node, half, maps;
     std::vector<double> unary, weight, truncation, table;
@@ -72,8 +72,10 @@ struct Model {
                kind_of.data(),
                weight.data(),
                zero.data(),
+               one.data(),
                truncation.data(),
                truncated ? zero.data() : none.data(),
+               one.data(),
                nullptr,
                none.data(),
                stride.data(),
@@ -172,6 +174,8 @@ struct Planned {
                     plan.late_step.data(),
                     weight.data(),
                     truncation.data(),
+                    false,
+                    false,
                     table.data(),
                     Index(plan.forward_start.size() - 1) / levels,
                     plan.forward_start.data(),

@@ -32,8 +32,10 @@ template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
     require(take("kind", v.kind) == v.groups, "kind needs one entry per group");
     take("weight", v.weight);
     take("weight_at", v.weight_at);
+    take("weight_step", v.weight_step);
     take("truncation", v.truncation);
     take("truncation_at", v.truncation_at);
+    take("truncation_step", v.truncation_step);
     take("offset", v.offset);
     take("offset_at", v.offset_at);
     take("stride", v.stride);

@@ -30,9 +30,11 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     v.num_blocks = take("blocks", blocks) / Index(sizeof(Block));
     v.blocks = reinterpret_cast<const Block *>(blocks);
     v.num_lanes = take("edge", v.edge);
-    require(take("weight", v.weight) == v.num_lanes, "weight needs one entry per lane");
-    const Index cuts = take("truncation", v.truncation);
-    require(cuts == v.num_lanes || cuts == 0, "truncation needs one entry per lane, or none");
+    const Index weights = take("weight", v.weight), cuts = take("truncation", v.truncation);
+    v.one_weight = weights == lanes, v.one_truncation = cuts == lanes;
+    require(weights == v.num_lanes || v.one_weight, "weight needs one entry per lane, or one tile");
+    require(cuts == v.num_lanes || v.one_truncation || cuts == 0,
+            "truncation needs one entry per lane, one tile, or none");
     require(take("early_at", v.early_at) == take("early_step", v.early_step) &&
                 take("late_at", v.late_at) == take("late_step", v.late_step),
             "early_at and early_step, or late_at and late_step, differ in size");
@@ -64,13 +66,17 @@ template <class S> struct ChainCalls {
 
     static void pack_all(Lay lay, In<std::uint8_t> blocks, In<std::int32_t> edge,
                          Out<double> weight, Out<double> truncation, Out<S> table, int threads) {
-        require_size(weight, Index(edge.size()), "weight");
-        require(truncation.size() == edge.size() || truncation.size() == 0,
-                "truncation needs one entry per lane, or none");
+        const auto by_lane = [&](Out<double> values) -> double * {
+            if (values.size() == edge.size())
+                return values.data();
+            require(values.size() == lanes || values.size() == 0,
+                    "weight and truncation need one entry per lane, or one tile");
+            return nullptr; // one tile, which is filled already
+        };
+        double *weights = by_lane(weight), *cuts = by_lane(truncation);
         const auto *from = reinterpret_cast<const Block *>(blocks.data());
         split(threads, Index(blocks.size() / sizeof(Block)), [&](Index first, Index last) {
-            pack_lanes(lay.view, from, first, last, edge.data(), weight.data(),
-                       truncation.size() ? truncation.data() : nullptr, table.data());
+            pack_lanes(lay.view, from, first, last, edge.data(), weights, cuts, table.data());
         });
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
@@ -123,10 +129,11 @@ template <class S> struct ChainCalls {
     // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
     // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
     // empty, the node marginals are averaged into it.
+    template <class T>
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, Out<double> mean, Index samples,
+                            Index every, double longest, Out<T> mean, Index samples,
                             double recent, int threads) {
         require(done >= 0 && every >= 1 && samples >= 0,
                 "done and samples must be at least 0, every at least 1");
@@ -148,14 +155,21 @@ template <class S> struct ChainCalls {
         }
     }
     // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be initialised.
+    template <class T>
     static void blend(const HeldLayout<double> &lay, Plan plan, In<double> theta, double eta,
-                      double weight, Out<double> mean, int threads) {
+                      double weight, Out<T> mean, int threads) {
         require_shares(plan, theta);
         require_size(mean, lay.view.node_offset[lay.view.n], "mean");
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            kernels->of<S>().soft_rows(lay.view, plan.view, theta.data(), eta, weight, mean.data(),
-                                       nullptr, nullptr, first, last);
+            soft<T>()(lay.view, plan.view, theta.data(), eta, weight, mean.data(), nullptr, nullptr,
+                      first, last);
         });
+    }
+    template <class T> static SoftRows<S, T> soft() {
+        if constexpr (std::is_same_v<T, double>)
+            return kernels->of<S>().soft_rows;
+        else
+            return kernels->of<S>().soft_rows_in_single;
     }
     static void require_shares(Plan plan, In<double> theta) {
         require(Index(theta.size()) >= plan.view.num_costs, "theta must hold the shares of nodes");
@@ -163,9 +177,10 @@ template <class S> struct ChainCalls {
     // out = marginals of the shares. Returns the sum of their entropies H_i, each times |N_i| - n_i,
     // and that of the soft minima of the shares, each times the number of chains that end at the
     // node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
+    template <class T>
     static std::tuple<double, double> marginals(const HeldLayout<double> &lay, Plan plan,
                                                 In<double> theta, double eta, bool forward,
-                                                Out<double> out, int threads) {
+                                                Out<T> out, int threads) {
         require_shares(plan, theta);
         require_size(out, lay.view.node_offset[lay.view.n], "out");
         const Schedule<S> &v = plan.view;
@@ -175,8 +190,8 @@ template <class S> struct ChainCalls {
         split_portions(threads, portions, lay.view.n, [&](Index p) {
             std::vector<double> entropy(std::size_t(size * lanes)), minimum = entropy;
             const Index first = p * size, last = std::min(first + size, v.num_rows);
-            kernels->of<S>().soft_rows(lay.view, v, theta.data(), eta, 1.0, out.data(),
-                                       entropy.data(), minimum.data(), first, last);
+            soft<T>()(lay.view, v, theta.data(), eta, 1.0, out.data(), entropy.data(),
+                      minimum.data(), first, last);
             const Index begin = v.rows[first].first;
             Index count = 0;
             for (Index r = first; r < last; ++r)
@@ -273,16 +288,21 @@ template <class S> struct ChainCalls {
     }
 
     // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
+    template <class T>
     static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
-                      In<double> theta, In<double> nodes, double eta, bool whole,
+                      In<double> theta, In<T> nodes, double eta, bool whole,
                       OutMatrix<double> out, int threads) {
         const Index portions = portions_of(plan);
         require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
         require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
         require(eta > 0.0, "eta must be positive");
         require(Index(out.shape(0)) == portions && out.shape(1) == 3, "out must be portions by 3");
-        const ChainPoint<S> point{lay.view,     costs.view,   plan.view, msg.data(),
-                                  theta.data(), nodes.data(), eta,       whole};
+        ChainPoint<S> point{lay.view, costs.view, plan.view, msg.data(), theta.data(),
+                            nullptr,  nullptr,    eta,       whole};
+        if constexpr (std::is_same_v<T, double>)
+            point.nodes = nodes.data();
+        else
+            point.rounded = nodes.data();
         together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
             me.phase([&](Part part) {
                 kernels->of<S>().price_portions(point, reinterpret_cast<Prices *>(out.data()),
@@ -302,6 +322,26 @@ template <class S> struct ChainCalls {
         });
     }
 
+    // Functions that read or write node marginals in either precision.
+    template <class T> static void bind_points(nb::module_ &m) {
+        m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("costs"), arg("schedule"),
+              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
+              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
+              arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
+              "Make passes with momentum, and update a running average of the node marginals.");
+        m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
+              nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
+              "Move an average of node marginals towards the marginals of shares.");
+        m.def("marginals", &marginals<T>, arg("layout"), arg("schedule"), arg("theta"),
+              nb::arg("eta"), nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
+              "Compute the node marginals of shares; return sums of entropies and soft minima.");
+        m.def("price", &price<T>, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
+              arg("threads"), Unlocked(),
+              "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
+              "message.");
+    }
+
     static void bind(nb::module_ &m, const char *schedule) {
         nb::class_<HeldSchedule<S>>(m, schedule, "The order of updates in a pass, and its arrays.")
             .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
@@ -317,17 +357,8 @@ template <class S> struct ChainCalls {
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());
-        m.def("sampled_passes", &run_sampled, arg("layout"), arg("costs"), arg("schedule"),
-              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
-              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
-              arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
-              "Make passes with momentum, and update a running average of the node marginals.");
-        m.def("blend", &blend, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
-              nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
-              "Move an average of node marginals towards the marginals of shares.");
-        m.def("marginals", &marginals, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
-              nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
-              "Compute the node marginals of shares; return sums of entropies and soft minima.");
+        bind_points<double>(m);
+        bind_points<float>(m);
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
@@ -339,11 +370,6 @@ template <class S> struct ChainCalls {
               "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");
         m.def("portions", &portions_of, arg("schedule"),
               "Return the number of rows that `price` writes.");
-        m.def("price", &price, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
-              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
-              arg("threads"), Unlocked(),
-              "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
-              "message.");
         m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
               arg("labels"), arg("threads"), Unlocked(),
               "Decode labels of all nodes from the messages of a hard forward half pass.");

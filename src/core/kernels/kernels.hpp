@@ -32,6 +32,11 @@ template <class S>
 using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, const StarArrays<S> &,
                        double eta, bool moving, Member &);
 
+template <class S, class T>
+using SoftRows = void (*)(const Layout<double> &, const Schedule<S> &, const double *theta,
+                          double eta, double weight, T *out, double *entropy, double *minimum,
+                          Index first, Index last);
+
 // Passes and sweeps over messages of type S.
 template <class S> struct PassKernels {
     void (*passes)(const Layout<S> &, const Schedule<S> &, Index halves, const ChainArrays<S> &,
@@ -42,9 +47,8 @@ template <class S> struct PassKernels {
     Index (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
                          Index last);
     void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
-    void (*soft_rows)(const Layout<double> &, const Schedule<S> &, const double *theta, double eta,
-                      double weight, double *out, double *entropy, double *minimum, Index first,
-                      Index last);
+    SoftRows<S, double> soft_rows;
+    SoftRows<S, float> soft_rows_in_single;
     void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
                         Index *labels, Member &);
     void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);

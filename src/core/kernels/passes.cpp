@@ -12,6 +12,7 @@ template <class S> static PassKernels<S> pass_kernels() {
             least_rests<S>,
             nullptr, // price_portions and soft_rows: set in proof.cpp
             nullptr,
+            nullptr,
             read_labels<S>,
             extrapolate<S>,
             shares<S>,

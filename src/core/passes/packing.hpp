@@ -43,7 +43,7 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
 }
 
 // Fills the arrays that the tiles among blocks first..last-1 read: packed tables, and parameters by
-// lane. Table entries (weight times table) are rounded down, because bounds depend on them: once as
+// lane, unless these are null. Table entries (weight times table) are rounded down, because bounds depend on them: once as
 // a product, and once more if they are stored in single precision. Contraction is off, so that no
 // other rounding occurs.
 template <class S>
@@ -56,7 +56,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
             continue;
         for (Index lane = 0; lane < b.count; ++lane) {
             const Index e = edge[b.lane + lane];
-            weight[b.lane + lane] = lay.weight_of(b.group, e);
+            if (weight)
+                weight[b.lane + lane] = lay.weight_of(b.group, e);
             if (truncation)
                 truncation[b.lane + lane] = lay.truncation_of(b.group, e);
         }

@@ -92,9 +92,10 @@ struct Stretch {
 // Moves the entries of `out` (in model order) of the nodes of rows first..last-1 by `weight` towards
 // their marginals μ_i ∝ exp(-η θ_i), where the shares θ are by strip. Unless `entropy` is null, the
 // entropy of the j-th of these nodes goes to entropy[j], and the soft minimum of θ_i to minimum[j].
-template <class S>
+// `out` is of type T, float or double.
+template <class S, class T>
 void soft_rows(const Layout<double> &lay, const Schedule<S> &plan, const double *theta, double eta,
-               double weight, double *out, double *entropy, double *minimum, Index first,
+               double weight, T *out, double *entropy, double *minimum, Index first,
                Index last) {
     using P = Pack<lanes>;
     SoftLanes soft(lay.widest);
@@ -105,15 +106,15 @@ void soft_rows(const Layout<double> &lay, const Schedule<S> &plan, const double 
         for (Index k = stretch.first; k < stretch.end; k += lanes) {
             const int count = int(std::min<Index>(lanes, stretch.end - k));
             const double *own = theta + row.place + (k - stretch.first);
-            double *to[lanes];
+            T *to[lanes];
             for (int lane = 0; lane < count; ++lane)
                 to[lane] = out + lay.node_offset[plan.nodes[k + lane]];
             const SoftValues found = soft(
                 row.labels, eta, [&](Index x) { return P::load(own + x * row.step); },
                 [&](Index x, const P &mass) {
                     mass.each(count, [&](int lane, double one) {
-                        double &place = to[lane][x];
-                        place = weight == 1.0 ? one : place + weight * (one - place);
+                        const double before = weight == 1.0 ? one : double(to[lane][x]);
+                        to[lane][x] = T(before + weight * (one - before));
                     });
                 });
             if (!entropy)

@@ -575,16 +575,12 @@ class Relaxation:
         due = at.labels_due(at.done, factor=factor, wanted=wanted, last=last)
         if due or not best.found:
             wait = last or self._decisive()
-            self._find_labels(_readable(seen), self._nodes(verdict), before, wait=wait)
+            self._find_labels(_readable(seen), verdict.nodes[0], before, wait=wait)
         if due:
             return
         pointless = alone and best.gaps().map <= options.lp_gap
         if self._proving() or (self.closed() and not pointless):
-            self._find_labels(_readable(seen), self._nodes(verdict), best.point_cost)
-
-    def _nodes(self, verdict: Verdict) -> Floats:
-        """The current node marginals in double precision."""
-        return normalised(self.problem.model, verdict.nodes[0])
+            self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost)
 
     def _labels_may_be_best(self) -> bool:
         """Whether labels are, or may become, the best primal point."""
@@ -608,7 +604,7 @@ class Relaxation:
         ----------
         lam : float64 array or function
             λ, or a function that returns decoded labels.
-        nodes : float64 array
+        nodes : float64 or float32 array
             Node marginals.
         primal : float
             Cost of a point, which tells how much of the gap the LP may still close.
@@ -662,7 +658,7 @@ class Relaxation:
         model, best, work = self.problem.model, self.best, self.state.work
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
-                model, nodes, given=self.problem.given, seconds=self.budget.left, work=work // 2
+                model, normalised(model, nodes), given=self.problem.given, seconds=self.budget.left, work=work // 2
             )
             if found is not None:
                 priced = found, energy_of(model, found, self.problem.threads)

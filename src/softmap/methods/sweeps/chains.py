@@ -422,7 +422,7 @@ class Chains:
         self._keeps_coupling = needs_coupling(model)
         # The cost of a point is that of its marginals in single precision, once they are normalised.
         large = self.plan.message_size > CHAINS.spare and self._shortcuts.points
-        self.point_dtype = np.dtype(np.float32 if large and False else np.float64)
+        self.point_dtype = np.dtype(np.float32 if large else np.float64)
         self._last: HalfPass | None = None
 
     def keep_couplings(self) -> None:

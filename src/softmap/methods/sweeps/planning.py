@@ -15,6 +15,7 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
+from softmap.model.potentials.base import is_one_value
 
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
@@ -79,8 +80,9 @@ class Schedule:
     early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
         Index and stride, in arrays by strip, of the costs of each lane's endpoints; those of a
         spare 0 for idle lanes. Blocks with contiguous lanes have those of their first lane only.
-    weight, truncation : float64[lanes]
-        Parameters of each lane's edge, or 0; `truncation` is empty if no edge has one.
+    weight, truncation : float64[lanes] or float64[LANES]
+        Parameters of each lane's edge, or 0; those of one tile if all edges have the same.
+        `truncation` is empty if no edge has one.
     table : float[packed tables]
         Tables of tiles; the same entry of all lanes is contiguous.
     forward_start, forward : int64[levels * bands + 1], int32[blocks]
@@ -305,11 +307,10 @@ class Plan:
     def filled(self, model: Model, dtype: DTypeLike, threads: int = 1) -> Schedule:
         """Return the schedule with the costs of a model in one precision."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
-        cuts = any(
-            p.kernel_data(*model.end_labels(a, b)).truncation is not None
-            for a, b, p in model.groups()
-        )
-        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge) if cuts else 0)
+        data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
+        weight = _by_lane([each.weight for each in data], 1.0, len(edge))
+        cuts = any(each.truncation is not None for each in data)
+        truncation = _by_lane([each.truncation for each in data], 0.0, len(edge) if cuts else 0)
         table = aligned(self.table_size, dtype)
         core.pack_lanes(
             layout(model, dtype), _plain(blocks), edge, weight, truncation, table, threads
@@ -320,6 +321,16 @@ class Plan:
         return Schedule(
             unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
         )
+
+
+def _by_lane(parts: list[NDArray[Any] | None], absent: float, size: int) -> Floats:
+    """Return an array by lane to be filled, or, if all edges have the same value, one tile of it.
+
+    The groups of edges have the values `parts`; None stands for `absent`.
+    """
+    given = [np.array([absent]) if part is None else part for part in parts]
+    one = all(map(is_one_value, given)) and len({float(part[0]) for part in given}) == 1
+    return np.full(LANES, given[0][0]) if one and size > LANES else np.zeros(size)
 
 
 def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
