@@ -75,9 +75,9 @@ void stage(const Direction &d, const Block &b, const double *theta, const S *msg
 template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
     if (b.count == W || W == 1)
         return total(values);
-    double sum = 0.0;
-    values.each(int(b.count), [&](int, double one) { sum += one; });
-    return sum;
+    double own[lanes] = {};
+    values.each(int(b.count), [&](int k, double one) { own[k] = one; });
+    return total(Pack<W>::load(own));
 }
 
 // Normalises the messages of a block and stores them; returns their part of the restart product.
@@ -99,7 +99,7 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
         }
         value.store(msg + at);
     }
-    return total(product);
+    return sum_of_edges(b, product);
 }
 
 // The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,

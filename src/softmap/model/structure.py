@@ -21,7 +21,7 @@ from softmap.model.inputs import checked_number, offsets
 from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection
-from softmap.model.potentials.base import Costs, Ints, frozen, integers
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,8 @@ class Structure:
     def nbytes(self) -> int:
         """The memory of the arrays that define the model, in bytes."""
         arrays = [a for p in self.potentials for a in p.arrays().values()]
-        return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
+        stored = sum(a.itemsize if is_one_value(a) else a.nbytes for a in arrays)
+        return self.unary.nbytes + self.edges.nbytes + stored
 
 
 # Attributes that do not depend on other costs: `Model._with` copies them, and pickles hold them.
