@@ -106,7 +106,7 @@ def test_large_runs_are_right_about_points_and_bounds(model, dtype):
 
 
 def test_large_runs_reach_the_gap_and_the_number_of_threads_does_not_show():
-    model, runs = generators.potts_grid(48, 48, 4, seed=1), []
+    model, runs = generators.potts_grid(60, 60, 4, seed=1), []
     with large_models():
         for threads in (1, 3):
             runs.append(softmap.solve(model, goal="lp", lp_gap=1e-6, threads=threads))
@@ -133,7 +133,9 @@ def test_an_average_in_use_is_not_changed(kept):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("kind", [softmap.Potts, softmap.TruncatedLinear, softmap.TruncatedQuadratic])
+@pytest.mark.parametrize(
+    "kind", [softmap.Potts, softmap.TruncatedLinear, softmap.TruncatedQuadratic]
+)
 def test_one_weight_for_all_edges_gives_the_same_bits(kind, dtype):
     costs = np.random.default_rng(0).random((77, 4))
     edges, runs = generators.grid_edges(7, 11), []
@@ -142,7 +144,9 @@ def test_one_weight_for_all_edges_gives_the_same_bits(kind, dtype):
             mock.patch.object(base, "compact", compact),
             mock.patch.object(distance, "compact", compact),
         ):
-            potential = kind(np.full(len(edges), 0.3), *([2.0] if kind is not softmap.Potts else []))
+            potential = kind(
+                np.full(len(edges), 0.3), *([2.0] if kind is not softmap.Potts else [])
+            )
         model = Model(costs, edges, potential)
         plan = chain_schedule(model, dtype)
         chains, state = passed(model, dtype, 20.0, 9)

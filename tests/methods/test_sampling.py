@@ -55,9 +55,7 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
     engine, plain = kind(model, 1), kind(model, 1)
     state, alike = engine.start(None), plain.start(None)
     mean, nodes, weights = np.zeros(model.unary.size), [], []
-    engine.sampled_passes(
-        state, turns * AVERAGING.every, eta, Sampling(0, 0, np.inf, mean)
-    )
+    engine.sampled_passes(state, turns * AVERAGING.every, eta, Sampling(0, 0, np.inf, mean))
     for k in range(1, turns + 1):
         plain.passes(alike, AVERAGING.every, eta, momentum=True)
         nodes.append(plain.nodes(alike.msg, eta))
@@ -73,8 +71,6 @@ def test_threads_do_not_show_in_samples(model, seed):
     means = []
     for threads in (1, 3):
         engine, mean = Chains(model, threads), np.zeros(model.unary.size)
-        engine.sampled_passes(
-            begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean)
-        )
+        engine.sampled_passes(begun(engine, seed), 7, 2.0, Sampling(0, 0, 10.0, mean))
         means.append(mean)
     np.testing.assert_array_equal(*means)

@@ -75,8 +75,8 @@ void gradients(const Model &model, double eta, int threads, Digest &digest) {
     const Index size = planned.message_size;
     Numbers64 msg = zeros(size), prev = zeros(size), origin = zeros(size),
               bar = zeros(planned.cost_size), theta = zeros(planned.cost_size),
-              shift = zeros(plan.num_blocks), dot = zeros(model.n),
-              unused = zeros(plan.num_blocks), sums = zeros(partial_sums);
+              shift = zeros(plan.num_blocks), dot = zeros(model.n), unused = zeros(plan.num_blocks),
+              sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
     const StarArrays<double> run{msg.data(),    prev.data(),  origin.data(), size,
                                  bar.data(),    theta.data(), shift.data(),  dot.data(),

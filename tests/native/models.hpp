@@ -19,8 +19,8 @@ enum Kind : Index { tables, potts, linear, quadratic, projection, kinds };
 struct Model {
     Kind kind;
     Index n, m, labels;
-    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, one{1}, none{-1}, kind_of,
-        group_start, stride;
+    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, one{1}, none{-1},
+        kind_of, group_start, stride;
     std::vector<std::int32_t> node, half, maps;
     std::vector<double> unary, weight, truncation, table;
     softmap::Layout<double> lay;

@@ -133,8 +133,8 @@ template <class S> struct ChainCalls {
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, Out<T> mean, Index samples,
-                            double recent, int threads) {
+                            Index every, double longest, Out<T> mean, Index samples, double recent,
+                            int threads) {
         require(done >= 0 && every >= 1 && samples >= 0,
                 "done and samples must be at least 0, every at least 1");
         require_size(clock, 3, "clock");
@@ -154,7 +154,8 @@ template <class S> struct ChainCalls {
             }
         }
     }
-    // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be initialised.
+    // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be
+    // initialised.
     template <class T>
     static void blend(const HeldLayout<double> &lay, Plan plan, In<double> theta, double eta,
                       double weight, Out<T> mean, int threads) {
@@ -174,9 +175,9 @@ template <class S> struct ChainCalls {
     static void require_shares(Plan plan, In<double> theta) {
         require(Index(theta.size()) >= plan.view.num_costs, "theta must hold the shares of nodes");
     }
-    // out = marginals of the shares. Returns the sum of their entropies H_i, each times |N_i| - n_i,
-    // and that of the soft minima of the shares, each times the number of chains that end at the
-    // node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
+    // out = marginals of the shares. Returns the sum of their entropies H_i, each times |N_i| -
+    // n_i, and that of the soft minima of the shares, each times the number of chains that end at
+    // the node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
     template <class T>
     static std::tuple<double, double> marginals(const HeldLayout<double> &lay, Plan plan,
                                                 In<double> theta, double eta, bool forward,
@@ -290,8 +291,8 @@ template <class S> struct ChainCalls {
     // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
     template <class T>
     static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
-                      In<double> theta, In<T> nodes, double eta, bool whole,
-                      OutMatrix<double> out, int threads) {
+                      In<double> theta, In<T> nodes, double eta, bool whole, OutMatrix<double> out,
+                      int threads) {
         const Index portions = portions_of(plan);
         require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
         require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
@@ -408,8 +409,8 @@ void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<std::uint
                         Index(out.size()),
                 "row ", r, " has no room");
         for (Index k = 0; k < row[r].nodes; ++k)
-            require(v.num_labels[nodes.data()[row[r].first + k]] == row[r].labels,
-                    "a node of row ", r, " has other labels");
+            require(v.num_labels[nodes.data()[row[r].first + k]] == row[r].labels, "a node of row ",
+                    r, " has other labels");
     }
     split(threads, count, [&](Index first, Index last) {
         by_strip(v, nodes.data(), row, out.data(), first, last);

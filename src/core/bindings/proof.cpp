@@ -98,8 +98,8 @@ void soft_nodes_of(const Lay &lay, In<double> share, double eta, Out<double> out
     require_size(entropy, v.n, "entropy");
     require_size(minimum, v.n, "minimum");
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
-        kernels->soft_nodes(v, share.data(), eta, out.data(), entropy.data(), minimum.data(),
-                            first, last);
+        kernels->soft_nodes(v, share.data(), eta, out.data(), entropy.data(), minimum.data(), first,
+                            last);
     });
 }
 
@@ -211,8 +211,9 @@ void bind_proof(nb::module_ &m) {
           arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
           arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
           "Couple node marginals along edges (by default all); compute the couplings' costs.");
-    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"), arg("entropy"), arg("minimum"), nb::arg("threads") = 1,
-          Unlocked(), "Compute soft marginals of nodes, their entropies and their soft minima.");
+    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"),
+          arg("entropy"), arg("minimum"), nb::arg("threads") = 1, Unlocked(),
+          "Compute soft marginals of nodes, their entropies and their soft minima.");
     m.def("transport_batch", &transport_batch, arg("cost"), arg("p"), arg("q"), arg("out"),
           arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),

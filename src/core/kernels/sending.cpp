@@ -22,8 +22,8 @@ void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32
         stage<W>(d, b, traffic.theta, traffic.msg, a);
         Families::visit(b.kind,
                         [&](auto family) { answer(make(family), a, out, room.work, traffic.eta); });
-        traffic.dot[which] =
-            write<W>(d, b, out, traffic.msg, traffic.momentum, traffic.shift[which]);
+        double *shift = traffic.shift ? traffic.shift + which : nullptr;
+        traffic.dot[which] = write<W>(d, b, out, traffic.msg, traffic.momentum, shift);
     };
     for (Index k = first; k < last; ++k) {
         const Index which = listed ? Index(listed[k]) : k;

@@ -17,9 +17,7 @@ namespace softmap {
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = 1.0 / Pack<lanes>::of([&](int k) {
-        return double(plan.chains[row.first + k]);
-    });
+    const Pack<lanes> part = 1.0 / Pack<lanes>::load(plan.chains + row.first);
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
@@ -139,7 +137,7 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
 }
 
 // `halves` half passes, beginning with a forward one, with momentum over whole passes if
-// `momentum`.
+// `momentum`. Shifts are those of the last one.
 //
 // Momentum acts on the messages sent backward only: the messages sent forward are all recomputed
 // before they are read.
@@ -147,15 +145,17 @@ template <class S>
 void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
             double eta, bool momentum, Member &me) {
     const Scratch room(plan);
+    ChainArrays<S> now = run;
     for (Index half = 0; half < halves; ++half) {
         const bool forward = half % 2 == 0;
+        now.shift = half + 1 == halves ? run.shift : nullptr;
         if (momentum && forward)
             extrapolate(run.msg, run.prev, run.moving, *run.clock, me);
         if (!momentum || forward) {
-            half_pass(lay, plan, forward, run, eta, Momentum<S>{}, room, me);
+            half_pass(lay, plan, forward, now, eta, Momentum<S>{}, room, me);
             continue;
         }
-        half_pass(lay, plan, forward, run, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
+        half_pass(lay, plan, forward, now, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
         steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
@@ -179,9 +179,9 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // λ of `cut_chains` after `lowered_half`; NaN if a message is not finite. Must be called with
 // rounding towards -inf.
 //
-// Let part = fl(1 / n_i), rounded down here as in `lowered_half`. C_i + Σ M is at least share / part, and each of the `onwards` edges that
-// lead forward received at most the share minus its message as λ. So (1 / part - onwards) · share
-// is left at the node.
+// Let part = fl(1 / n_i), rounded down here as in `lowered_half`. C_i + Σ M is at least share /
+// part, and each of the `onwards` edges that lead forward received at most the share minus its
+// message as λ. So (1 / part - onwards) · share is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
     const double part = 1.0 / plan.chains[row.first + k], onwards = plan.onwards[row.first + k];

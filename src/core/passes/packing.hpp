@@ -43,9 +43,9 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
 }
 
 // Fills the arrays that the tiles among blocks first..last-1 read: packed tables, and parameters by
-// lane, unless these are null. Table entries (weight times table) are rounded down, because bounds depend on them: once as
-// a product, and once more if they are stored in single precision. Contraction is off, so that no
-// other rounding occurs.
+// lane, unless these are null. Table entries (weight times table) are rounded down, because bounds
+// depend on them: once as a product, and once more if they are stored in single precision.
+// Contraction is off, so that no other rounding occurs.
 template <class S>
 void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index last,
                 const std::int32_t *edge, double *weight, double *truncation, S *table) {
@@ -77,8 +77,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
     }
 }
 
-// Copies the node costs of rows first..last-1 into the order of strips; `nodes` are the nodes in that
-// order.
+// Copies the node costs of rows first..last-1 into the order of strips; `nodes` are the nodes in
+// that order.
 inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Row *rows,
                      double *out, Index first, Index last) {
     for (Index r = first; r < last; ++r) {

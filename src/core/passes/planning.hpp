@@ -24,13 +24,12 @@ inline Index filled(Index entries) { return entries <= 16 ? 2 : entries <= 64 ? 
 // The arrays of a schedule that do not depend on costs; `cost_size` and `table_size` are the
 // lengths of arrays over node states by strip and of the packed tables.
 struct Plan {
-    std::vector<Index> row_start, pull_at, early_at, late_at, forward_start,
-        backward_start;
+    std::vector<Index> row_start, pull_at, early_at, late_at, forward_start, backward_start;
     std::vector<Bands> forward_after, backward_after;
     std::vector<Row> rows;
     std::vector<Block> blocks;
-    std::vector<std::int32_t> nodes, chains, onwards, edge, pull_step, early_step, late_step, forward,
-        backward, later;
+    std::vector<std::int32_t> nodes, chains, onwards, edge, pull_step, early_step, late_step,
+        forward, backward, later;
     Index cost_size = 0, table_size = 0;
 };
 
@@ -516,12 +515,12 @@ class Planner {
     const Index *level_, *key_;
     const bool leading_;
     const int threads_;
-    std::vector<std::uint8_t> side_;   // [m] side of each edge's early endpoint
-    std::vector<std::int32_t> block_;  // [m] block of each edge
-    std::vector<std::uint8_t> lane_;   // [m] its lane there
-    std::vector<std::int32_t> strips_; // first entries of the strips in `plan_.nodes`
-    std::vector<Index> node_at_;           // [n] first entry of each node's costs by strip
-    std::vector<std::int32_t> node_step_;  // [n] their stride
+    std::vector<std::uint8_t> side_;      // [m] side of each edge's early endpoint
+    std::vector<std::int32_t> block_;     // [m] block of each edge
+    std::vector<std::uint8_t> lane_;      // [m] its lane there
+    std::vector<std::int32_t> strips_;    // first entries of the strips in `plan_.nodes`
+    std::vector<Index> node_at_;          // [n] first entry of each node's costs by strip
+    std::vector<std::int32_t> node_step_; // [n] their stride
     Index levels_ = 0;
     Plan plan_;
 };

@@ -81,12 +81,13 @@ template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
 }
 
 // Normalises the messages of a block and stores them; returns their part of the restart product.
-// `shift` is the sum of the constants subtracted.
+// Unless `shift` is null, the sum of the constants subtracted goes there.
 template <int W, class S>
 double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
-             const Momentum<S> &momentum, double &shift) {
+             const Momentum<S> &momentum, double *shift) {
     const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
-    shift = sum_of_edges(b, low);
+    if (shift)
+        *shift = sum_of_edges(b, low);
     Pack<W> product(0.0);
     for (Index y = 0; y < d.receivers; ++y) {
         const Index at = d.got + b.step * y;
@@ -103,7 +104,7 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
 }
 
 // The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,
-// sums of shifts and the parts `dot` of the restart product (both by block).
+// sums of shifts (unless null) and the parts `dot` of the restart product (both by block).
 template <class S> struct Traffic {
     const double *theta;
     S *msg;

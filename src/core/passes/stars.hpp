@@ -123,8 +123,8 @@ inline void take(const double *costs, Index place, Index step, Index d, double *
         out[x] = costs[place + x * step];
 }
 
-// Calls f(pull, i, place, step) for the nodes i of rows first..last-1; the messages into i are listed
-// from entry `pull` of `pull_at` on, and its cost x is at place + x · step.
+// Calls f(pull, i, place, step) for the nodes i of rows first..last-1; the messages into i are
+// listed from entry `pull` of `pull_at` on, and its cost x is at place + x · step.
 template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
     for (Index r = first; r < last; ++r) {
         const Row &row = plan.rows[r];

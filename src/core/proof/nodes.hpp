@@ -60,9 +60,8 @@ inline void soft_nodes(const Layout<double> &lay, const double *share, double et
         const SoftValues found = soft(
             labels, eta,
             [&](Index x) {
-                return P::of([&](int k) {
-                    return share[at + std::min(Index(k), count - 1) * labels + x];
-                });
+                return P::of(
+                    [&](int k) { return share[at + std::min(Index(k), count - 1) * labels + x]; });
             },
             [&](Index x, const P &own) {
                 own.each(int(count), [&](int k, double one) { out[at + k * labels + x] = one; });
@@ -89,14 +88,13 @@ struct Stretch {
     }
 };
 
-// Moves the entries of `out` (in model order) of the nodes of rows first..last-1 by `weight` towards
-// their marginals μ_i ∝ exp(-η θ_i), where the shares θ are by strip. Unless `entropy` is null, the
-// entropy of the j-th of these nodes goes to entropy[j], and the soft minimum of θ_i to minimum[j].
-// `out` is of type T, float or double.
+// Moves the entries of `out` (in model order) of the nodes of rows first..last-1 by `weight`
+// towards their marginals μ_i ∝ exp(-η θ_i), where the shares θ are by strip. Unless `entropy` is
+// null, the entropy of the j-th of these nodes goes to entropy[j], and the soft minimum of θ_i to
+// minimum[j]. `out` is of type T, float or double.
 template <class S, class T>
 void soft_rows(const Layout<double> &lay, const Schedule<S> &plan, const double *theta, double eta,
-               double weight, T *out, double *entropy, double *minimum, Index first,
-               Index last) {
+               double weight, T *out, double *entropy, double *minimum, Index first, Index last) {
     using P = Pack<lanes>;
     SoftLanes soft(lay.widest);
     const Index begin = first < last ? plan.rows[first].first : 0;
@@ -119,8 +117,10 @@ void soft_rows(const Layout<double> &lay, const Schedule<S> &plan, const double 
                 });
             if (!entropy)
                 continue;
-            found.entropy.each(count, [&](int lane, double one) { entropy[k + lane - begin] = one; });
-            found.minimum.each(count, [&](int lane, double one) { minimum[k + lane - begin] = one; });
+            found.entropy.each(count,
+                               [&](int lane, double one) { entropy[k + lane - begin] = one; });
+            found.minimum.each(count,
+                               [&](int lane, double one) { minimum[k + lane - begin] = one; });
         }
         r = stretch.next;
     }

@@ -91,7 +91,8 @@ template <int W> struct Side {
             for (Index x = 0; x < labels; ++x)
                 out[W * x + k] = array[node[k] + x];
     }
-    // As `take`, from marginals in single precision: each divided by their sum, in double precision.
+    // As `take`, from marginals in single precision: each divided by their sum, in double
+    // precision.
     void take(const float *array, double *out) const {
         for (int k = 0; k < W; ++k) {
             double sum = 0.0;

@@ -24,8 +24,8 @@ from softmap.model import Model
 from softmap.model.inputs import offsets, within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
-from softmap.model.structure import PIECE
 from softmap.model.potentials.base import numbers
+from softmap.model.structure import PIECE
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.transport import MASS, cheapest_coupling, nearest_coupling

@@ -12,6 +12,7 @@ from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
+from softmap.model.graph import grid_width
 from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 
@@ -37,8 +38,13 @@ class MemoryEstimate:
         Arrays in double precision: λ for decoding labels.
     proved : float
         Arrays in double precision: λ of a bound, if messages in single precision do not prove it.
+    answer : float
+        Arrays in double precision: λ of a result that is not lazily computed.
     edge : int
         Bytes per edge: model, graph, schedule of passes.
+    scattered : int
+        Bytes per edge for places of costs and messages, unless the model is an image, where they
+        are in line.
     parameter : int
         Bytes per edge for each of weight and truncation that is not the same for all edges.
     node : int
@@ -61,7 +67,9 @@ class MemoryEstimate:
     coupled: float = 1.5
     decoded: float = 1.0
     proved: float = 1.0
+    answer: float = 1.0
     edge: int = 38
+    scattered: int = 36
     parameter: int = 16
     node: int = 62
     uneven: int = 16
@@ -79,6 +87,8 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
 
     Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
     """
+    from softmap.solving.relax import TUNING  # imported late: it imports this module
+
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
@@ -91,12 +101,14 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         sent += TAKES.points
     if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
+    if item == 8 and model.half_size <= TUNING.lazy:
+        wide += TAKES.answer
     # The schedule has a copy of the tables. In single precision, the layout has one, too.
     packed = tables * item // 8 * (1 if item == 8 else 2)
     points = TAKES.marginals + TAKES.average * easily_coupled(model)
     return int(
         model.half_size * (sent * item + 8 * wide)
-        + TAKES.edge * model.m
+        + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
         + TAKES.parameter * _parameters(model)
         + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
         + (TAKES.state + points * (8 if model.half_size <= CHAINS.spare else 4)) * states

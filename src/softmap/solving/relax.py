@@ -658,7 +658,11 @@ class Relaxation:
         model, best, work = self.problem.model, self.best, self.state.work
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
-                model, normalised(model, nodes), given=self.problem.given, seconds=self.budget.left, work=work // 2
+                model,
+                normalised(model, nodes),
+                given=self.problem.given,
+                seconds=self.budget.left,
+                work=work // 2,
             )
             if found is not None:
                 priced = found, energy_of(model, found, self.problem.threads)

@@ -217,9 +217,7 @@ class ChainLoops:
         )
         self._sent = token
         constant = self.model.constant
-        return float(
-            core.chain_bound(native, self._theta, shift, constant, self.threads)
-        )
+        return float(core.chain_bound(native, self._theta, shift, constant, self.threads))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
@@ -357,8 +355,9 @@ class Proved:
 class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual.
 
-    `node_entropy` is what the entropies of nodes take off those of edges. `coupling` is κ, a function that returns κ, or None if points do not depend on it. `price` is a
-    function that computes the cost of a point without κ, or None.
+    `node_entropy` is what the entropies of nodes take off those of edges. `coupling` is κ, a
+    function that returns κ, or None if points do not depend on it. `price` is a function that
+    computes the cost of a point without κ, or None.
     """
 
     nodes: Floats
@@ -420,7 +419,7 @@ class Chains:
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
-        # The cost of a point is that of its marginals in single precision, once they are normalised.
+        # The cost of a point in single precision is that of its `normalised` marginals.
         large = self.plan.message_size > CHAINS.spare and self._shortcuts.points
         self.point_dtype = np.dtype(np.float32 if large else np.float64)
         self._last: HalfPass | None = None
