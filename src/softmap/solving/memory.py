@@ -40,6 +40,8 @@ class MemoryEstimate:
         Arrays in double precision: λ of a bound, if messages in single precision do not prove it.
     answer : float
         Arrays in double precision: λ of a result that is not lazily computed.
+    answered : int
+        Largest number of entries of such a λ: `RelaxTuning.lazy`.
     edge : int
         Bytes per edge: model, graph, schedule of passes.
     scattered : int
@@ -68,6 +70,7 @@ class MemoryEstimate:
     decoded: float = 1.0
     proved: float = 1.0
     answer: float = 1.0
+    answered: int = 1 << 19
     edge: int = 38
     scattered: int = 36
     parameter: int = 16
@@ -87,8 +90,6 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
 
     Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
     """
-    from softmap.solving.relax import TUNING  # imported late: it imports this module
-
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
@@ -101,7 +102,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         sent += TAKES.points
     if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
-    if item == 8 and model.half_size <= TUNING.lazy:
+    if item == 8 and model.half_size <= TAKES.answered:
         wide += TAKES.answer
     # The schedule has a copy of the tables. In single precision, the layout has one, too.
     packed = tables * item // 8 * (1 if item == 8 else 2)
