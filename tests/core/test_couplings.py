@@ -284,9 +284,7 @@ def test_soft_nodes_are_the_softmax_of_the_reduced_costs(eta):
             continue
         theta = reduced_unary(model, one.lam)
         nodes, (entropy, minima) = np.empty_like(theta), np.empty((2, model.n))
-        step = np.ones(model.n, dtype=np.int32)
-        at = model.node_offset[:-1].copy()
-        core.soft_nodes(native(model), at, step, theta, eta, nodes, entropy, minima)
+        core.soft_nodes(native(model), theta, eta, nodes, entropy, minima)
         for i in range(model.n):
             cost = theta[model.node_slice(i)]
             weights = np.exp(-eta * (cost - cost.min()))

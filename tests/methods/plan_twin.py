@@ -109,9 +109,8 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
         "row_start": _starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
         "rows": _records(rows, RowColumn, ROW),
         "nodes": nodes.astype(np.int32),
-        "node_at": strips.at,
-        "node_step": strips.step.astype(np.int32),
-        "share": np.append(1.0 / chains[nodes], np.zeros(LANES)),
+        "chains": np.append(chains[nodes], np.ones(LANES)).astype(np.int32),
+        "onwards": later[nodes].astype(np.int32),
         "pull_at": pull_at,
         "pull_step": pull_step,
         "blocks": packing.records(),
@@ -123,11 +122,9 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
         "forward_start": forward[0],
         "forward": forward[1],
         "forward_after": forward[2],
-        "forward_ends": (chains - later).astype(np.int32),
         "backward_start": backward[0],
         "backward": backward[1],
         "backward_after": backward[2],
-        "backward_ends": (chains - earlier).astype(np.int32),
     }
     arrays["rows"]["pulls"] = pull_start[rows[:, RowColumn.FIRST]]
     arrays["later"] = np.argsort(packing.late_level, kind="stable").astype(np.int32)

@@ -98,14 +98,18 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     rng = np.random.default_rng(seed)
     model = generators.erdos_renyi(20, 3, seed=seed % 1000)
     chains = Chains(model, 1)
-    plan, shift = chains.plan, np.zeros(len(chains.plan.edge))
+    plan, shift = chains.plan, np.zeros(len(chains.plan.blocks))
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
-    found = core.chain_bound(chains.loops.layout, plan.native, theta, shift, 0.0, 1)
+    found = core.chain_bound(plan.native, theta, shift, 0.0, 1)
     exact = Fraction(0)
+    at, step = plan.node_places
     for k, i in enumerate(plan.nodes):
-        part = Fraction(plan.share[k])
-        rest = 1 / part - (round(1 / part) - int(plan.forward_ends[i]))
-        states = plan.node_at[i] + plan.node_step[i] * np.arange(3)
+        chains_through = int(plan.chains[k])
+        part = Fraction(1.0 / chains_through)
+        if part > Fraction(1, chains_through):  # shares of bounds are rounded down
+            part = Fraction(np.nextafter(1.0 / chains_through, 0.0))
+        rest = 1 / part - int(plan.onwards[k])
+        states = at[i] + step[i] * np.arange(3)
         exact += min(rest * Fraction(share) for share in theta[states])
     assert Fraction(found) <= exact
     assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-12 * np.abs(theta).sum())

@@ -167,7 +167,8 @@ def test_costs_lie_by_strip_and_nothing_else_does(name, seed):
         plan = chain_schedule(model)
         node = np.repeat(np.arange(model.n), model.num_labels)
         label = np.arange(len(node)) - model.node_offset[node]
-        place = plan.node_at[node] + label * plan.node_step[node]
+        at, step = plan.node_places
+        place = at[node] + label * step[node]
         np.testing.assert_array_equal(plan.unary[place], model.unary)
         assert len(np.unique(place)) == len(place)
         assert not np.delete(plan.unary, place).any()
@@ -176,10 +177,19 @@ def test_costs_lie_by_strip_and_nothing_else_does(name, seed):
 def test_costs_without_room_are_refused():
     model = generators.random_grid(3, 3, 4, seed=1)
     plan = chain_schedule(model)
-    arrays = [plan.nodes, plan.node_at, plan.node_step]
-    with pytest.raises(ValueError, match="node 8 has no room"):
-        core.by_strip(layout(model), *arrays, np.zeros(int(plan.node_at[8]) + 1))
-    for k, name in enumerate(("nodes", "at", "step")):
-        cut = [array[:-1] if k == j else array for j, array in enumerate(arrays)]
-        with pytest.raises(ValueError, match=name):
-            core.by_strip(layout(model), *cut, np.zeros(plan.cost_size))
+
+    def arrange(nodes, rows, size):
+        core.by_strip(layout(model), nodes, rows.view(np.uint8), np.zeros(size))
+
+    last = len(plan.rows) - 1
+    with pytest.raises(ValueError, match=f"row {last} has no room"):
+        arrange(plan.nodes, plan.rows, int(plan.node_places[0][8]) + 1)
+    with pytest.raises(ValueError, match="nodes"):
+        arrange(plan.nodes[:-1], plan.rows, plan.cost_size)
+    with pytest.raises(ValueError, match="there is no node 9"):
+        arrange(plan.nodes + 1, plan.rows, plan.cost_size)
+    for name, wrong in (("first", 9), ("labels", 5), ("place", -1)):
+        rows = plan.rows.copy()
+        rows[name][0] = wrong
+        with pytest.raises(ValueError, match="row 0"):
+            arrange(plan.nodes, rows, plan.cost_size)

@@ -113,7 +113,7 @@ def test_offsets_and_slices_tell_where_things_live():
 
 
 def test_arrays_of_the_right_type_are_shared_and_stay_writable_for_their_owner():
-    unary, edges, weights = UNARY.copy(), EDGES.astype(np.int32), np.ones(2)
+    unary, edges, weights = UNARY.copy(), EDGES.astype(np.int32), np.array([1.0, 2.0])
     model = Model(unary, edges, Potts(weights))
     assert np.shares_memory(model.unary, unary)
     assert np.shares_memory(model.edges, edges)
@@ -122,6 +122,24 @@ def test_arrays_of_the_right_type_are_shared_and_stay_writable_for_their_owner()
     assert edges.flags.writeable
     assert np.shares_memory(Model(unary, edges, TABLES).potentials[0].tables, TABLES)
     assert model.nbytes == unary.nbytes + edges.nbytes + weights.nbytes
+
+
+def test_equal_weights_truncations_and_label_counts_are_stored_once():
+    weights = np.full(2, 0.5)
+    model = Model(np.zeros((3, 2)), EDGES, TruncatedLinear(weights, 1.0))
+    weights[0] = 7.0  # the model has a number of its own
+    arrays = model.potentials[0].arrays()
+    for array, expected in ((arrays["weights"], [0.5] * 2), (arrays["truncation"], [1.0] * 2)):
+        assert array.tolist() == expected
+        assert array.strides == (0,)
+    assert model.num_labels.strides == (0,)
+    assert model.num_labels.tolist() == [2] * 3
+    assert model.nbytes == model.unary.nbytes + model.edges.nbytes + 16
+    again = pickle.loads(pickle.dumps(model))
+    assert again.fingerprint() == model.fingerprint()
+    for array in (*arrays.values(), model.num_labels):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
 
 
 @pytest.mark.parametrize("d", [2, 8])
@@ -308,7 +326,7 @@ def test_evidence_may_be_numpy_integers_and_leaves_the_model_alone():
 def test_replacing_costs_leaves_no_stale_cache():
     model = potts().with_shape((1, 3))
     assert not model.has_forbidden
-    lay, lay32 = layout(model), layout(model, np.float32)
+    lay, lay32, offset = layout(model), layout(model, np.float32), model.node_offset
     hard = model.replace(unary=[[INF, 0, 0]] * 3)
     assert hard.has_forbidden
     assert layout(hard) is not lay
@@ -327,7 +345,7 @@ def test_replacing_costs_leaves_no_stale_cache():
         assert new.shape == (1, 3)
         assert new.edges is model.edges
         assert new.graph is model.graph
-        assert new.node_offset is model.node_offset
+        assert new.node_offset is offset
 
 
 def test_replacing_shares_the_rest_and_changes_energies():

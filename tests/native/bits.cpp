@@ -39,7 +39,7 @@ void chains(const Model &model, double eta, int threads, Digest &digest) {
     const Planned planned(model, true);
     const Schedule<double> &plan = planned.schedule;
     Numbers64 msg = zeros(planned.message_size), prev = zeros(planned.back_size + lanes),
-              theta = zeros(planned.cost_size), shift = zeros(plan.num_lanes + lanes),
+              theta = zeros(planned.cost_size), shift = zeros(plan.num_blocks),
               dot = zeros(plan.num_blocks), sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
     const ChainArrays<double> run{msg.data(),   prev.data(), planned.back_size, theta.data(),
@@ -53,11 +53,12 @@ void chains(const Model &model, double eta, int threads, Digest &digest) {
     if (eta == infinity)
         return;
     shares(plan, msg.data(), theta.data(), 0, plan.num_rows);
-    Numbers64 entropy = zeros(lay.n), minimum = zeros(lay.n), by_model = nodes;
-    soft_nodes(lay, plan.node_at, plan.node_step, theta.data(), eta, nodes.data(), entropy.data(),
-               minimum.data(), 0, lay.n);
-    digest.add(nodes), digest.add(entropy), digest.add(minimum);
+    Numbers64 entropy = zeros(lay.n), minimum = zeros(lay.n), by_model = nodes, alike = nodes;
     by_node(lay, plan, theta.data(), by_model.data(), 0, plan.num_rows);
+    soft_nodes(lay, by_model.data(), eta, nodes.data(), entropy.data(), minimum.data(), 0, lay.n);
+    digest.add(nodes), digest.add(entropy), digest.add(minimum);
+    soft_rows(lay, plan, theta.data(), eta, 1.0, alike.data(), nullptr, nullptr, 0, plan.num_rows);
+    CHECK(alike == nodes);
     Numbers64 kappa = zeros(lay.half_at(2 * lay.m));
     couplings(lay, plan, msg.data(), by_model.data(), kappa.data(), 0, plan.num_blocks);
     Numbers64 cost = zeros(lay.m), spread = zeros(lay.m), slack = zeros(lay.m);
@@ -74,8 +75,8 @@ void gradients(const Model &model, double eta, int threads, Digest &digest) {
     const Index size = planned.message_size;
     Numbers64 msg = zeros(size), prev = zeros(size), origin = zeros(size),
               bar = zeros(planned.cost_size), theta = zeros(planned.cost_size),
-              shift = zeros(plan.num_lanes + lanes), dot = zeros(model.n),
-              unused = zeros(plan.num_blocks), sums = zeros(partial_sums);
+              shift = zeros(plan.num_blocks), dot = zeros(model.n), unused = zeros(plan.num_blocks),
+              sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
     const StarArrays<double> run{msg.data(),    prev.data(),  origin.data(), size,
                                  bar.data(),    theta.data(), shift.data(),  dot.data(),

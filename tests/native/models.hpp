@@ -19,8 +19,8 @@ enum Kind : Index { tables, potts, linear, quadratic, projection, kinds };
 struct Model {
     Kind kind;
     Index n, m, labels;
-    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, none{-1}, kind_of,
-        group_start, stride;
+    std::vector<Index> num_labels, node_offset, half_offset, start, zero{0}, one{1}, none{-1},
+        kind_of, group_start, stride;
     std::vector<std::int32_t> node, half, maps;
     std::vector<double> unary, weight, truncation, table;
     softmap::Layout<double> lay;
@@ -62,8 +62,8 @@ struct Model {
                1,
                *std::max_element(num_labels.begin(), num_labels.end()),
                node.data(),
-               num_labels.data(),
-               node_offset.data(),
+               {num_labels.data(), 0},
+               {node_offset.data(), 0},
                half_offset.data(),
                unary.data(),
                start.data(),
@@ -72,8 +72,10 @@ struct Model {
                kind_of.data(),
                weight.data(),
                zero.data(),
+               one.data(),
                truncation.data(),
                truncated ? zero.data() : none.data(),
+               one.data(),
                nullptr,
                none.data(),
                stride.data(),
@@ -141,8 +143,8 @@ struct Planned {
             back_size = std::min(back_size, b.late_at);
         }
         unary.assign(std::size_t(cost_size), 0.0);
-        by_strip(lay, plan.nodes.data(), plan.node_at.data(), plan.node_step.data(), unary.data(),
-                 0, lay.n);
+        by_strip(lay, plan.nodes.data(), plan.rows.data(), unary.data(), 0,
+                 Index(plan.rows.size()));
         weight.assign(plan.edge.size() + lanes, 0.0);
         truncation = weight;
         table.assign(std::size_t(plan.table_size + lanes), 0.0);
@@ -159,10 +161,9 @@ struct Planned {
                     plan.row_start.data(),
                     plan.rows.data(),
                     plan.nodes.data(),
-                    plan.node_at.data(),
-                    plan.node_step.data(),
+                    plan.chains.data(),
+                    plan.onwards.data(),
                     unary.data(),
-                    plan.share.data(),
                     plan.pull_at.data(),
                     plan.pull_step.data(),
                     plan.blocks.data(),
@@ -173,6 +174,8 @@ struct Planned {
                     plan.late_step.data(),
                     weight.data(),
                     truncation.data(),
+                    false,
+                    false,
                     table.data(),
                     Index(plan.forward_start.size() - 1) / levels,
                     plan.forward_start.data(),
@@ -181,8 +184,7 @@ struct Planned {
                     plan.backward.data(),
                     plan.later.data(),
                     plan.forward_after.data(),
-                    plan.backward_after.data(),
-                    plan.forward_ends.data()};
+                    plan.backward_after.data()};
     }
     Planned(const Planned &) = delete;
 

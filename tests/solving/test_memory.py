@@ -156,6 +156,10 @@ def test_what_is_said_is_what_it_takes(name, dtype):
     assert 0.75 < peak / said < 1.2
 
 
+def test_results_hold_lambda_up_to_the_size_that_the_estimate_assumes():
+    assert memory.TAKES.answered == record.TUNING.lazy
+
+
 def test_the_point_of_a_potts_model_is_the_same_without_messages():
     model = softmap.generators.potts_grid(12, 12, 5, seed=1)
     found = softmap.solve(model, goal="lp", lp_gap=1e-3)

@@ -66,6 +66,7 @@ namespace detail {
 using Vector = double __attribute__((vector_size(native * sizeof(double))));
 using VectorBits = std::int64_t __attribute__((vector_size(native * sizeof(double))));
 using Singles = float __attribute__((vector_size(native * sizeof(float))));
+using Integers = std::int32_t __attribute__((vector_size(native * sizeof(std::int32_t))));
 
 template <int W> struct Parts {
     static_assert(W % native == 0);
@@ -88,6 +89,11 @@ SOFTMAP_IN_LINE inline Vector load_part(const double *from) {
 }
 SOFTMAP_IN_LINE inline Vector load_part(const float *from) {
     Singles part;
+    std::memcpy(&part, from, sizeof part);
+    return __builtin_convertvector(part, Vector);
+}
+SOFTMAP_IN_LINE inline Vector load_part(const std::int32_t *from) {
+    Integers part;
     std::memcpy(&part, from, sizeof part);
     return __builtin_convertvector(part, Vector);
 }

@@ -9,17 +9,30 @@ namespace softmap {
 
 using Index = std::int64_t;
 
+// The label counts of nodes, and the first entries of the nodes in arrays over node states. Neither
+// is stored (`each` is null) if all nodes have the same number of labels.
+struct LabelCounts {
+    const Index *each;
+    Index same;
+    Index operator[](Index i) const { return each ? each[i] : same; }
+};
+struct NodeOffsets {
+    const Index *each;
+    Index same;
+    Index operator[](Index i) const { return each ? each[i] : i * same; }
+};
+
 // Nodes, half-edges (h = 2e + side) and edge costs.
 //
-// Edge e of group g reads weight[weight_at[g] + k], truncation[truncation_at[g] + k] and its table
+// Edge e of group g reads weight[weight_at[g] + k · weight_step[g]], its truncation and its table
 // (or map) from table_at[g] + (offset[offset_at[g] + k] or stride[g] · k), where
-// k = e - group_start[g]; a negative ..._at says that the group has none. States whose unary cost
-// is +inf are forbidden.
+// k = e - group_start[g]. A step of 0 says that all edges of the group have the same, a negative
+// ..._at that the group has none. States whose unary cost is +inf are forbidden.
 template <class S> struct Layout {
     Index n, m, groups, widest; // nodes, edges, groups of edges, most labels of a node
     const std::int32_t *node;   // [2m] node of each half-edge
-    const Index *num_labels;    // [n]
-    const Index *node_offset;   // [n + 1] first entry of each node in arrays over node states
+    LabelCounts num_labels;     // [n]
+    NodeOffsets node_offset;    // [n + 1]
     const Index *half_offset;   // [2m + 1] first entry of each half-edge in λ-like arrays;
                                 // null if all nodes have `widest` labels
     const double *unary;        // [Σ labels] node costs C_i(x)
@@ -28,9 +41,9 @@ template <class S> struct Layout {
     const Index *group_start;   // [groups + 1]
     const Index *kind;          // [groups] index in `Families` (families/all.hpp)
     const double *weight;
-    const Index *weight_at;
+    const Index *weight_at, *weight_step;
     const double *truncation;
-    const Index *truncation_at;
+    const Index *truncation_at, *truncation_step;
     const Index *offset;
     const Index *offset_at;
     const Index *stride;
@@ -49,10 +62,13 @@ template <class S> struct Layout {
     Index half_at(Index h) const { return half_offset ? half_offset[h] : h * widest; }
     Index labels_at(Index h) const { return num_labels[node[h]]; }
     double weight_of(Index g, Index e) const {
-        return weight_at[g] < 0 ? 1.0 : weight[weight_at[g] + e - group_start[g]];
+        return weight_at[g] < 0 ? 1.0
+                                : weight[weight_at[g] + (e - group_start[g]) * weight_step[g]];
     }
     double truncation_of(Index g, Index e) const {
-        return truncation_at[g] < 0 ? 0.0 : truncation[truncation_at[g] + e - group_start[g]];
+        if (truncation_at[g] < 0)
+            return 0.0;
+        return truncation[truncation_at[g] + (e - group_start[g]) * truncation_step[g]];
     }
     // First entry of the table or map of edge e.
     Index begin_of(Index g, Index e) const {

@@ -45,9 +45,9 @@ template <class S> struct Schedule {
     const Index *row_start;
     const Row *rows;
     const std::int32_t *nodes;
-    const Index *node_at;
-    const std::int32_t *node_step;
-    const double *unary, *share;
+    const std::int32_t *chains;  // [n + lanes] number of chains through the k-th of `nodes`
+    const std::int32_t *onwards; // [n] number of edges that lead forward from it
+    const double *unary;
     const Index *pull_at;
     const std::int32_t *pull_step;
     const Block *blocks;
@@ -56,16 +56,22 @@ template <class S> struct Schedule {
     const std::int32_t *early_step;
     const Index *late_at;
     const std::int32_t *late_step;
-    const double *weight, *truncation; // by lane; 0 in idle lanes. No truncation array if no edge
-                                       // has a truncation
+    const double *weight, *truncation; // by lane, 0 in idle lanes; only those of one tile if all
+                                       // edges have the same (one_weight, one_truncation). No
+                                       // truncation array if no edge has a truncation
+    bool one_weight, one_truncation;
     const S *table;
     Index bands; // of each level: rows and blocks that mostly depend on the same band of the level
                  // before
     const Index *forward_start, *backward_start;    // starts by level and band
     const std::int32_t *forward, *backward, *later; // blocks by level and band, and by late level
     const std::uint64_t *forward_after, *backward_after; // sets of bands to wait for (wave.hpp)
-    const std::int32_t *forward_ends; // [n] number of chains whose last node is node i
 
+    // The parameters of the lanes of a tile.
+    const double *weights_of(const Block &b) const { return weight + (one_weight ? 0 : b.lane); }
+    const double *truncations_of(const Block &b) const {
+        return truncation + (one_truncation ? 0 : b.lane);
+    }
     // The rows of bands b..end-1 of a level are first_row(level, b)..first_row(level, end)-1.
     Index first_row(Index level, Index band) const {
         const Index begin = row_start[level];

@@ -279,24 +279,31 @@ void row_extremes(In<double> values, In<Index> start, Out<double> low, Out<doubl
     }
 }
 
-void cheapest(In<double> costs, In<Index> start, Out<Index> labels) {
-    const Index count = Index(labels.size());
-    require_rows(start, count, Index(costs.size()));
-    for (Index i = 0; i < count; ++i) {
-        const double *own = costs.data() + start.data()[i],
-                     *end = costs.data() + start.data()[i + 1];
-        labels.data()[i] = std::min_element(own, end) - own;
+// Labels of the first variables, from values of all node states.
+void require_states(const Layout<double> &v, Index states, const Out<Index> &labels) {
+    require(states == v.node_offset[v.n], "there must be one value per node state");
+    require(Index(labels.size()) <= v.n, "there are more labels than nodes");
+}
+
+void cheapest(const HeldLayout<double> &lay, In<double> costs, Out<Index> labels) {
+    const Layout<double> &v = lay.view;
+    require_states(v, Index(costs.size()), labels);
+    for (Index i = 0; i < Index(labels.size()); ++i) {
+        const double *own = costs.data() + v.node_offset[i];
+        labels.data()[i] = std::min_element(own, own + v.num_labels[i]) - own;
     }
 }
 
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
-void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels, int threads) {
-    const Index count = Index(labels.size());
-    require_rows(start, count, Index(mass.size()));
-    split(threads, count, [&](Index first, Index last) {
+template <class T>
+void most_likely(const HeldLayout<double> &lay, In<T> mass, double tie, Out<Index> labels,
+                 int threads) {
+    const Layout<double> &v = lay.view;
+    require_states(v, Index(mass.size()), labels);
+    split(threads, Index(labels.size()), [&](Index first, Index last) {
         for (Index i = first; i < last; ++i) {
-            const double *own = mass.data() + start.data()[i];
-            const Index own_labels = start.data()[i + 1] - start.data()[i];
+            const T *own = mass.data() + v.node_offset[i];
+            const Index own_labels = v.num_labels[i];
             const double most = *std::max_element(own, own + own_labels);
             const double enough = std::min(most, (1.0 - tie) * most);
             labels.data()[i] =
@@ -311,11 +318,13 @@ void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels
 void bind_labels(nb::module_ &m) {
     m.def("row_extremes", &row_extremes, arg("values"), arg("start"), arg("low"), arg("high"),
           Unlocked(), "Write the smallest and largest finite value of each row; 0 if it has none.");
-    m.def("cheapest", &cheapest, arg("costs"), arg("start"), arg("labels"), Unlocked(),
+    m.def("cheapest", &cheapest, arg("layout"), arg("costs"), arg("labels"), Unlocked(),
           "Write the label of least cost of each variable, ties to the first label.");
-    m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
-          arg("threads") = 1, Unlocked(),
+    m.def("most_likely", &most_likely<double>, arg("layout"), arg("mass"), nb::arg("tie"),
+          arg("labels"), arg("threads") = 1, Unlocked(),
           "Write the label of largest mass of each variable, ties to the first label.");
+    m.def("most_likely", &most_likely<float>, arg("layout"), arg("mass"), nb::arg("tie"),
+          arg("labels"), arg("threads") = 1, Unlocked());
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
           "Fix the nodes sequentially in an order, each given those before it.");

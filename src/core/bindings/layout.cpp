@@ -16,17 +16,26 @@ template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
         return Index(array.size());
     };
     v.m = take("node", v.node) / 2;
-    v.n = take("num_labels", v.num_labels);
-    require(take("node_offset", v.node_offset) == v.n + 1, "node_offset needs n + 1 entries");
+    v.n = take("start", v.start) - 1;
+    const Index counts = take("num_labels", v.num_labels.each);
+    const Index places = take("node_offset", v.node_offset.each);
+    const bool even = counts == 1 && places == 0;
+    require(even || counts == v.n, "num_labels needs n entries, or one for all");
+    require(even || places == v.n + 1, "node_offset needs n + 1 entries");
+    if (even) {
+        v.num_labels = {nullptr, v.num_labels.each[0]};
+        v.node_offset = {nullptr, v.num_labels.same};
+    }
     require(take("unary", v.unary) == v.node_offset[v.n], "unary needs a cost per label");
-    require(take("start", v.start) == v.n + 1, "start needs n + 1 entries");
     require(take("half", v.half) == 2 * v.m, "half needs 2m entries");
     v.groups = take("group_start", v.group_start) - 1;
     require(take("kind", v.kind) == v.groups, "kind needs one entry per group");
     take("weight", v.weight);
     take("weight_at", v.weight_at);
+    take("weight_step", v.weight_step);
     take("truncation", v.truncation);
     take("truncation_at", v.truncation_at);
+    take("truncation_step", v.truncation_step);
     take("offset", v.offset);
     take("offset_at", v.offset_at);
     take("stride", v.stride);
@@ -40,9 +49,6 @@ template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
     for (Index i = 0; i < v.n; ++i)
         v.widest = v.num_labels[i] > v.widest ? v.num_labels[i] : v.widest;
     const Index offsets = take("half_offset", v.half_offset);
-    bool even = true;
-    for (Index i = 0; i < v.n; ++i)
-        even = even && v.num_labels[i] == v.widest;
     require(offsets == 2 * v.m + 1 || (even && offsets == 0), "half_offset needs 2m + 1 entries");
     if (!offsets)
         v.half_offset = nullptr;

@@ -4,6 +4,8 @@
 #include "passes/chains.hpp"
 #include "proof/pricing.hpp"
 
+#include <nanobind/stl/tuple.h>
+
 namespace softmap {
 namespace {
 
@@ -19,19 +21,20 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     v.levels = take("row_start", v.row_start) - 1;
     v.num_rows = take("rows", rows) / Index(sizeof(Row));
     v.rows = reinterpret_cast<const Row *>(rows);
-    take("nodes", v.nodes);
-    take("node_at", v.node_at);
-    take("node_step", v.node_step);
+    const Index nodes = take("nodes", v.nodes);
+    require(take("chains", v.chains) == nodes + lanes, "chains needs one entry per node and lane");
+    require(take("onwards", v.onwards) == nodes, "onwards needs one entry per node");
     v.num_costs = take("unary", v.unary);
-    take("share", v.share);
     take("pull_at", v.pull_at);
     take("pull_step", v.pull_step);
     v.num_blocks = take("blocks", blocks) / Index(sizeof(Block));
     v.blocks = reinterpret_cast<const Block *>(blocks);
     v.num_lanes = take("edge", v.edge);
-    require(take("weight", v.weight) == v.num_lanes, "weight needs one entry per lane");
-    const Index cuts = take("truncation", v.truncation);
-    require(cuts == v.num_lanes || cuts == 0, "truncation needs one entry per lane, or none");
+    const Index weights = take("weight", v.weight), cuts = take("truncation", v.truncation);
+    v.one_weight = weights == lanes, v.one_truncation = cuts == lanes;
+    require(weights == v.num_lanes || v.one_weight, "weight needs one entry per lane, or one tile");
+    require(cuts == v.num_lanes || v.one_truncation || cuts == 0,
+            "truncation needs one entry per lane, one tile, or none");
     require(take("early_at", v.early_at) == take("early_step", v.early_step) &&
                 take("late_at", v.late_at) == take("late_step", v.late_step),
             "early_at and early_step, or late_at and late_step, differ in size");
@@ -48,7 +51,6 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     require(take("forward_after", v.forward_after) == 2 * starts &&
                 take("backward_after", v.backward_after) == 2 * starts,
             "forward_after and backward_after need two entries per level and band");
-    take("forward_ends", v.forward_ends);
     v.widest_tile = v.widest_single = 1;
     for (Index b = 0; b < v.num_blocks; ++b) {
         const Block &block = v.blocks[b];
@@ -64,13 +66,17 @@ template <class S> struct ChainCalls {
 
     static void pack_all(Lay lay, In<std::uint8_t> blocks, In<std::int32_t> edge,
                          Out<double> weight, Out<double> truncation, Out<S> table, int threads) {
-        require_size(weight, Index(edge.size()), "weight");
-        require(truncation.size() == edge.size() || truncation.size() == 0,
-                "truncation needs one entry per lane, or none");
+        const auto by_lane = [&](Out<double> values) -> double * {
+            if (values.size() == edge.size())
+                return values.data();
+            require(values.size() == lanes || values.size() == 0,
+                    "weight and truncation need one entry per lane, or one tile");
+            return nullptr; // one tile, which is filled already
+        };
+        double *weights = by_lane(weight), *cuts = by_lane(truncation);
         const auto *from = reinterpret_cast<const Block *>(blocks.data());
         split(threads, Index(blocks.size() / sizeof(Block)), [&](Index first, Index last) {
-            pack_lanes(lay.view, from, first, last, edge.data(), weight.data(),
-                       truncation.size() ? truncation.data() : nullptr, table.data());
+            pack_lanes(lay.view, from, first, last, edge.data(), weights, cuts, table.data());
         });
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
@@ -104,7 +110,7 @@ template <class S> struct ChainCalls {
     static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
                     double eta, bool momentum, Out<double> shift, Out<double> dot,
                     Out<double> clock, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
         double sums[partial_sums];
@@ -122,20 +128,18 @@ template <class S> struct ChainCalls {
     }
     // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
     // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
-    // empty, the node marginals are averaged into it; `before` is the mean so far.
+    // empty, the node marginals are averaged into it.
+    template <class T>
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, In<double> before, Out<double> mean,
-                            Index samples, double recent, int threads) {
+                            Index every, double longest, Out<T> mean, Index samples, double recent,
+                            int threads) {
         require(done >= 0 && every >= 1 && samples >= 0,
                 "done and samples must be at least 0, every at least 1");
         require_size(clock, 3, "clock");
-        require_size(before, Index(mean.size()), "before");
         if (mean.size())
             require_size(mean, costs.view.node_offset[costs.view.n], "mean");
-        const double *old = before.data();
-        std::vector<double> kept;
         for (Index now; count > 0; count -= now) {
             now = std::min(count, every - done % every);
             run(lay, plan, 2 * now, msg, prev, theta, eta, true, shift, dot, clock, threads);
@@ -145,30 +149,69 @@ template <class S> struct ChainCalls {
             clock.data()[0] = std::min(clock.data()[0], longest);
             if (mean.size()) {
                 share(plan, In<S>(msg), theta, threads);
-                blend(costs.view, plan.view, theta.data(), eta, old,
-                      (recent + 1.0) / (double(++samples) + recent), mean.data(), threads);
-                if (count > now) {
-                    kept.assign(mean.data(), mean.data() + mean.size());
-                    old = kept.data();
-                }
+                blend(costs, plan, In<double>(theta), eta,
+                      (recent + 1.0) / (double(++samples) + recent), mean, threads);
             }
         }
     }
-    // mean = old + weight (marginals - old)
-    static void blend(const Layout<double> &costs, const Schedule<S> &plan, const double *theta,
-                      double eta, const double *old, double weight, double *mean, int threads) {
-        const Index *start = costs.node_offset;
-        split_by_lanes(threads, costs.n, [&](Index first, Index last) {
-            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, nullptr,
-                                nullptr, first, last);
-            for (Index x = start[first]; x < start[last]; ++x)
-                mean[x] = old[x] + weight * (mean[x] - old[x]);
+    // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be
+    // initialised.
+    template <class T>
+    static void blend(const HeldLayout<double> &lay, Plan plan, In<double> theta, double eta,
+                      double weight, Out<T> mean, int threads) {
+        require_shares(plan, theta);
+        require_size(mean, lay.view.node_offset[lay.view.n], "mean");
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            soft<T>()(lay.view, plan.view, theta.data(), eta, weight, mean.data(), nullptr, nullptr,
+                      first, last);
         });
+    }
+    template <class T> static SoftRows<S, T> soft() {
+        if constexpr (std::is_same_v<T, double>)
+            return kernels->of<S>().soft_rows;
+        else
+            return kernels->of<S>().soft_rows_in_single;
+    }
+    static void require_shares(Plan plan, In<double> theta) {
+        require(Index(theta.size()) >= plan.view.num_costs, "theta must hold the shares of nodes");
+    }
+    // out = marginals of the shares. Returns the sum of their entropies H_i, each times |N_i| -
+    // n_i, and that of the soft minima of the shares, each times the number of chains that end at
+    // the node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
+    template <class T>
+    static std::tuple<double, double> marginals(const HeldLayout<double> &lay, Plan plan,
+                                                In<double> theta, double eta, bool forward,
+                                                Out<T> out, int threads) {
+        require_shares(plan, theta);
+        require_size(out, lay.view.node_offset[lay.view.n], "out");
+        const Schedule<S> &v = plan.view;
+        constexpr Index size = 512; // rows
+        const Index portions = (v.num_rows + size - 1) / size;
+        std::vector<double> entropies(static_cast<std::size_t>(portions)), minima = entropies;
+        split_portions(threads, portions, lay.view.n, [&](Index p) {
+            std::vector<double> entropy(std::size_t(size * lanes)), minimum = entropy;
+            const Index first = p * size, last = std::min(first + size, v.num_rows);
+            soft<T>()(lay.view, v, theta.data(), eta, 1.0, out.data(), entropy.data(),
+                      minimum.data(), first, last);
+            const Index begin = v.rows[first].first;
+            Index count = 0;
+            for (Index r = first; r < last; ++r)
+                for (Index k = v.rows[r].first; k < v.rows[r].first + v.rows[r].nodes; ++k) {
+                    const Index chains = v.chains[k], degree = v.rows[r].degree;
+                    entropy[k - begin] *= double(degree - chains);
+                    minimum[k - begin] *=
+                        double(chains - (forward ? v.onwards[k] : degree - v.onwards[k]));
+                    ++count;
+                }
+            entropies[p] = careful_sum(entropy.data(), count);
+            minima[p] = careful_sum(minimum.data(), count);
+        });
+        return {careful_sum(entropies.data(), portions), careful_sum(minima.data(), portions)};
     }
     static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
                          Out<double> theta, double eta, bool momentum, Out<double> shift,
                          Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
                                     theta.data(), shift.data(), dot.data(),
@@ -179,7 +222,7 @@ template <class S> struct ChainCalls {
     }
     static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
                             Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
                                     shift.data(), dot.data(), nullptr, nullptr};
@@ -187,14 +230,14 @@ template <class S> struct ChainCalls {
             kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
         });
     }
-    static double bound(Lay lay, Plan plan, In<double> theta, In<double> shift, double constant,
+    static double bound(Plan plan, In<double> theta, In<double> shift, double constant,
                         int threads) {
-        require_size(shift, plan.view.num_lanes, "shift");
-        std::vector<double> rest(std::size_t(lay.view.n));
-        split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
-        });
-        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant, threads);
+        require_size(shift, plan.view.num_blocks, "shift");
+        require_shares(plan, theta);
+        const auto rests = [&](double *out, Index first, Index last) {
+            return kernels->of<S>().least_rests(plan.view, theta.data(), out, first, last);
+        };
+        return chain_bound(plan.view, rests, shift.data(), constant, threads);
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
@@ -246,16 +289,21 @@ template <class S> struct ChainCalls {
     }
 
     // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
+    template <class T>
     static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
-                      In<double> theta, In<double> nodes, double eta, bool whole,
-                      OutMatrix<double> out, int threads) {
+                      In<double> theta, In<T> nodes, double eta, bool whole, OutMatrix<double> out,
+                      int threads) {
         const Index portions = portions_of(plan);
         require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
         require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
         require(eta > 0.0, "eta must be positive");
         require(Index(out.shape(0)) == portions && out.shape(1) == 3, "out must be portions by 3");
-        const ChainPoint<S> point{lay.view,     costs.view,   plan.view, msg.data(),
-                                  theta.data(), nodes.data(), eta,       whole};
+        ChainPoint<S> point{lay.view, costs.view, plan.view, msg.data(), theta.data(),
+                            nullptr,  nullptr,    eta,       whole};
+        if constexpr (std::is_same_v<T, double>)
+            point.nodes = nodes.data();
+        else
+            point.rounded = nodes.data();
         together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
             me.phase([&](Part part) {
                 kernels->of<S>().price_portions(point, reinterpret_cast<Prices *>(out.data()),
@@ -275,6 +323,26 @@ template <class S> struct ChainCalls {
         });
     }
 
+    // Functions that read or write node marginals in either precision.
+    template <class T> static void bind_points(nb::module_ &m) {
+        m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("costs"), arg("schedule"),
+              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
+              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
+              arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
+              "Make passes with momentum, and update a running average of the node marginals.");
+        m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
+              nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
+              "Move an average of node marginals towards the marginals of shares.");
+        m.def("marginals", &marginals<T>, arg("layout"), arg("schedule"), arg("theta"),
+              nb::arg("eta"), nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
+              "Compute the node marginals of shares; return sums of entropies and soft minima.");
+        m.def("price", &price<T>, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
+              arg("threads"), Unlocked(),
+              "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
+              "message.");
+    }
+
     static void bind(nb::module_ &m, const char *schedule) {
         nb::class_<HeldSchedule<S>>(m, schedule, "The order of updates in a pass, and its arrays.")
             .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
@@ -290,28 +358,19 @@ template <class S> struct ChainCalls {
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());
-        m.def("sampled_passes", &run_sampled, arg("layout"), arg("costs"), arg("schedule"),
-              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
-              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
-              arg("before"), arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"),
-              Unlocked(),
-              "Make passes with momentum, and update a running average of the node marginals.");
+        bind_points<double>(m);
+        bind_points<float>(m);
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
               arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
               "Make a forward half pass with hard minima, rounded down.");
-        m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
+        m.def("chain_bound", &bound, arg("schedule"), arg("theta"), arg("shift"),
               nb::arg("constant"), arg("threads"), Unlocked(),
               "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");
         m.def("portions", &portions_of, arg("schedule"),
               "Return the number of rows that `price` writes.");
-        m.def("price", &price, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
-              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
-              arg("threads"), Unlocked(),
-              "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
-              "message.");
         m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
               arg("labels"), arg("threads"), Unlocked(),
               "Decode labels of all nodes from the messages of a hard forward half pass.");
@@ -333,19 +392,28 @@ template <class S> struct ChainCalls {
 };
 
 // Copies node costs from the order of the model into the order of strips.
-void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<Index> at,
-             In<std::int32_t> step, Out<double> out, int threads) {
+void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<std::uint8_t> rows,
+             Out<double> out, int threads) {
     const Layout<double> &v = lay.view;
     require_size(nodes, v.n, "nodes");
-    require_size(at, v.n, "at");
-    require_size(step, v.n, "step");
-    for (Index i = 0; i < v.n; ++i)
-        require(0 <= nodes.data()[i] && nodes.data()[i] < v.n && 0 <= at.data()[i] &&
-                    0 <= step.data()[i] &&
-                    at.data()[i] + (v.num_labels[i] - 1) * step.data()[i] < Index(out.size()),
-                "node ", i, " has no room");
-    split(threads, v.n, [&](Index first, Index last) {
-        by_strip(v, nodes.data(), at.data(), step.data(), out.data(), first, last);
+    for (Index k = 0; k < v.n; ++k)
+        require(0 <= nodes.data()[k] && nodes.data()[k] < v.n, "there is no node ",
+                nodes.data()[k]);
+    const auto *row = reinterpret_cast<const Row *>(rows.data());
+    const Index count = Index(rows.size() / sizeof(Row));
+    for (Index r = 0; r < count; ++r) {
+        require(0 <= row[r].first && 0 <= row[r].nodes && row[r].first + row[r].nodes <= v.n,
+                "row ", r, " has no nodes");
+        require(0 <= row[r].place && 0 <= row[r].step &&
+                    row[r].place + (row[r].labels - 1) * Index(row[r].step) + row[r].nodes <=
+                        Index(out.size()),
+                "row ", r, " has no room");
+        for (Index k = 0; k < row[r].nodes; ++k)
+            require(v.num_labels[nodes.data()[row[r].first + k]] == row[r].labels, "a node of row ",
+                    r, " has other labels");
+    }
+    split(threads, count, [&](Index first, Index last) {
+        by_strip(v, nodes.data(), row, out.data(), first, last);
     });
 }
 
@@ -355,7 +423,7 @@ void bind_passes(nb::module_ &m) {
     ChainCalls<double>::bind(m, "Schedule");
     ChainCalls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
-    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
+    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("rows"), arg("out"),
           arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });

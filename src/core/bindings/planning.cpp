@@ -42,8 +42,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     out["rows"] = handed_over<std::uint8_t>(std::move(made.rows), sizeof(Row));
     out["blocks"] = handed_over<std::uint8_t>(std::move(made.blocks), sizeof(Block));
     put("row_start", made.row_start), put("nodes", made.nodes);
-    put("node_at", made.node_at), put("node_step", made.node_step);
-    put("share", made.share), put("edge", made.edge);
+    put("chains", made.chains), put("onwards", made.onwards), put("edge", made.edge);
     put("pull_at", made.pull_at);
     put("pull_step", made.pull_step);
     put("early_at", made.early_at), put("early_step", made.early_step);
@@ -51,9 +50,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     put("forward_start", made.forward_start), put("forward", made.forward);
     put("later", made.later);
     put("forward_after", made.forward_after), put("backward_after", made.backward_after);
-    put("forward_ends", made.forward_ends);
     put("backward_start", made.backward_start), put("backward", made.backward);
-    put("backward_ends", made.backward_ends);
     out["cost_size"] = made.cost_size;
     out["table_size"] = made.table_size;
     return out;

@@ -90,23 +90,16 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
                    [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
-void soft_nodes_of(const Lay &lay, In<Index> at, In<std::int32_t> step, In<double> share,
-                   double eta, Out<double> out, Out<double> entropy, Out<double> minimum,
-                   int threads) {
+void soft_nodes_of(const Lay &lay, In<double> share, double eta, Out<double> out,
+                   Out<double> entropy, Out<double> minimum, int threads) {
     const Layout<double> &v = lay.view;
-    require_size(at, v.n, "at");
-    require_size(step, v.n, "step");
+    require_size(share, v.node_offset[v.n], "share");
     require_size(out, v.node_offset[v.n], "out");
     require_size(entropy, v.n, "entropy");
     require_size(minimum, v.n, "minimum");
-    for (Index i = 0; i < v.n; ++i) {
-        const Index one = at.data()[i], other = one + (v.num_labels[i] - 1) * step.data()[i];
-        require(0 <= std::min(one, other) && std::max(one, other) < Index(share.size()),
-                "share has no entries for node ", i);
-    }
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
-        kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),
-                            entropy.data(), minimum.data(), first, last);
+        kernels->soft_nodes(v, share.data(), eta, out.data(), entropy.data(), minimum.data(), first,
+                            last);
     });
 }
 
@@ -218,9 +211,9 @@ void bind_proof(nb::module_ &m) {
           arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
           arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
           "Couple node marginals along edges (by default all); compute the couplings' costs.");
-    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("at"), arg("step"), arg("share"),
-          nb::arg("eta"), arg("out"), arg("entropy"), arg("minimum"), nb::arg("threads") = 1,
-          Unlocked(), "Compute soft marginals of nodes, their entropies and their soft minima.");
+    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"),
+          arg("entropy"), arg("minimum"), nb::arg("threads") = 1, Unlocked(),
+          "Compute soft marginals of nodes, their entropies and their soft minima.");
     m.def("transport_batch", &transport_batch, arg("cost"), arg("p"), arg("q"), arg("out"),
           arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),

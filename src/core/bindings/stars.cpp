@@ -16,7 +16,7 @@ template <class S> struct StarCalls {
         require_size(prev, Index(msg.size()), "prev");
         require_size(origin, Index(msg.size()), "origin");
         require_size(theta, Index(bar.size()), "theta");
-        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(shift, plan.view.num_blocks, "shift");
         return {msg.data(), prev.data(),  origin.data(), Index(msg.size()),
                 bar.data(), theta.data(), shift.data(),  dot.data(),
                 unused,     sums,         clock};

@@ -189,7 +189,7 @@ struct Potts : FamilyBase {
     static PottsEdges<lanes> tile(const Layout<S> &, const Schedule<S> &plan, const Block &b,
                                   bool forward) {
         return {forward ? b.early : b.late, forward ? b.late : b.early,
-                Pack<lanes>::load(plan.weight + b.lane)};
+                Pack<lanes>::load(plan.weights_of(b))};
     }
 
     static Index packed_size(Index, Index) { return 0; }

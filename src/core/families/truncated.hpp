@@ -269,8 +269,8 @@ template <class Distance> struct Truncated : FamilyBase {
     static TruncatedEdges<lanes, Distance> tile(const Layout<S> &, const Schedule<S> &plan,
                                                 const Block &b, bool forward) {
         return {forward ? b.early : b.late, forward ? b.late : b.early,
-                Pack<lanes>::load(plan.weight + b.lane),
-                Pack<lanes>::load(plan.truncation + b.lane), b.reach};
+                Pack<lanes>::load(plan.weights_of(b)), Pack<lanes>::load(plan.truncations_of(b)),
+                b.reach};
     }
 
     static Index packed_size(Index, Index) { return 0; }

@@ -32,6 +32,11 @@ template <class S>
 using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, const StarArrays<S> &,
                        double eta, bool moving, Member &);
 
+template <class S, class T>
+using SoftRows = void (*)(const Layout<double> &, const Schedule<S> &, const double *theta,
+                          double eta, double weight, T *out, double *entropy, double *minimum,
+                          Index first, Index last);
+
 // Passes and sweeps over messages of type S.
 template <class S> struct PassKernels {
     void (*passes)(const Layout<S> &, const Schedule<S> &, Index halves, const ChainArrays<S> &,
@@ -39,9 +44,11 @@ template <class S> struct PassKernels {
     void (*one_half)(const Layout<S> &, const Schedule<S> &, bool forward, const ChainArrays<S> &,
                      double eta, bool momentum, Member &);
     void (*lowered_half)(const Layout<S> &, const Schedule<S> &, const ChainArrays<S> &, Member &);
-    void (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
-                        Index last);
+    Index (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
+                         Index last);
     void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
+    SoftRows<S, double> soft_rows;
+    SoftRows<S, float> soft_rows_in_single;
     void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
                         Index *labels, Member &);
     void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
@@ -69,9 +76,8 @@ struct Kernels {
     double (*dual_bound)(const Layout<double> &, const double *lam, double constant, int threads);
     void (*couple)(const Layout<double> &, const EdgeList &, const Couplings &, Index first,
                    Index last);
-    void (*soft_nodes)(const Layout<double> &, const Index *at, const std::int32_t *step,
-                       const double *share, double eta, double *out, double *entropy,
-                       double *minimum, Index first, Index last);
+    void (*soft_nodes)(const Layout<double> &, const double *share, double eta, double *out,
+                       double *entropy, double *minimum, Index first, Index last);
 
     void (*begin_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta);
     Index (*run_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta,

@@ -10,7 +10,9 @@ template <class S> static PassKernels<S> pass_kernels() {
             one_half<S>,
             lowered_half<S>,
             least_rests<S>,
-            nullptr, // price_portions: set in proof.cpp
+            nullptr, // price_portions and soft_rows: set in proof.cpp
+            nullptr,
+            nullptr,
             read_labels<S>,
             extrapolate<S>,
             shares<S>,

@@ -15,6 +15,10 @@ void add_proof(Kernels &table) {
     table.soft_nodes = soft_nodes;
     table.doubles.price_portions = price_portions<double>;
     table.singles.price_portions = price_portions<float>;
+    table.doubles.soft_rows = soft_rows<double, double>;
+    table.doubles.soft_rows_in_single = soft_rows<double, float>;
+    table.singles.soft_rows = soft_rows<float, double>;
+    table.singles.soft_rows_in_single = soft_rows<float, float>;
 }
 
 } // namespace softmap

@@ -15,25 +15,25 @@ void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32
                  Index first, Index last, bool forward, const Traffic<S> &traffic,
                  const Scratch &room) {
     // make(a, out): the messages of a block from what its senders send.
-    const auto send = [&]<int W>(const Block &b, double &dot, auto make) {
+    const auto send = [&]<int W>(const Block &b, Index which, auto make) {
         const Direction d(plan, b, forward);
         const auto a = reinterpret_cast<Pack<W> *>(room.a),
                    out = reinterpret_cast<Pack<W> *>(room.out);
         stage<W>(d, b, traffic.theta, traffic.msg, a);
         Families::visit(b.kind,
                         [&](auto family) { answer(make(family), a, out, room.work, traffic.eta); });
-        dot = write<W>(d, b, out, traffic.msg, traffic.momentum, traffic.shift);
+        double *shift = traffic.shift ? traffic.shift + which : nullptr;
+        traffic.dot[which] = write<W>(d, b, out, traffic.msg, traffic.momentum, shift);
     };
     for (Index k = first; k < last; ++k) {
         const Index which = listed ? Index(listed[k]) : k;
         const Block &b = plan.blocks[which];
-        double &dot = traffic.dot[which];
         const int receiver = int(forward ? 1 - b.orientation : b.orientation);
         if (b.count)
             send.template operator()<lanes>(
-                b, dot, [&](auto family) { return family.tile(lay, plan, b, forward); });
+                b, which, [&](auto family) { return family.tile(lay, plan, b, forward); });
         else
-            send.template operator()<1>(b, dot, [&](auto family) {
+            send.template operator()<1>(b, which, [&](auto family) {
                 return family.template at<1>(lay, b.group, plan.edge + b.lane, receiver);
             });
     }

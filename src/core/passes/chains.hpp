@@ -17,7 +17,7 @@ namespace softmap {
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
+    const Pack<lanes> part = 1.0 / Pack<lanes>::load(plan.chains + row.first);
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
@@ -42,7 +42,7 @@ template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     for (Index k = 0; k < row.nodes; ++k) {
         const Index pull = row.pulls + k * row.degree;
-        const double part = plan.share[row.first + k];
+        const double part = 1.0 / plan.chains[row.first + k];
         for (Index x = 0; x < row.labels; ++x) {
             const Index at = row.place + x * row.step + k;
             double value = plan.unary[at];
@@ -56,7 +56,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 // θ̂_i / n_i for a row of one node.
 template <class S>
 void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Index k = row.first;
+    const double part = 1.0 / plan.chains[row.first];
     double *own = theta + row.place;
     const double *unary = plan.unary + row.place;
     const Index step = row.step;
@@ -66,7 +66,7 @@ void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *the
         for (Index x = 0; x < row.labels; ++x)
             own[x * step] += double(msg[plan.pull_at[p] + x * plan.pull_step[p]]);
     for (Index x = 0; x < row.labels; ++x)
-        own[x * step] *= plan.share[k];
+        own[x * step] *= part;
 }
 
 // theta = θ̂_i / n_i, in the order of strips, for the nodes of rows first..last-1.
@@ -84,8 +84,8 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
 }
 
 // Arrays of a run: messages `msg`, messages before the pass `prev`, shares `theta` (by strip),
-// normalisers of messages `shift` (by lane), parts of the restart product `dot` (by block), scratch
-// `sums` for their total (`partial_sums` entries).
+// sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
+// block), scratch `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
     S *msg, *prev;
     Index moving; // length of prev: momentum acts on the messages into early endpoints only
@@ -137,7 +137,7 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
 }
 
 // `halves` half passes, beginning with a forward one, with momentum over whole passes if
-// `momentum`.
+// `momentum`. Shifts are those of the last one.
 //
 // Momentum acts on the messages sent backward only: the messages sent forward are all recomputed
 // before they are read.
@@ -145,15 +145,17 @@ template <class S>
 void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
             double eta, bool momentum, Member &me) {
     const Scratch room(plan);
+    ChainArrays<S> now = run;
     for (Index half = 0; half < halves; ++half) {
         const bool forward = half % 2 == 0;
+        now.shift = half + 1 == halves ? run.shift : nullptr;
         if (momentum && forward)
             extrapolate(run.msg, run.prev, run.moving, *run.clock, me);
         if (!momentum || forward) {
-            half_pass(lay, plan, forward, run, eta, Momentum<S>{}, room, me);
+            half_pass(lay, plan, forward, now, eta, Momentum<S>{}, room, me);
             continue;
         }
-        half_pass(lay, plan, forward, run, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
+        half_pass(lay, plan, forward, now, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
         steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
@@ -177,13 +179,12 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // λ of `cut_chains` after `lowered_half`; NaN if a message is not finite. Must be called with
 // rounding towards -inf.
 //
-// Let part = fl(1 / n_i). C_i + Σ M is at least share / part, and each of the `onwards` edges that
-// lead forward received at most the share minus its message as λ. So (1 / part - onwards) · share
-// is left at the node.
+// Let part = fl(1 / n_i), rounded down here as in `lowered_half`. C_i + Σ M is at least share /
+// part, and each of the `onwards` edges that lead forward received at most the share minus its
+// message as λ. So (1 / part - onwards) · share is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
-    const double part = plan.share[row.first + k], chains = std::round(1.0 / part);
-    const double onwards = chains - plan.forward_ends[plan.nodes[row.first + k]];
+    const double part = 1.0 / plan.chains[row.first + k], onwards = plan.onwards[row.first + k];
     // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
     // division is exact
     const double whole = 1.0 / part;
@@ -209,14 +210,16 @@ double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double
     return rest + spoilt;
 }
 
-// out = `least_rest` of the nodes of rows first..last-1, in the order of `Schedule::nodes`.
+// out = `least_rest` of the nodes of rows first..last-1; returns their number.
 template <class S>
-void least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
-                 Index last) {
+Index least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
+                  Index last) {
     const RoundedDown down;
+    Index count = 0;
     for (Index r = first; r < last; ++r)
         for (Index k = 0; k < plan.rows[r].nodes; ++k)
-            out[plan.rows[r].first + k] = least_rest(plan, plan.rows[r], k, theta);
+            out[count++] = least_rest(plan, plan.rows[r], k, theta);
+    return count;
 }
 
 // A lower bound on the dual objective at λ of `cut_chains`: the sum of the shifts of
@@ -224,21 +227,27 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
 // `LowerSum` subtracts more than the rounding errors of the additions.
 //
 // The terms are summed in `partial_sums` fixed portions, whatever the number of threads.
-template <class S>
-double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
-                   double constant, int threads) {
+// rests(out, first, last) calls `least_rests`.
+template <class S, class Rests>
+double chain_bound(const Schedule<S> &plan, Rests rests, const double *shift, double constant,
+                   int threads) {
     LowerSum sums[partial_sums];
     const auto add_portion = [&](Index portion) {
         const Part part{int(portion), int(partial_sums)};
+        constexpr Index some = 64; // rows
+        double rest[some * lanes];
         LowerSum sum;
-        for (Index i = part.first(0, nodes); i < part.last(0, nodes); ++i)
-            sum.add(rest[i]);
+        const Index end = part.last(0, plan.num_rows);
+        for (Index r = part.first(0, plan.num_rows); r < end; r += some) {
+            const Index count = rests(rest, r, std::min(r + some, end));
+            for (Index k = 0; k < count; ++k)
+                sum.add(rest[k]);
+        }
         for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b)
-            for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
-                sum.add(shift[plan.blocks[b].lane + k]);
+            sum.add(shift[b]);
         sums[portion] = sum;
     };
-    split_portions(threads, partial_sums, nodes + plan.num_blocks, add_portion);
+    split_portions(threads, partial_sums, plan.num_rows + plan.num_blocks, add_portion);
     LowerSum sum;
     for (const LowerSum &one : sums)
         sum.add(one);

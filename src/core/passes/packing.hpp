@@ -43,9 +43,9 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
 }
 
 // Fills the arrays that the tiles among blocks first..last-1 read: packed tables, and parameters by
-// lane. Table entries (weight times table) are rounded down, because bounds depend on them: once as
-// a product, and once more if they are stored in single precision. Contraction is off, so that no
-// other rounding occurs.
+// lane, unless these are null. Table entries (weight times table) are rounded down, because bounds
+// depend on them: once as a product, and once more if they are stored in single precision.
+// Contraction is off, so that no other rounding occurs.
 template <class S>
 void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index last,
                 const std::int32_t *edge, double *weight, double *truncation, S *table) {
@@ -56,7 +56,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
             continue;
         for (Index lane = 0; lane < b.count; ++lane) {
             const Index e = edge[b.lane + lane];
-            weight[b.lane + lane] = lay.weight_of(b.group, e);
+            if (weight)
+                weight[b.lane + lane] = lay.weight_of(b.group, e);
             if (truncation)
                 truncation[b.lane + lane] = lay.truncation_of(b.group, e);
         }
@@ -76,15 +77,17 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
     }
 }
 
-// Copies node costs into the order of strips: out[at[i] + x · step[i]] = C_i(x), for entries
-// first..last-1 of `nodes`, the order of the nodes in strips.
-inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Index *at,
-                     const std::int32_t *step, double *out, Index first, Index last) {
-    for (Index k = first; k < last; ++k) {
-        const Index i = nodes[k];
-        const double *own = lay.unary + lay.node_offset[i];
-        for (Index x = 0; x < lay.num_labels[i]; ++x)
-            out[at[i] + x * step[i]] = own[x];
+// Copies the node costs of rows first..last-1 into the order of strips; `nodes` are the nodes in
+// that order.
+inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Row *rows,
+                     double *out, Index first, Index last) {
+    for (Index r = first; r < last; ++r) {
+        const Row &row = rows[r];
+        for (Index k = 0; k < row.nodes; ++k) {
+            const double *own = lay.unary + lay.node_offset[nodes[row.first + k]];
+            for (Index x = 0; x < row.labels; ++x)
+                out[row.place + x * row.step + k] = own[x];
+        }
     }
 }
 

@@ -24,14 +24,12 @@ inline Index filled(Index entries) { return entries <= 16 ? 2 : entries <= 64 ? 
 // The arrays of a schedule that do not depend on costs; `cost_size` and `table_size` are the
 // lengths of arrays over node states by strip and of the packed tables.
 struct Plan {
-    std::vector<Index> row_start, node_at, pull_at, early_at, late_at, forward_start,
-        backward_start;
+    std::vector<Index> row_start, pull_at, early_at, late_at, forward_start, backward_start;
     std::vector<Bands> forward_after, backward_after;
     std::vector<Row> rows;
     std::vector<Block> blocks;
-    std::vector<double> share;
-    std::vector<std::int32_t> nodes, node_step, edge, pull_step, early_step, late_step,
-        forward_ends, backward_ends, forward, backward, later;
+    std::vector<std::int32_t> nodes, chains, onwards, edge, pull_step, early_step, late_step,
+        forward, backward, later;
     Index cost_size = 0, table_size = 0;
 };
 
@@ -77,7 +75,7 @@ class Planner {
     Index early(Index e) const { return lay_.node[2 * e + side_[e]]; }
     Index late(Index e) const { return lay_.node[2 * e + 1 - side_[e]]; }
     Index degree(Index i) const { return lay_.start[i + 1] - lay_.start[i]; }
-    Place costs_of(Index i) const { return {plan_.node_at[i], plan_.node_step[i]}; }
+    Place costs_of(Index i) const { return {node_at_[i], node_step_[i]}; }
     // The place of the message into half-edge h.
     Place message_at(Index h) const {
         const Block &b = plan_.blocks[block_[h >> 1]];
@@ -133,8 +131,8 @@ class Planner {
         keys.add([&](Index i) { return -degree(i); });
         std::vector<Keyed> order(std::size_t(lay_.n));
         plan_.nodes.resize(std::size_t(lay_.n));
-        plan_.node_at.resize(std::size_t(lay_.n));
-        plan_.node_step.resize(std::size_t(lay_.n));
+        node_at_.resize(std::size_t(lay_.n));
+        node_step_.resize(std::size_t(lay_.n));
         split(threads_, lay_.n, [&](Index first, Index last) {
             for (Index i = first; i < last; ++i)
                 order[i] = {keys[i], std::int32_t(i), 0};
@@ -158,8 +156,8 @@ class Planner {
         split_portions(threads_, Index(begin.size()), lay_.n, [&](Index s) {
             const Index step = strip_step(strips_[s + 1] - strips_[s]);
             for (Index k = strips_[s]; k < strips_[s + 1]; ++k) {
-                plan_.node_at[plan_.nodes[k]] = begin[s] + k - strips_[s];
-                plan_.node_step[plan_.nodes[k]] = std::int32_t(step);
+                node_at_[plan_.nodes[k]] = begin[s] + k - strips_[s];
+                node_step_[plan_.nodes[k]] = std::int32_t(step);
             }
         });
     }
@@ -442,9 +440,9 @@ class Planner {
             const std::int32_t way = last - first == 1      ? alone
                                      : in_line(first, last) ? straight
                                                             : gathered;
-            piece.rows.push_back({plan_.node_at[i], Index(piece.at.size()), std::int32_t(first),
+            piece.rows.push_back({node_at_[i], Index(piece.at.size()), std::int32_t(first),
                                   std::int32_t(last - first), std::int32_t(lay_.num_labels[i]),
-                                  std::int32_t(degree(i)), plan_.node_step[i], way});
+                                  std::int32_t(degree(i)), node_step_[i], way});
             for (Index k = first; k < (leading_ && way == straight ? first + 1 : last); ++k)
                 add_pulls(plan_.nodes[k], piece);
         }
@@ -473,19 +471,15 @@ class Planner {
 
     // Node i lies on max(#earlier neighbours, #later neighbours) chains, at least one.
     void count_chains() {
-        plan_.share.assign(std::size_t(lay_.n + lanes), 0.0);
-        plan_.forward_ends.resize(std::size_t(lay_.n));
-        plan_.backward_ends.resize(std::size_t(lay_.n));
+        plan_.chains.assign(std::size_t(lay_.n + lanes), 1);
+        plan_.onwards.resize(std::size_t(lay_.n));
         split(threads_, lay_.n, [&](Index first, Index last) {
             for (Index k = first; k < last; ++k) {
                 const Index i = plan_.nodes[k];
                 std::int32_t later = 0;
                 each_onwards(i, [&](std::int32_t) { ++later; });
-                const auto earlier = std::int32_t(degree(i)) - later;
-                const std::int32_t chains = std::max({later, earlier, 1});
-                plan_.share[k] = 1.0 / chains;
-                plan_.forward_ends[i] = chains - later;
-                plan_.backward_ends[i] = chains - earlier;
+                plan_.chains[k] = std::max({later, std::int32_t(degree(i)) - later, 1});
+                plan_.onwards[k] = later;
             }
         });
     }
@@ -521,10 +515,12 @@ class Planner {
     const Index *level_, *key_;
     const bool leading_;
     const int threads_;
-    std::vector<std::uint8_t> side_;   // [m] side of each edge's early endpoint
-    std::vector<std::int32_t> block_;  // [m] block of each edge
-    std::vector<std::uint8_t> lane_;   // [m] its lane there
-    std::vector<std::int32_t> strips_; // first entries of the strips in `plan_.nodes`
+    std::vector<std::uint8_t> side_;      // [m] side of each edge's early endpoint
+    std::vector<std::int32_t> block_;     // [m] block of each edge
+    std::vector<std::uint8_t> lane_;      // [m] its lane there
+    std::vector<std::int32_t> strips_;    // first entries of the strips in `plan_.nodes`
+    std::vector<Index> node_at_;          // [n] first entry of each node's costs by strip
+    std::vector<std::int32_t> node_step_; // [n] their stride
     Index levels_ = 0;
     Plan plan_;
 };

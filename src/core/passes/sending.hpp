@@ -71,12 +71,23 @@ void stage(const Direction &d, const Block &b, const double *theta, const S *msg
     }
 }
 
+// Sum over the lanes of a block that have an edge; rounded down if this is the rounding mode.
+template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
+    if (b.count == W || W == 1)
+        return total(values);
+    double own[lanes] = {};
+    values.each(int(b.count), [&](int k, double one) { own[k] = one; });
+    return total(Pack<W>::load(own));
+}
+
 // Normalises the messages of a block and stores them; returns their part of the restart product.
+// Unless `shift` is null, the sum of the constants subtracted goes there.
 template <int W, class S>
 double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
              const Momentum<S> &momentum, double *shift) {
     const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
-    low.store(shift + b.lane);
+    if (shift)
+        *shift = sum_of_edges(b, low);
     Pack<W> product(0.0);
     for (Index y = 0; y < d.receivers; ++y) {
         const Index at = d.got + b.step * y;
@@ -89,11 +100,11 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
         }
         value.store(msg + at);
     }
-    return total(product);
+    return sum_of_edges(b, product);
 }
 
 // The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,
-// shifts (by lane), and the parts `dot` of the restart product (by block).
+// sums of shifts (unless null) and the parts `dot` of the restart product (both by block).
 template <class S> struct Traffic {
     const double *theta;
     S *msg;

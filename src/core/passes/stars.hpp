@@ -123,12 +123,14 @@ inline void take(const double *costs, Index place, Index step, Index d, double *
         out[x] = costs[place + x * step];
 }
 
-// Calls f(pull, i) for the nodes i of rows first..last-1; the messages into i are listed from entry
-// `pull` of `pull_at` on.
+// Calls f(pull, i, place, step) for the nodes i of rows first..last-1; the messages into i are
+// listed from entry `pull` of `pull_at` on, and its cost x is at place + x · step.
 template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
-    for (Index r = first; r < last; ++r)
-        for (Index k = 0; k < plan.rows[r].nodes; ++k)
-            f(plan.rows[r].pulls + k * plan.rows[r].degree, plan.nodes[plan.rows[r].first + k]);
+    for (Index r = first; r < last; ++r) {
+        const Row &row = plan.rows[r];
+        for (Index k = 0; k < row.nodes; ++k)
+            f(row.pulls + k * row.degree, plan.nodes[row.first + k], row.place + k, row.step);
+    }
 }
 
 // Applies the rule at the nodes of rows first..last-1. The new messages go into `origin`, and into
@@ -138,10 +140,10 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
             const Momentum<S> &momentum, StarRoom &room, Index first, Index last) {
     shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
-    each_node(plan, first, last, [&](Index pull, Index i) {
+    each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
         const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
-        take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
-        take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
+        take(run.theta, place, step, d, belief);
+        take(run.bar, place, step, d, barred);
         Rule::prepare(belief, d, eta);
         double product = 0.0;
         for (Index p = pull; p < pull + degree; ++p) {
@@ -217,10 +219,10 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S>
               StarRoom &room, Index first, Index last) {
     shares(plan, run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
-    each_node(plan, first, last, [&](Index pull, Index i) {
+    each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
         const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
-        take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
-        take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
+        take(run.theta, place, step, d, belief);
+        take(run.bar, place, step, d, barred);
         double value = soft_minimum_of(belief, d, eta);
         for (Index p = pull; p < pull + degree; ++p) {
             const Index h = lay.half[lay.start[i] + p - pull];

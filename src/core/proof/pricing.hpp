@@ -17,13 +17,15 @@ inline Prices added(const double *cost, const double *entropy, const double *sla
 }
 
 // The data from which couplings are computed: messages `msg`, shares `theta` (by strip), and node
-// marginals `nodes` (in model order).
+// marginals (in model order) in double precision (`nodes`) or in single precision (`rounded`); the
+// other one is null.
 template <class S> struct ChainPoint {
     const Layout<S> &lay;
     const Layout<double> &costs; // the same model; only its offsets are read
     const Schedule<S> &plan;
     const S *msg;
     const double *theta, *nodes;
+    const float *rounded;
     double eta;
     bool whole; // whether entropy and slack are computed, too
 };
@@ -100,8 +102,11 @@ template <class S> class Pricing {
                  reinterpret_cast<Pack<W> *>(t.row));
         stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
                  reinterpret_cast<Pack<W> *>(t.col));
-        Side<W>(at_.costs, run, 0).take(at_.nodes, t.p);
-        Side<W>(at_.costs, run, 1).take(at_.nodes, t.q);
+        const Side<W> rows(at_.costs, run, 0), cols(at_.costs, run, 1);
+        if (at_.nodes)
+            rows.take(at_.nodes, t.p), cols.take(at_.nodes, t.q);
+        else
+            rows.take(at_.rounded, t.p), cols.take(at_.rounded, t.q);
         t.pad();
     }
 

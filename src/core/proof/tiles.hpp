@@ -91,6 +91,17 @@ template <int W> struct Side {
             for (Index x = 0; x < labels; ++x)
                 out[W * x + k] = array[node[k] + x];
     }
+    // As `take`, from marginals in single precision: each divided by their sum, in double
+    // precision.
+    void take(const float *array, double *out) const {
+        for (int k = 0; k < W; ++k) {
+            double sum = 0.0;
+            for (Index x = 0; x < labels; ++x)
+                sum += double(array[node[k] + x]);
+            for (Index x = 0; x < labels; ++x)
+                out[W * x + k] = double(array[node[k] + x]) / sum;
+        }
+    }
     // out = λ of the labels, +inf at forbidden labels. Returns 0 in lanes where λ is finite at all
     // allowed labels, NaN in the other lanes.
     Pack<W> free(const Layout<double> &lay, const double *lam, double *out) const {

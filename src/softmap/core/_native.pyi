@@ -232,9 +232,48 @@ def sampled_passes(
     done: int,
     every: int,
     longest: float,
-    before: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
+    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    samples: int,
+    recent: float,
+    threads: int,
+) -> None: ...
+@overload
+def sampled_passes(
+    layout: Layout,
+    costs: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    done: int,
+    every: int,
+    longest: float,
+    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    samples: int,
+    recent: float,
+    threads: int,
+) -> None: ...
+@overload
+def sampled_passes(
+    layout: SingleLayout,
+    costs: Layout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    done: int,
+    every: int,
+    longest: float,
     mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     samples: int,
     recent: float,
@@ -256,16 +295,195 @@ def sampled_passes(
     done: int,
     every: int,
     longest: float,
-    before: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     samples: int,
     recent: float,
     threads: int,
 ) -> None:
     """
     Make passes with momentum, and update a running average of the node marginals.
+    """
+
+@overload
+def blend(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    weight: float,
+    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def blend(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    weight: float,
+    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def blend(
+    layout: Layout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    weight: float,
+    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def blend(
+    layout: Layout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    weight: float,
+    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """Move an average of node marginals towards the marginals of shares."""
+
+@overload
+def marginals(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    forward: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> tuple[float, float]: ...
+@overload
+def marginals(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    forward: bool,
+    out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> tuple[float, float]: ...
+@overload
+def marginals(
+    layout: Layout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    forward: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> tuple[float, float]: ...
+@overload
+def marginals(
+    layout: Layout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    forward: bool,
+    out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> tuple[float, float]:
+    """
+    Compute the node marginals of shares; return sums of entropies and soft minima.
+    """
+
+@overload
+def price(
+    layout: Layout,
+    costs: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def price(
+    layout: Layout,
+    costs: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def price(
+    layout: SingleLayout,
+    costs: Layout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def price(
+    layout: SingleLayout,
+    costs: Layout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
     """
 
 @overload
@@ -320,7 +538,6 @@ def lowered_half(
 
 @overload
 def chain_bound(
-    layout: Layout,
     schedule: Schedule,
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -333,7 +550,6 @@ def chain_bound(
 ) -> float: ...
 @overload
 def chain_bound(
-    layout: SingleLayout,
     schedule: SingleSchedule,
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -353,48 +569,6 @@ def portions(schedule: Schedule) -> int: ...
 @overload
 def portions(schedule: SingleSchedule) -> int:
     """Return the number of rows that `price` writes."""
-
-@overload
-def price(
-    layout: Layout,
-    costs: Layout,
-    schedule: Schedule,
-    msg: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def price(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None:
-    """
-    Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
-    """
 
 @overload
 def read_labels(
@@ -571,11 +745,8 @@ def by_strip(
     nodes: Annotated[
         NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    at: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    step: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    rows: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
@@ -816,11 +987,9 @@ def row_extremes(
     """
 
 def cheapest(
+    layout: Layout,
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
@@ -828,10 +997,9 @@ def cheapest(
     Write the label of least cost of each variable, ties to the first label.
     """
 
+@overload
 def most_likely(
-    start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
+    layout: Layout,
     mass: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -843,6 +1011,16 @@ def most_likely(
     Write the label of largest mass of each variable, ties to the first label.
     """
 
+@overload
+def most_likely(
+    layout: Layout,
+    mass: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tie: float,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
 def sequential(
     layout: Layout,
     lam: Annotated[
@@ -1173,12 +1351,6 @@ def couple(
 
 def soft_nodes(
     layout: Layout,
-    at: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    step: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     share: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],

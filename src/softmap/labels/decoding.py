@@ -42,11 +42,12 @@ def round_nodes(model: Model, node_mu: ArrayLike, threads: int = 1) -> Labels:
     Only node marginals are used, so that hard constraints may be violated (energy +inf). Labels of
     chain variables follow from the other labels.
     """
-    mu = np.asarray(node_mu, dtype=np.float64)
-    if mu.shape != (int(model.node_offset[-1]),):
-        raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
+    mu = np.asarray(node_mu)
+    mu = mu if mu.dtype == np.float32 else mu.astype(np.float64, copy=False)
+    if mu.shape != model.unary.shape:
+        raise OptionError(f"node marginals must be {model.unary.size} numbers, not {mu.shape}")
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.most_likely(model.node_offset, np.ascontiguousarray(mu), DECODING.tie, labels, threads)
+    core.most_likely(layout(model), np.ascontiguousarray(mu), DECODING.tie, labels, threads)
     return _followed(model, labels)
 
 
@@ -56,7 +57,7 @@ def cheapest(model: Model, theta: Floats) -> Labels:
     Labels of chain variables follow from the other labels.
     """
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.cheapest(theta, model.node_offset, labels)
+    core.cheapest(layout(model), theta, labels)
     return _followed(model, labels)
 
 

@@ -16,6 +16,7 @@ from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
+from softmap.relaxation.polytope import normalised
 
 __all__ = ["LabelSearch", "Readable"]
 
@@ -104,7 +105,7 @@ class LabelSearch:
             The best labelling so far. The result is not worse.
         lam : float64 array or function
             λ, or a function that returns decoded labels.
-        nodes : float64 array
+        nodes : float64 or float32 array
             Node marginals.
         bound, primal : float
             The best lower bound and primal value of the LP so far.
@@ -159,7 +160,7 @@ class LabelSearch:
             candidates, energies = [candidates[energies.index(least)]], [least]
         labels, energy = self._polished(candidates, energies)
         if not math.isfinite(energy):
-            labels, energy = self._polished([decide(model, nodes)])
+            labels, energy = self._polished([decide(model, normalised(model, nodes))])
         return labels, energy
 
     def _fused(self, known: Priced, found: Priced) -> Priced:

@@ -95,6 +95,8 @@ class Verdict:
         Σ ‖ν_{e,i}‖₁ before the projection.
     nodes : tuple of float64 arrays
         The node marginals of the points.
+    kept : tuple of bool
+        Which of the points were better than all before, so that their marginals are still in use.
     """
 
     bound: float
@@ -102,6 +104,7 @@ class Verdict:
     edge_entropy: float
     slack: float
     nodes: tuple[Floats, ...] = ()
+    kept: tuple[bool, ...] = ()
 
 
 class Algorithm(ABC):

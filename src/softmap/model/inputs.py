@@ -17,6 +17,7 @@ from softmap.model.potentials.base import (
     Costs,
     Ints,
     beyond,
+    compact,
     frozen,
     integers,
     largest,
@@ -98,7 +99,7 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
             f"variable {int(np.argmin(num_labels))} has no labels; every variable needs one or more"
         )
     _reject_bad_unary(flat, num_labels)
-    return flat, frozen(num_labels, np.int64)
+    return flat, compact(frozen(num_labels, np.int64))
 
 
 def _plain(values: Any, name: str) -> Any:

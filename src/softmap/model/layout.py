@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from softmap import core
 from softmap.errors import ModelError
 from softmap.model.model import Model
+from softmap.model.potentials.base import is_one_value
 
 
 def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
@@ -54,16 +55,17 @@ def _kind(name: str) -> int:
 def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     double = np.dtype(np.float64)
-    weight, weight_at = _join([d.weight for d in data], double)
-    truncation, truncation_at = _join([d.truncation for d in data], double)
+    weights, truncations = [d.weight for d in data], [d.truncation for d in data]
+    weight, weight_at = _join([_once(w) for w in weights], double)
+    truncation, truncation_at = _join([_once(t) for t in truncations], double)
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
     table, in_table = _join([d.table for d in data], dtype)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
     graph = model.graph
     return {
         "node": graph.node,
-        "num_labels": model.num_labels,
-        "node_offset": model.node_offset,
+        "num_labels": model.num_labels[:1] if model.is_even else model.num_labels,
+        "node_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.node_offset,
         "half_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.half_offset,
         "unary": model.unary,
         "start": graph.start,
@@ -72,8 +74,10 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         "kind": np.array([_kind(d.kind) for d in data], dtype=np.int64),
         "weight": weight,
         "weight_at": weight_at,
+        "weight_step": _steps(weights),
         "truncation": truncation,
         "truncation_at": truncation_at,
+        "truncation_step": _steps(truncations),
         "offset": offset,
         "offset_at": offset_at,
         "stride": np.array([d.stride for d in data], dtype=np.int64),
@@ -81,6 +85,17 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         "maps": maps,
         "table_at": np.maximum(in_table, in_maps),
     }
+
+
+def _once(values: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return one entry if all are equal (see `compact`), else all of them."""
+    return values[:1] if values is not None and is_one_value(values) else values
+
+
+def _steps(parts: list[NDArray[Any] | None]) -> NDArray[np.int64]:
+    """Return the strides of `_once` of the parts: 0 for one entry, else 1."""
+    steps = [0 if part is None or is_one_value(part) else 1 for part in parts]
+    return np.array(steps, dtype=np.int64)
 
 
 def _join(

@@ -21,7 +21,7 @@ from softmap.model.inputs import checked_number, offsets
 from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection
-from softmap.model.potentials.base import Costs, Ints, frozen, integers
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,8 @@ class Structure:
         Both are 0 for a node or edge without a finite cost.
         """
         low, high = np.empty((2, self.n + self.m))
-        core.row_extremes(self.unary, self.node_offset, low[: self.n], high[: self.n])
+        start = offsets(self.num_labels)  # not `node_offset`, which would be kept
+        core.row_extremes(self.unary, start, low[: self.n], high[: self.n])
         for first, last, p in self.groups():
             edges = slice(self.n + first, self.n + last)
             low[edges], high[edges] = p.extremes(*self.end_labels(first, last))
@@ -311,7 +312,8 @@ class Structure:
     def nbytes(self) -> int:
         """The memory of the arrays that define the model, in bytes."""
         arrays = [a for p in self.potentials for a in p.arrays().values()]
-        return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
+        stored = sum(a.itemsize if is_one_value(a) else a.nbytes for a in arrays)
+        return self.unary.nbytes + self.edges.nbytes + stored
 
 
 # Attributes that do not depend on other costs: `Model._with` copies them, and pickles hold them.

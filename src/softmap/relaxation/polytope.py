@@ -10,6 +10,7 @@ slack over `model.half_offset`. Node marginals are normalised. Constraints hold 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,11 @@ from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.later import later, made
 from softmap.model import Model
-from softmap.model.inputs import within
+from softmap.model.inputs import offsets, within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
+from softmap.model.structure import PIECE
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.transport import MASS, cheapest_coupling, nearest_coupling
@@ -111,9 +113,41 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     return math.fsum([*parts, model.constant])
 
 
-def node_cost(model: Model, node_mu: Floats, threads: int = 1) -> float:
-    """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
+def node_cost(model: Model, node_mu: NDArray[Any], threads: int = 1) -> float:
+    """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0; `node_mu` may be in single precision (`normalised`)."""
+    if node_mu.dtype == np.float32:
+        parts = [
+            core.careful_product(model.unary[states], nodes, threads)
+            for states, nodes in _by_piece(model, node_mu)
+        ]
+        return float(core.careful_sum(np.array(parts)))
     return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
+
+
+def normalised(model: Model, nodes: NDArray[Any]) -> Floats:
+    """Return node marginals in double precision.
+
+    Those in single precision are sums of about 1 to within rounding; the marginals that they stand
+    for are divided by these sums, in double precision.
+    """
+    if nodes.dtype == np.float64:
+        return nodes
+    out = np.empty(nodes.size)
+    for states, part in _by_piece(model, nodes):
+        out[states] = part
+    return out
+
+
+def _by_piece(model: Model, nodes: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
+    """Yield slices of node states, and their marginals in double precision."""
+    first = 0
+    for begin in range(0, model.n, PIECE):
+        counts = model.num_labels[begin : begin + PIECE]
+        start = offsets(counts)
+        states = slice(first, first + int(start[-1]))
+        part = nodes[states].astype(np.float64)
+        yield states, part / np.repeat(np.add.reduceat(part, start[:-1]), counts)
+        first = states.stop
 
 
 def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
@@ -374,8 +408,8 @@ class PrimalPoint:
     Attributes
     ----------
     model : Model
-    nodes : float64 array or None
-        Node marginals; None if the point is a labelling.
+    nodes : float64 or float32 array, or None
+        Node marginals, which are `normalised` when they are read; None if the point is a labelling.
     labels : int64 array or None
         The labelling, if `nodes` is None.
     coupling : float64 array, function or None
@@ -386,7 +420,7 @@ class PrimalPoint:
     """
 
     model: Model
-    nodes: Floats | None = None
+    nodes: NDArray[Any] | None = None
     labels: Ints | None = None
     coupling: Floats | None = None
     eta: float = math.inf
@@ -397,7 +431,7 @@ class PrimalPoint:
     def node_marginals(self) -> Floats:
         """Return the node marginals, flat over `model.node_offset`."""
         if self.nodes is not None:
-            return self.nodes
+            return normalised(self.model, self.nodes)
         return integral_nodes(self.model, self._labels())
 
     def edge_marginals(self) -> Floats:
@@ -410,7 +444,7 @@ class PrimalPoint:
         if self.nodes is None:
             edges = integral(self.model, self._labels())[1]
         elif math.isinf(self.eta):
-            edges = transport(self.model, self.nodes)
+            edges = transport(self.model, nodes)
         else:
             zero = np.zeros(self.model.half_size)
             coupling = zero if self.coupling is None else self.coupling

@@ -63,11 +63,14 @@ class Judge:
             how = kept() if callable(kept) else kept, proposal.eta
             priced = tuple(couple(self.model, p, *how, threads=self.threads) for p in nodes)
         kept = kept if self._keeps_coupling else None
-        for found, candidate in zip(priced, nodes, strict=True):
-            point = PrimalPoint(self.model, candidate, None, kept, proposal.eta)
-            self.best.offer_point(found.cost, point)
+        kept_points = tuple(
+            self.best.offer_point(
+                found.cost, PrimalPoint(self.model, candidate, None, kept, proposal.eta)
+            )
+            for found, candidate in zip(priced, nodes, strict=True)
+        )
         costs = tuple(found.cost for found in priced)
-        return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
+        return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes, kept_points)
 
     def solution(self, lam: Floats, nodes: Floats) -> None:
         """Evaluate the solution of an LP solver; every edge gets its optimal transport plan."""
@@ -81,10 +84,8 @@ class Judge:
 
     def _nodes_of(self, proposal: Proposal) -> Floats:
         theta = reduced_nodes(self.model, proposal.lam, self.threads)
-        nodes, n = np.empty_like(theta), self.model.n
-        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int32)
-        entropy, minima = np.empty(n), np.empty(n)
+        nodes, (entropy, minima) = np.empty_like(theta), np.empty((2, self.model.n))
         core.soft_nodes(
-            layout(self.model), at, step, theta, proposal.eta, nodes, entropy, minima, self.threads
+            layout(self.model), theta, proposal.eta, nodes, entropy, minima, self.threads
         )
         return nodes

@@ -12,6 +12,8 @@ from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
+from softmap.model.graph import grid_width
+from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 
 __all__ = ["memory_needed", "require_memory", "room_beside"]
@@ -36,14 +38,27 @@ class MemoryEstimate:
         Arrays in double precision: λ for decoding labels.
     proved : float
         Arrays in double precision: λ of a bound, if messages in single precision do not prove it.
+    answer : float
+        Arrays in double precision: λ of a result that is not lazily computed.
+    answered : int
+        Largest number of entries of such a λ: `RelaxTuning.lazy`.
     edge : int
         Bytes per edge: model, graph, schedule of passes.
+    scattered : int
+        Bytes per edge for places of costs and messages, unless the model is an image, where they
+        are in line.
+    parameter : int
+        Bytes per edge for each of weight and truncation that is not the same for all edges.
     node : int
         Bytes per node: indices, orders, labels.
+    uneven : int
+        Bytes per node if label counts differ.
     state : int
-        Bytes per node state: costs in two orders, shares, marginals.
-    average : int
-        Bytes per node state if marginals are averaged.
+        Bytes per node state: costs in two orders, shares.
+    marginals : float
+        Arrays of node marginals: those of a check, and of the best point.
+    average : float
+        Arrays of node marginals for their average.
     small : int
         Bytes for any model: buffers, threads, libraries.
     """
@@ -54,10 +69,16 @@ class MemoryEstimate:
     coupled: float = 1.5
     decoded: float = 1.0
     proved: float = 1.0
-    edge: int = 68
-    node: int = 75
-    state: int = 44
-    average: int = 20
+    answer: float = 1.0
+    answered: int = 1 << 19
+    edge: int = 38
+    scattered: int = 36
+    parameter: int = 16
+    node: int = 62
+    uneven: int = 16
+    state: int = 24
+    marginals: float = 2.0
+    average: float = 1.0
     small: int = 1 << 24
 
 
@@ -73,7 +94,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
     sent = TAKES.messages + (TAKES.copy if model.half_size <= CHAINS.spare else 0.0)
-    states = int(model.node_offset[-1])
+    states = model.unary.size
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
         wide += TAKES.coupled
@@ -81,16 +102,26 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         sent += TAKES.points
     if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
+    if item == 8 and model.half_size <= TAKES.answered:
+        wide += TAKES.answer
     # The schedule has a copy of the tables. In single precision, the layout has one, too.
     packed = tables * item // 8 * (1 if item == 8 else 2)
+    points = TAKES.marginals + TAKES.average * easily_coupled(model)
     return int(
         model.half_size * (sent * item + 8 * wide)
-        + TAKES.edge * model.m
-        + TAKES.node * model.n
-        + (TAKES.state + TAKES.average * easily_coupled(model)) * states
+        + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
+        + TAKES.parameter * _parameters(model)
+        + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
+        + (TAKES.state + points * (8 if model.half_size <= CHAINS.spare else 4)) * states
         + tables
         + packed
     )
+
+
+def _parameters(model: Model) -> int:
+    """Return the number of weights and truncations, those of equal ones not counted."""
+    arrays = ((len(p), a) for p in model.potentials for a in p.arrays().values())
+    return sum(a.size for edges, a in arrays if a.shape == (edges,) and not is_one_value(a))
 
 
 def _in_tables(model: Model) -> int:

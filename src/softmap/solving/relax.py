@@ -32,6 +32,7 @@ from softmap.methods.policy import Ask, Checks, Schedule
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.judge import Judge
@@ -622,7 +623,7 @@ class Relaxation:
         ----------
         lam : float64 array or function
             λ, or a function that returns decoded labels.
-        nodes : float64 array
+        nodes : float64 or float32 array
             Node marginals.
         primal : float
             Cost of a point, which tells how much of the gap the LP may still close.
@@ -686,7 +687,11 @@ class Relaxation:
         model, best, work = self.problem.model, self.best, self.state.work
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
-                model, nodes, given=self.problem.given, seconds=self.budget.left, work=work // 2
+                model,
+                normalised(model, nodes),
+                given=self.problem.given,
+                seconds=self.budget.left,
+                work=work // 2,
             )
             if found is not None:
                 priced = found, energy_of(model, found, self.problem.threads)

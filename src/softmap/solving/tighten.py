@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from softmap import core
 from softmap import labels as decoding
+from softmap.methods.base import Proposal
 from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
@@ -18,7 +19,7 @@ from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, c
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-from softmap.relaxation.polytope import Beliefs
+from softmap.relaxation.polytope import Beliefs, normalised
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
@@ -230,10 +231,14 @@ class Tightening:
         bound = core.dual_bound(layout(model), proposal.lam, model.constant, self.problem.threads)
         before = self._proved
         assert proposal.coupling is not None
-        beliefs = Beliefs(proposal.nodes[0][self._at.states], proposal.coupling, proposal.eta)
+        beliefs = Beliefs(self._nodes(proposal), proposal.coupling, proposal.eta)
         self._offer(bound, self.tight, proposal.lam, beliefs)
         self._decode(beliefs.nodes)
         self._cool(bound, before)
+
+    def _nodes(self, proposal: Proposal) -> Floats:
+        """The node marginals of a proposal, of the nodes that the tightened model has now."""
+        return normalised(self.algorithm.engine.model, proposal.nodes[0])[self._at.states]
 
     def grow(self, clock: TurnClock) -> bool:
         """Add clusters that raise the bound; return False if there are none."""
@@ -269,7 +274,7 @@ class Tightening:
         have, eta = len(self.tight.clusters), self.state.eta
         proposal = self.algorithm.propose(self.state)
         assert proposal.coupling is not None
-        nodes = proposal.nodes[0][self._at.states]
+        nodes = self._nodes(proposal)
         costs = belief_costs(self.tight, nodes, proposal.coupling, eta, self.limits.labels)
         batch = max(TUNING.batch, int(TUNING.share * have)) if have else TUNING.first
         least, limits = min(TUNING.least * self._scale, TUNING.faint / eta), self._affordable(clock)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from enum import Enum, IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import OptionError
+from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
@@ -156,6 +157,7 @@ class Trace:
         write_text(path, [text.getvalue()])
 
 
+@later("labels")
 @dataclass(frozen=True, eq=False)
 class Snapshot(Gaps):
     """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling.
@@ -188,11 +190,8 @@ class Snapshot(Gaps):
         return max(0.0, self.row.primal - self.row.lp_bound)
 
     def __post_init__(self) -> None:
-        own = self.labels[: self.model.num_visible].copy()  # users could make a view writeable
-        if self.model.shape is not None:
-            own = own.reshape(self.model.shape)
-        own.flags.writeable = False
-        object.__setattr__(self, "labels", own)
+        # The run replaces its best labelling, and never writes to it: a copy can be made later.
+        object.__setattr__(self, "labels", partial(_own, self.model, self.labels))
 
     def __getattr__(self, name: str) -> Any:
         """Return a field of the row, so that `snapshot.bound` works."""
@@ -202,3 +201,11 @@ class Snapshot(Gaps):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(f.name for f in fields(Row))})
+
+
+def _own(model: Model, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a read-only copy of the labels: users could make a view writeable."""
+    own = labels[: model.num_visible].copy()
+    own = own if model.shape is None else own.reshape(model.shape)
+    own.flags.writeable = False
+    return own

@@ -160,7 +160,7 @@ class WarmStart:
         if point.nodes is None:
             best.offer_lam(lam)
             return
-        nodes = _allowed(problem.model, checked_marginals(problem.model, point.nodes))
+        nodes = _allowed(problem.model, checked_marginals(problem.model, point.node_marginals()))
         if math.isinf(point.eta):
             best.offer_lam(lam)
             if self.same:  # optimal transport plans of all edges take long
@@ -295,6 +295,6 @@ def _check(problem: Problem, result: Result) -> None:
         if not math.isinf(point.eta):
             check_eta(point.eta)
         if point.nodes is not None:
-            checked_marginals(model, point.nodes)
+            checked_marginals(model, point.node_marginals())
     except (ModelError, OptionError) as error:
         raise OptionError(f"warm_start: this result is damaged ({error})") from error

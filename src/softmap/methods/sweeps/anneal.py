@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -31,6 +31,7 @@ from softmap.methods.sweeps.chains import (
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
+from softmap.model.inputs import offsets
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Coupled
 
@@ -112,7 +113,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
     low, high = np.empty((2, model.n))
-    core.row_extremes(model.unary, model.node_offset, low, high)
+    core.row_extremes(model.unary, offsets(model.num_labels), low, high)
     apart = (
         potential.extremes(*model.end_labels(first, last))[1].sum()
         for first, last, potential in model.groups()
@@ -205,15 +206,13 @@ def easily_coupled(model: Model) -> bool:
 class Engine(Protocol):
     """The passes over one model that `Annealed` drives, and their regularised primal point.
 
-    `surplus` holds the factors c_i of the engine's entropy Σ_e H_e - Σ_i c_i H_i.
+    `point_dtype` is the precision of the node marginals of points.
     """
 
     model: Model
+    point_dtype: np.dtype[Any]
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
-
-    @property
-    def surplus(self) -> Floats: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
 
@@ -243,8 +242,10 @@ class AnnealState(Cooling, State):
         Number of passes so far.
     samples : int
         Number of samples in the average of node marginals.
-    mean : float64 array
+    mean : float64 or float32 array
         The average of node marginals.
+    lent : bool
+        Whether the best point may be this array, so that the next sample goes into a copy.
     node_entropy : float
         Entropy of the nodes, to be subtracted from that of the edges, at the last check.
     calm : float
@@ -257,6 +258,7 @@ class AnnealState(Cooling, State):
     passes: int = 0
     samples: int = 0
     mean: Floats
+    lent: bool = False
     node_entropy: float = 0.0
     calm: float = 1.0
     good: Floats = field(default_factory=lambda: np.zeros(0))
@@ -304,7 +306,7 @@ class Annealed(Algorithm):
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
-        mean = np.zeros(model.unary.size)
+        mean = np.zeros(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
@@ -316,11 +318,12 @@ class Annealed(Algorithm):
         if state.calm < 1.0:
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
-        before = state.mean if due else np.zeros(0)  # not changed in place: a kept point may use it
-        sampling = Sampling(state.passes, state.samples, most, before, np.empty_like(before))
+        if due and state.lent:
+            state.mean, state.lent = state.mean.copy(), False
+        mean = state.mean if due else np.zeros(0)
+        sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
         state.passes, state.samples = sampling.after(count)
-        state.mean = sampling.mean if due else state.mean
         state.work += 2 * self.engine.model.m * count
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
@@ -355,10 +358,8 @@ class Annealed(Algorithm):
         messages, engine = state.messages, self.engine
         engine.resend(messages, state.eta)
         found = engine.marginals(messages, state.eta)
-        state.node_entropy = float((engine.surplus * found.node_entropy).sum())
-        state.smoothed = found.smoothed
+        state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         nodes, coupling, price = (found.nodes, *more), found.coupling, found.price
-        del found  # frees the entropies before messages are copied
         points: tuple[Coupled, ...] = ()
         if price is not None:  # the entropy of the averaged point is not needed
             points = tuple(price(p, whole=not k) for k, p in enumerate(nodes))
@@ -370,6 +371,8 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
+        if any(verdict.kept):
+            state.lent = any(verdict.kept[1:])
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)

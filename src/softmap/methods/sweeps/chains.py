@@ -16,7 +16,7 @@ from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, surpluses
+from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
@@ -53,15 +53,14 @@ class Sampling:
         `AVERAGING.every`.
     longest : float
         Upper limit of Nesterov's t, applied at the same passes.
-    before, mean : float64 arrays over `model.node_offset`
-        The average so far, and the output array. Both are empty if nothing is averaged or no sample
-        is due.
+    mean : float64 or float32 array over `model.node_offset`
+        The average so far, which is updated in place; empty if nothing is averaged or no sample is
+        due.
     """
 
     passes: int
     samples: int
     longest: float
-    before: Floats
     mean: Floats
 
     def after(self, count: int) -> tuple[int, int]:
@@ -74,7 +73,6 @@ class Sampling:
 def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: Sampling) -> None:
     """Do `count` passes with momentum and sampling; the Python twin of `core.sampled_passes`."""
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
-    mean[:] = sampling.before
     while count > 0:
         now = min(count, AVERAGING.every - passes % AVERAGING.every)
         engine.passes(state, now, eta, momentum=True)
@@ -84,9 +82,9 @@ def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: 
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            mean += (engine.nodes(state.msg, eta) - mean) * (
-                (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
-            )
+            weight = (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
+            before = mean.astype(np.float64)
+            mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
 
 
 CLOCK = (0.0, 0.0, -1.0)  # initial value of `Messages.clock`
@@ -105,7 +103,7 @@ class Messages:
     clock : float64[3]
         Nesterov's t, the number of restarts, and the last inner product of the restart test.
     shift : array
-        Constant subtracted from each message by the last half pass.
+        Sum of the constants that the last half pass subtracted from the messages of each block.
     overwritten : bool
         Whether computing a bound has overwritten the forward messages and their shifts.
     """
@@ -160,7 +158,7 @@ class ChainLoops:
             core.sampled_passes(
                 self.layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
                 self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
-                AVERAGING.every, sampling.longest, sampling.before, sampling.mean, sampling.samples,
+                AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
                 AVERAGING.recent, threads,
             )  # fmt: skip
 
@@ -189,13 +187,13 @@ class ChainLoops:
         prev : array, optional
             Messages that momentum extrapolates from; no momentum by default.
         shift : array, optional
-            Output: the constant subtracted from each message.
+            Output: the sum of the constants subtracted from the messages of each block.
         levels : compiled schedule, optional
             The levels to process; all by default.
         """
         self.forget()
         momentum, before = prev is not None, messages[:0] if prev is None else prev
-        taken = np.empty(len(self.plan.edge)) if shift is None else shift
+        taken = np.empty(len(self.plan.blocks)) if shift is None else shift
         native = self.plan.native if levels is None else levels
         core.half_pass(
             self.layout, native, forward, messages, before, self._theta, eta, momentum, taken,
@@ -219,9 +217,7 @@ class ChainLoops:
         )
         self._sent = token
         constant = self.model.constant
-        return float(
-            core.chain_bound(self.layout, native, self._theta, shift, constant, self.threads)
-        )
+        return float(core.chain_bound(native, self._theta, shift, constant, self.threads))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
@@ -252,29 +248,39 @@ class ChainLoops:
     def _send(self, messages: Floats, token: object) -> None:
         """Do the half pass of `lowered` unless the forward messages are those of `token`."""
         if not self.has_sent(token):
-            self.lowered(messages, np.empty(len(self.plan.edge)), token)
+            self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
         """Compute the shares θ̂_i / n_i of some messages in the scratch memory."""
         self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
-    def soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
-        """Compute the shares; return their marginals, entropies and soft minima."""
+    def blend(self, messages: Floats, eta: float, weight: float, mean: Floats) -> None:
+        """Compute the shares; move an average by `weight` towards their marginals."""
         self.make_shares(messages)
-        return self._soft_of(self._theta, self.plan.node_at, self.plan.node_step, eta)
+        core.blend(
+            layout(self.model), self.plan.native, self._theta, eta, weight, mean, self.threads
+        )
+
+    def marginals(
+        self, messages: Floats, eta: float, *, forward: bool, dtype: DTypeLike = np.float64
+    ) -> tuple[Floats, float, float]:
+        """Compute the shares; return their marginals, and sums of entropies and of soft minima.
+
+        The entropy of a node counts as often as `surpluses` says, the soft minimum of its share
+        once per chain that ends at the node in a forward (or backward) half pass.
+        """
+        self.make_shares(messages)
+        nodes, model = np.empty(self.model.unary.size, dtype), layout(self.model)
+        sums = core.marginals(
+            model, self.plan.native, self._theta, eta, forward, nodes, self.threads
+        )
+        return nodes, *sums
 
     def soft(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
-        """As `soft_nodes`, from shares in the order of the model."""
-        steps = np.ones(self.model.n, dtype=np.int32)
-        return self._soft_of(shares, self.model.node_offset[:-1], steps, eta)
-
-    def _soft_of(
-        self, shares: Floats, at: NDArray[np.int64], step: NDArray[np.int32], eta: float
-    ) -> tuple[Floats, Floats, Floats]:
-        model, nodes = layout(self.model), np.empty(self.model.unary.size)
-        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
-        core.soft_nodes(model, at, step, shares, eta, nodes, entropy, minima, self.threads)
+        """Return marginals, entropies and soft minima of shares in the order of the model."""
+        nodes, (entropy, minima) = np.empty(self.model.unary.size), np.empty((2, self.model.n))
+        core.soft_nodes(layout(self.model), shares, eta, nodes, entropy, minima, self.threads)
         return nodes, entropy, minima
 
     def couplings(self, messages: Floats, shares: Floats) -> Floats:
@@ -318,7 +324,8 @@ class ChainLimits:
     large : int
         Number of entries of λ above which a bound computed in single precision is used.
     spare : int
-        Largest number of message entries for which a second copy of one direction is kept.
+        Largest number of message entries for which a second copy of one direction is kept, and node
+        marginals are in double precision.
     polish : int
         Number of hard passes before a bound is computed.
     unpolished : int
@@ -348,12 +355,13 @@ class Proved:
 class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual.
 
-    `coupling` is κ, a function that returns κ, or None if points do not depend on it. `price` is a
-    function that computes the cost of a point without κ, or None.
+    `node_entropy` is what the entropies of nodes take off those of edges. `coupling` is κ, a
+    function that returns κ, or None if points do not depend on it. `price` is a function that
+    computes the cost of a point without κ, or None.
     """
 
     nodes: Floats
-    node_entropy: Floats
+    node_entropy: float
     coupling: Any
     smoothed: float
     price: Callable[..., Coupled] | None = None
@@ -411,12 +419,10 @@ class Chains:
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
+        # The cost of a point in single precision is that of its `normalised` marginals.
+        large = self.plan.message_size > CHAINS.spare and self._shortcuts.points
+        self.point_dtype = np.dtype(np.float32 if large else np.float64)
         self._last: HalfPass | None = None
-
-    @property
-    def surplus(self) -> Floats:
-        """How often each node entropy is taken off the sum of edge entropies."""
-        return surpluses(self.model, self.plan)
 
     def keep_couplings(self) -> None:
         """Return couplings even if points do not depend on them."""
@@ -430,7 +436,7 @@ class Chains:
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
             prev[:] = msg[: len(prev)]
-        return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
+        return Messages(msg, prev, np.array(CLOCK), np.zeros(len(plan.blocks)))
 
     def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:
         """Initialise the messages of a new run from λ of another model.
@@ -473,11 +479,16 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        return self.loops.soft_nodes(messages, eta)[0]
+        nodes = np.empty(self.model.unary.size)
+        self.loops.blend(messages, eta, 1.0, nodes)
+        return nodes
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass, or one sent forward again."""
-        nodes, entropy, minima = self.loops.soft_nodes(state.msg, eta)
+        forward = self._last is not None and self._last.forward
+        nodes, entropy, minima = self.loops.marginals(
+            state.msg, eta, forward=forward, dtype=self.point_dtype
+        )
         value = self._value(state.shift, minima)
         if len(self.model.auxiliaries):
             coupling = self.loops.couplings(state.msg, self.loops.by_node())
@@ -487,14 +498,10 @@ class Chains:
         point = KeptPoint(self, state.msg, self._last) if kept else None
         return ChainMarginals(nodes, entropy, point, value, price)
 
-    def _value(self, shift: Floats, minima: Floats) -> float:
-        """-L(λ) from the shifts of the last half pass and the soft minima of θ̂_i / n_i."""
-        forward = self._last is not None and self._last.forward
-        ends = self.plan.forward_ends if forward else self.plan.backward_ends
-        shift[self.plan.idle] = 0.0
-        sums = (core.careful_sum(part, self.loops.threads) for part in (shift, ends * minima))
-        terms = np.array([*sums, self.model.constant])
-        return float(core.careful_sum(terms))
+    def _value(self, shift: Floats, minima: float) -> float:
+        """-L(λ) from the shifts of the last half pass and the soft minima at the ends of chains."""
+        total = core.careful_sum(shift, self.loops.threads)
+        return float(core.careful_sum(np.array([total, minima, self.model.constant])))
 
     def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
@@ -541,7 +548,7 @@ class Chains:
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
-        shift = np.empty(len(self.plan.edge))
+        shift = np.empty(len(self.plan.blocks))
         lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made

@@ -15,6 +15,7 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
+from softmap.model.potentials.base import is_one_value
 
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
@@ -62,12 +63,12 @@ class Schedule:
         Runs of up to `core.LANES` nodes of one strip and degree.
     nodes : int32[n]
         Nodes in the order of strips.
-    node_at, node_step : int64[n], int32[n]
-        Cost x of node i has index `node_at[i] + x * node_step[i]` in arrays by strip.
+    chains : int32[n + LANES]
+        Number n_i of chains through the k-th of `nodes`.
+    onwards : int32[n]
+        Number of edges that lead forward from the k-th of `nodes`.
     unary : float64[by strip]
         Costs of the nodes.
-    share : float64[n + LANES]
-        1 / n_i for the k-th of `nodes`; n_i is the number of chains through it.
     pull_at, pull_step : int64[pulls], int32[pulls]
         Index and stride of the messages into the nodes of each row, node by node, from the entry
         `pulls` of the row on. In chain schedules, straight rows have those of their first node
@@ -79,8 +80,9 @@ class Schedule:
     early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
         Index and stride, in arrays by strip, of the costs of each lane's endpoints; those of a
         spare 0 for idle lanes. Blocks with contiguous lanes have those of their first lane only.
-    weight, truncation : float64[lanes]
-        Parameters of each lane's edge, or 0; `truncation` is empty if no edge has one.
+    weight, truncation : float64[lanes] or float64[LANES]
+        Parameters of each lane's edge, or 0; those of one tile if all edges have the same.
+        `truncation` is empty if no edge has one.
     table : float[packed tables]
         Tables of tiles; the same entry of all lanes is contiguous.
     forward_start, forward : int64[levels * bands + 1], int32[blocks]
@@ -89,9 +91,7 @@ class Schedule:
     forward_after : uint64[levels * bands * 2]
         For each level and band, the sets of bands (one bit each) that must have finished the steps
         before: of computing the shares of the nodes, and of sending.
-    forward_ends : int32[n]
-        Number of chains that end at each node in this direction.
-    backward_start, backward, backward_after, backward_ends
+    backward_start, backward, backward_after
         As the arrays of the forward direction, by the late endpoints.
     later : int32[blocks]
         Blocks by level of their late endpoints, otherwise in the order of `blocks`.
@@ -104,10 +104,9 @@ class Schedule:
     row_start: Ints
     rows: NDArray[np.void]
     nodes: Steps
-    node_at: Ints
-    node_step: Steps
+    chains: Steps
+    onwards: Steps
     unary: Floats
-    share: Floats
     pull_at: Ints
     pull_step: Steps
     blocks: NDArray[np.void]
@@ -122,11 +121,9 @@ class Schedule:
     forward_start: Ints
     forward: Steps
     forward_after: NDArray[np.uint64]
-    forward_ends: Steps
     backward_start: Ints
     backward: Steps
     backward_after: NDArray[np.uint64]
-    backward_ends: Steps
     later: Steps
 
     @cached_property
@@ -134,6 +131,15 @@ class Schedule:
         """The schedule for the compiled loops."""
         make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
         return make({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+
+    @property
+    def node_places(self) -> tuple[Ints, Ints]:
+        """Return start and stride of the costs of each node in arrays by strip."""
+        rows = np.repeat(self.rows, self.rows["nodes"])
+        at, step = np.empty((2, len(self.nodes)), dtype=np.int64)
+        at[self.nodes] = rows["place"] + np.arange(len(rows)) - rows["first"]
+        step[self.nodes] = rows["step"]
+        return at, step
 
     @cached_property
     def half_places(self) -> tuple[Ints, Ints]:
@@ -172,11 +178,6 @@ class Schedule:
     def back_size(self) -> int:
         """The length of the part with the messages into early endpoints."""
         return int(self.blocks["late_at"].min()) if len(self.blocks) else 0
-
-    @cached_property
-    def idle(self) -> Ints:
-        """Lanes without an edge."""
-        return np.flatnonzero(self.edge < 0)
 
 
 def _lanes_of(blocks: NDArray[np.void], lanes: int) -> Ints:
@@ -274,7 +275,7 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     def make() -> Plan:
         level = model.graph.colouring().astype(np.int64)
         plan = _plan(model, np.arange(model.n), level, leading=False)
-        plan.arrays["share"] = np.ones_like(plan.arrays["share"])
+        plan.arrays["chains"] = np.ones_like(plan.arrays["chains"])
         return plan
 
     return _remembered(model, "colours", make).filled(model, dtype)
@@ -288,7 +289,7 @@ def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> S
 def surpluses(model: Model, plan: Schedule) -> Floats:
     """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
     surplus = model.graph.degree.astype(np.float64)
-    surplus[plan.nodes] -= 1.0 / plan.share[: model.n]
+    surplus[plan.nodes] -= plan.chains[: model.n]
     return surplus
 
 
@@ -306,21 +307,30 @@ class Plan:
     def filled(self, model: Model, dtype: DTypeLike, threads: int = 1) -> Schedule:
         """Return the schedule with the costs of a model in one precision."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
-        cuts = any(
-            p.kernel_data(*model.end_labels(a, b)).truncation is not None
-            for a, b, p in model.groups()
-        )
-        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge) if cuts else 0)
+        data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
+        weight = _by_lane([each.weight for each in data], 1.0, len(edge))
+        cuts = any(each.truncation is not None for each in data)
+        truncation = _by_lane([each.truncation for each in data], 0.0, len(edge) if cuts else 0)
         table = aligned(self.table_size, dtype)
         core.pack_lanes(
             layout(model, dtype), _plain(blocks), edge, weight, truncation, table, threads
         )
         unary = aligned(self.cost_size + LANES)
-        nodes, at, step = (self.arrays[name] for name in ("nodes", "node_at", "node_step"))
-        core.by_strip(layout(model), nodes, at, step, unary, threads)
+        nodes, rows = self.arrays["nodes"], _plain(self.arrays["rows"])
+        core.by_strip(layout(model), nodes, rows, unary, threads)
         return Schedule(
             unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
         )
+
+
+def _by_lane(parts: list[NDArray[Any] | None], absent: float, size: int) -> Floats:
+    """Return an array by lane to be filled, or, if all edges have the same value, one tile of it.
+
+    The groups of edges have the values `parts`; None stands for `absent`.
+    """
+    given = [np.array([absent]) if part is None else part for part in parts]
+    one = all(map(is_one_value, given)) and len({float(part[0]) for part in given}) == 1
+    return np.full(LANES, given[0][0]) if one and size > LANES else np.zeros(size)
 
 
 def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:

@@ -43,16 +43,15 @@ class Stars:
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
         self._pace = Pace(threads)
+        self.point_dtype = np.dtype(np.float64)
         self._layout = layout(model, dtype)
         self.plan = colour_schedule(model, dtype)
-        self._real = self.plan.edge >= 0
-        # The entropy of L is Σ_e H_e + Σ_i H_i.
-        self.surplus: Floats = np.full(model.n, -1.0)
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
         i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
         x = np.flatnonzero(self.barred) - model.node_offset[i]
-        self._bar[self.plan.node_at[i] + x * self.plan.node_step[i]] = np.inf
+        at, step = self.plan.node_places
+        self._bar[at[i] + x * step[i]] = np.inf
         self._theta = np.zeros_like(self._bar)
         self._origin = np.zeros(self.plan.message_size, self.dtype)
 
@@ -62,7 +61,7 @@ class Stars:
         if lam is not None:
             flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
             core.to_messages(self._layout, self.plan.native, flat, msg)
-        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.edge)))
+        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.blocks)))
 
     def lam(self, messages: Floats) -> Floats:
         """Return λ = -m in the order of the model."""
@@ -93,17 +92,17 @@ class Stars:
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Return the marginals of λ, and -L(λ)."""
-        nodes, entropy = self._soft_nodes(state.msg, eta)
-        return ChainMarginals(nodes, entropy, self.lam(state.msg), self.value(state.msg, eta))
+        nodes, surplus = self._soft_nodes(state.msg, eta)
+        return ChainMarginals(nodes, surplus, self.lam(state.msg), self.value(state.msg, eta))
 
     def value(self, messages: Floats, eta: float) -> float:
         """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
-        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
+        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.blocks))
         core.star_values(
             self._layout, self.plan.native, messages.copy(), self._origin,
             self._bar, self._theta, eta, shift, dot, self.threads,
         )  # fmt: skip
-        terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
+        terms = np.concatenate([dot, shift, [self.model.constant]])
         return float(core.careful_sum(terms))
 
     def standing(self, state: Messages, eta: float) -> Floats:
@@ -120,16 +119,16 @@ class Stars:
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()
-        shift = np.empty(len(self.plan.edge))
+        shift = np.empty(len(self.plan.blocks))
         self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
         return self.lam(msg)
 
-    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
-        plan, nodes = self.plan, np.empty(self.model.unary.size)
-        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, float]:
+        """Return the node marginals, and their part of the entropy Σ_e H_e + Σ_i H_i, negated."""
+        model, plan = self.model, self.plan
+        shares, nodes = np.empty((2, model.unary.size))
+        entropy, minima = np.empty(model.n), np.empty(model.n)
         core.shares(plan.native, messages, self._theta, self.threads)
-        core.soft_nodes(
-            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
-            minima, self.threads,
-        )  # fmt: skip
-        return nodes, entropy
+        core.by_node(self._layout, plan.native, self._theta, shares, self.threads)
+        core.soft_nodes(layout(model), shares, eta, nodes, entropy, minima, self.threads)
+        return nodes, -float(entropy.sum())

@@ -153,7 +153,19 @@ def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
     if largest(array) > most:
         k = int(np.argmax(beyond(array)))
         raise ModelError(f"{name}[{k}] is {array[k]}; {RANGE}")
+    return compact(array)
+
+
+def compact(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only flat array; if all entries are equal, a view of one of them."""
+    if array.size > 1 and (array == array[0]).all():
+        return np.broadcast_to(array[:1].copy(), array.shape)
     return array
+
+
+def is_one_value(array: NDArray[Any]) -> bool:
+    """Whether all entries of a flat array are one number in memory."""
+    return array.size == 1 or array.strides == (0,)
 
 
 def largest(costs: Costs, least: float | None = None) -> float:

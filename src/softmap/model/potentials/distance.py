@@ -14,7 +14,7 @@ from softmap.model.potentials.base import (
     Ints,
     KernelData,
     Potential,
-    frozen,
+    compact,
     largest,
     per_edge,
     places,
@@ -90,7 +90,7 @@ class _Truncated(Potential):
             raise ModelError(f"{name}: {len(cut)} truncations for {len(self.weights)} edges")
         if cut.size and cut.min() < 0:
             raise ModelError(f"{name}: truncation must not be negative, found {cut.min()}")
-        self.truncation = frozen(np.broadcast_to(cut, self.weights.shape))
+        self.truncation = compact(np.broadcast_to(cut, self.weights.shape))
 
     @staticmethod
     @abstractmethod

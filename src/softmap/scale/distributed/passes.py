@@ -34,7 +34,7 @@ class PartChains:
     prev : float64 array
         Messages into early endpoints that momentum extrapolates from.
     shift : float64 array
-        Constant subtracted from each message by the last half pass.
+        Sum of the constants that the last half pass subtracted from the messages of each block.
     mean : float64 array
         Running average of the own nodes' marginals.
     """
@@ -46,7 +46,7 @@ class PartChains:
         self.loops = ChainLoops(part.model, plan, threads)
         self._phases = [_slice(plan, first, last) for first, last in phases]
         self.msg, self.prev = aligned(plan.message_size), aligned(plan.back_size)
-        self.shift = aligned(len(plan.edge))
+        self.shift = np.zeros(len(plan.blocks))
         self.mean = np.zeros(part.own_states)
 
     # --- passes ---
@@ -60,8 +60,13 @@ class PartChains:
 
     def sample(self, eta: float, weight: float) -> None:
         """Add the current node marginals to their running average."""
-        nodes = self.loops.soft_nodes(self.msg, eta)[0][: self.part.own_states]
-        self.mean += weight * (nodes - self.mean)
+        self.mean += weight * (self.nodes(eta)[: self.part.own_states] - self.mean)
+
+    def nodes(self, eta: float) -> Floats:
+        """The current node marginals; those of the halo have no meaning."""
+        nodes = np.empty(self.part.model.unary.size)
+        self.loops.blend(self.msg, eta, 1.0, nodes)
+        return nodes
 
     def places(self, halves: Ints) -> Ints:
         """Indices of the messages into some half-edges, one per label."""
@@ -93,9 +98,11 @@ class PartChains:
     def smoothed(self, minima: Floats) -> float:
         """The terms of this part in the smoothed dual, after a whole pass."""
         plan, own = self.loops.plan, self.part.own
-        lanes = plan.edge >= 0
-        lanes[lanes] = (self.part.ends[1] < own)[plan.edge[lanes]]
-        terms = [self.shift[lanes], plan.backward_ends[:own] * minima[:own]]
+        # The halo is in a level of its own, so that all edges of a block lead to it, or none.
+        inner = (self.part.ends[1] < own)[plan.edge[plan.blocks["lane"]]]
+        ends = -surpluses(self.part.model, plan)  # chains that end: n_i less the earlier neighbours
+        ends[plan.nodes] += plan.onwards
+        terms = [self.shift[inner], ends[:own] * minima[:own]]
         return float(core.careful_sum(np.concatenate(terms)))
 
     def node_entropy(self, entropy: Floats) -> float:

@@ -169,7 +169,7 @@ def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Ju
     averaged = averaged and ask is Ask.EVERYTHING
     if ask is Ask.BOUND:
         rows = {number: [np.nan] * 6 for number in passes.chains}
-        nodes = {k: each.loops.soft_nodes(each.msg, eta)[0] for k, each in passes.chains.items()}
+        nodes = {number: each.nodes(eta) for number, each in passes.chains.items()}
     else:
         rows, nodes = _points(passes, eta, averaged)
     lam, messages = {}, passes.hard(hard if ask is Ask.EVERYTHING else 0)
