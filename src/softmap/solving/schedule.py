@@ -104,7 +104,7 @@ class ScheduleTuning:
     work_growth: float = 2.0
     effort: int = 4
     early_entries: int = 6_000_000
-    early_passes: int = 20
+    early_passes: int = int(__import__("os").environ.get("EP","20"))
 
 
 TUNING = ScheduleTuning()

@@ -147,6 +147,7 @@ class StageTuning:
     moved: int = 30_000_000
     mobile: int = 5_000
     annealed: int = 4_000_000
+    cooled: int = int(__import__("os").environ.get("COOL","150"))
     flat_seconds: float = 4e-8
     lean: float = 0.1
     shortest: float = 0.02
@@ -216,6 +217,7 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
             return
+        self._anneal(best, share)
         found = self._current(best, share).go_on(
             incumbent=best.labels if best.found else None,
             time_limit=share.left if share.timed else TUNING.longest,
@@ -229,6 +231,18 @@ class Search(Stage):
                 "no labelling has finite cost: an exact search over all variables found none", None
             )
         self._offer(best, found)
+
+    def _anneal(self, best: Best, share: Share) -> None:
+        """Improve the labels before the first slice: a search is shorter the lower its cut."""
+        few = self.entries <= TUNING.annealed and best.found and not self.narrow
+        if self._search is None and few:
+            labels = Annealing(self._flattened(), self.options.seed).improve(
+                best.labels,
+                seconds=TUNING.lean * share.left,
+                work=TUNING.cooled * self.entries,
+                stopped=lambda: share.budget.interrupts.noted,
+            )
+            best.offer_labels(labels)
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice without a time limit."""
