@@ -83,7 +83,7 @@ class ScheduleTuning:
     early_passes : int
         Smallest number of passes before such a search, unless variable elimination solves the
         model: from λ of 20 passes, a search of the paper's random graphs takes three quarters of
-        the time from λ of 5, and from λ of 40 a tenth less than that.
+        the time from λ of 5.
     """
 
     proofs: float = 0.2
@@ -104,7 +104,7 @@ class ScheduleTuning:
     work_growth: float = 2.0
     effort: int = 4
     early_entries: int = 6_000_000
-    early_passes: int = 40
+    early_passes: int = 20
 
 
 TUNING = ScheduleTuning()
