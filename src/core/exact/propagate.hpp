@@ -239,7 +239,13 @@ inline bool Propagator::node_consistency(int x) {
         return true;
     const int count = dom(x);
     const int *v = labels(x);
-    const Cost least = *std::min_element(mem.data() + at[x], mem.data() + at[x] + size[x]);
+    Cost least = INF;
+    if (size[x] <= FEW)
+        for (int a = 0; a < size[x]; ++a)
+            least = std::min(least, unary(x, a));
+    else
+        for (int k = 0; k < count; ++k)
+            least = std::min(least, unary(x, v[k]));
     if (least > 0) {
         for (int k = 0; k < count; ++k)
             set(at[x] + v[k], unary(x, v[k]) - least);
