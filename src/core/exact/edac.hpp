@@ -162,11 +162,12 @@ inline bool Propagator::visit_dac(int x) {
     return true;
 }
 
-// Queues an endpoint for EAC unless its favourite label still costs nothing over this edge.
+// Queues an endpoint for EAC unless its favourite label still costs nothing over this edge. With
+// many labels, that check would be made twice.
 inline void Propagator::recheck(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     const int a = favourite[s.p];
-    if (unary(s.p, a) != 0 || full_cost(s, a, 0) != 0)
+    if (size[s.q] > FEW || unary(s.p, a) != 0 || full_cost(s, a, 0) != 0)
         eac_.push(s.p);
 }
 
