@@ -112,8 +112,8 @@ class StageTuning:
     annealed : int
         Largest number of table entries of a larger model whose labels are annealed.
     cooled : int
-        Work of annealing before a search per table entry of the model: with 200, its cut is the
-        optimum in three of five of the paper's random graphs, and a search takes a sixth less.
+        Work of annealing before a search per table entry of the model: with 150, the cut is the
+        optimum in half of the paper's random graphs, and a search has a sixth fewer nodes.
     cooling : int
         Largest work of annealing before a search, some 20 ms.
     flat_seconds : float
