@@ -21,10 +21,8 @@ inline bool Propagator::assign(int x) {
         if (c0() >= cut)
             return false;
     }
-    for (std::size_t j = 0; j < edges_of[x].size(); ++j) {
-        const int id = edges_of[x][j];
-        if (!active(edges[id]))
-            continue;
+    while (degree(x) > 0) {
+        const int id = edges_of[x][degree(x) - 1];
         const Side s = side(edges[id], edges[id].y == x);
         deactivate(id);
         elim_.push(s.p);
@@ -114,9 +112,10 @@ inline bool Propagator::eliminate_variable(int x) {
         return true;
     int found[2] = {-1, -1};
     int count = 0;
-    for (int id : edges_of[x])
-        if (active(edges[id]))
-            found[count++] = id;
+    while (count < degree(x)) {
+        found[count] = edges_of[x][count];
+        ++count;
+    }
     if (count == 2) {
         const int y = other(edges[found[0]], x), z = other(edges[found[1]], x);
         if (static_cast<std::int64_t>(dom(x)) * dom(y) * dom(z) > 200000)

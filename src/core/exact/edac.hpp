@@ -5,26 +5,40 @@
 
 namespace softmap::exact {
 
+// Returns the smallest edge cost for label p. All labels of small domains are read: that takes less
+// time than a branch that is mispredicted.
+inline Cost Propagator::edge_cost(const Side &s, int p) {
+    const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
+    const int all = size[s.q];
+    Cost least = INF * 2;
+    if (all <= FEW) {
+        const Cost *uq = mem.data() + at[s.q];
+        for (int q = 0; q < all; ++q) // INF is one bit, which costs of labels left do not have
+            least = std::min(least, row[q * s.q_stride] - dq[q] + (uq[q] & INF));
+        control_.spend(all);
+        return least - mem[s.dp + p];
+    }
+    int &known = support[s.support + p];
+    if (has(s.q, known) && cost(s, p, known) == 0)
+        return 0;
+    const int count = dom(s.q);
+    const int *v = labels(s.q);
+    for (int j = 0; j < count; ++j)
+        if (const Cost c = row[v[j] * s.q_stride] - dq[v[j]]; c < least) {
+            least = c;
+            known = v[j];
+        }
+    control_.spend(count);
+    return least - mem[s.dp + p];
+}
+
 // Moves the smallest cost of each label over the edge from the edge to one endpoint.
 inline bool Propagator::project(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
-    const int count = dom(s.q);
-    const int *v = labels(s.q);
     control_.spend(dom(s.p));
     for (int k = dom(s.p) - 1; k >= 0; --k) {
         const int p = value[begin[s.p] + k];
-        int &known = support[s.support + p];
-        if (has(s.q, known) && cost(s, p, known) == 0)
-            continue;
-        const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
-        Cost least = INF * 2;
-        for (int j = 0; j < count; ++j)
-            if (const Cost c = row[v[j] * s.q_stride] - dq[v[j]]; c < least) {
-                least = c;
-                known = v[j];
-            }
-        control_.spend(count);
-        least -= mem[s.dp + p];
+        const Cost least = edge_cost(s, p);
         if (least == 0)
             continue;
         if (too_much(s.p, p, least)) {
@@ -40,14 +54,21 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
 
 // Returns the smallest sum of the edge cost and the other endpoint's unary cost, for label p.
 inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
+    const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
+    const Cost *uq = mem.data() + at[s.q];
+    const int all = size[s.q];
+    Cost least = INF * 2;
+    if (all <= FEW) {
+        for (int q = 0; q < all; ++q)
+            least = std::min(least, row[q * s.q_stride] - dq[q] + uq[q]);
+        control_.spend(all);
+        return least - mem[s.dp + p];
+    }
     int &known = support[s.support + p];
     if (has(s.q, known) && cost(s, p, known) + unary(s.q, known) == 0)
         return 0;
     const int count = dom(s.q);
     const int *v = labels(s.q);
-    const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
-    const Cost *uq = mem.data() + at[s.q];
-    Cost least = INF * 2;
     enough += mem[s.dp + p];
     control_.spend(count);
     for (int j = 0; j < count; ++j)
@@ -112,13 +133,11 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
 inline bool Propagator::visit_ac(int x) {
     if (state(x) != FREE)
         return true;
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
+    for (int k = 0; k < degree(x); ++k) {
         const Edge &e = edges[edges_of[x][k]];
-        if (!active(e))
-            continue;
         if (!project(e, e.y == x))
             return false;
-        eac_.push(other(e, x));
+        recheck(e, e.y == x);
     }
     for (int f : naries_of[x])
         if (mem[naries[f].free] > 2)
@@ -129,14 +148,11 @@ inline bool Propagator::visit_ac(int x) {
 inline bool Propagator::visit_dac(int x) {
     if (state(x) != FREE)
         return true;
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
+    for (int k = 0; k < degree(x); ++k) {
         const Edge &e = edges[edges_of[x][k]];
-        if (!active(e))
-            continue;
-        const int y = other(e, x);
-        if (y < x && !full_support(e, e.y == x))
+        if (other(e, x) < x && !full_support(e, e.y == x))
             return false;
-        eac_.push(y);
+        recheck(e, e.y == x);
     }
     for (int f : naries_of[x])
         if (mem[naries[f].free] > 2) {
@@ -146,14 +162,22 @@ inline bool Propagator::visit_dac(int x) {
     return true;
 }
 
+// Queues an endpoint for EAC unless its favourite label still costs nothing over this edge. With
+// many labels, that check would be made twice.
+inline void Propagator::recheck(const Edge &e, bool to_x) {
+    const Side s = side(e, to_x);
+    const int a = favourite[s.p];
+    if (size[s.q] > FEW || unary(s.p, a) != 0 || full_cost(s, a, 0) != 0)
+        eac_.push(s.p);
+}
+
 inline bool Propagator::has_existential_support(int x, int a) {
     if (!has(x, a))
         return false;
     Cost total = unary(x, a);
-    for (std::size_t k = 0; k < edges_of[x].size() && total < epsilon; ++k) {
+    for (int k = 0; k < degree(x) && total < epsilon; ++k) {
         const Edge &e = edges[edges_of[x][k]];
-        if (active(e))
-            total += full_cost(side(e, e.x == x), a, 0);
+        total += full_cost(side(e, e.x == x), a, 0);
     }
     return total < epsilon;
 }
@@ -169,9 +193,9 @@ inline bool Propagator::visit_eac(int x) {
             favourite[x] = a;
             return true;
         }
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
+    for (int k = 0; k < degree(x); ++k) {
         const Edge &e = edges[edges_of[x][k]];
-        if (active(e) && !full_support(e, e.x == x))
+        if (!full_support(e, e.x == x))
             return false;
     }
     nc_.push(x);

@@ -59,7 +59,42 @@ template <class Body> void Propagator::along(const Nary &c, std::size_t j, Body 
 inline bool Propagator::visit_nary(int f) {
     const bool with_unary = nary_wants_unary_[f];
     nary_wants_unary_[f] = 0;
-    return mem[naries[f].free] <= 2 || shift_nary(f, with_unary);
+    return mem[naries[f].free] <= 2 || settled(naries[f], with_unary) || shift_nary(f, with_unary);
+}
+
+// Whether shifting a factor of three variables with few labels would change nothing, which is what
+// most visits find: each label has a tuple that costs no more than the unary costs moved with it.
+// Returns false for larger factors.
+inline bool Propagator::settled(const Nary &c, bool with_unary) {
+    const auto few = [&](int x) { return size[x] <= FEW; };
+    if (c.scope.size() != 3 || !std::all_of(c.scope.begin(), c.scope.end(), few))
+        return false;
+    const int first = *std::min_element(c.scope.begin(), c.scope.end());
+    Cost moved[3][FEW], part[3][FEW], low[3][FEW];
+    for (int k = 0; k < 3; ++k)
+        for (int a = 0; a < size[c.scope[k]]; ++a) {
+            const Cost u = unary(c.scope[k], a);
+            moved[k][a] = with_unary && c.scope[k] != first ? u : u & INF; // INF: a removed label
+            part[k][a] = moved[k][a] - mem[c.delta[k] + a];
+            low[k][a] = INF;
+        }
+    const Cost *table = table_at(c.table);
+    for (int a = 0; a < size[c.scope[0]]; ++a)
+        for (int b = 0; b < size[c.scope[1]]; ++b) {
+            const Cost pair = part[0][a] + part[1][b];
+            for (int d = 0; d < size[c.scope[2]]; ++d) {
+                const Cost t = *table++ + pair + part[2][d];
+                low[0][a] = std::min(low[0][a], t);
+                low[1][b] = std::min(low[1][b], t);
+                low[2][d] = std::min(low[2][d], t);
+            }
+        }
+    control_.spend(c.stride[0] * size[c.scope[0]]);
+    for (int k = 0; k < 3; ++k)
+        for (int a = 0; a < size[c.scope[k]]; ++a)
+            if (moved[k][a] < INF && low[k][a] != moved[k][a])
+                return false;
+    return true;
 }
 
 // Projects the factor to every unassigned variable, in the DAC order. With `with_unary`, the unary

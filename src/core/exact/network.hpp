@@ -14,10 +14,10 @@ namespace softmap::exact {
 struct Edge {
     int x, y;
     std::int64_t table;  // index of the place of the table (which changes when costs are added)
-    std::int64_t active; // index of the flag
     std::int64_t factor; // index of three numbers of the log: the factor, its words of x, of y
     std::int64_t dx, dy; // first index of the costs projected to x, to y
     int support_x, support_y;
+    int spot_x, spot_y; // places in the lists of x and y
 };
 
 // cost(t) = table[t] - sum of delta[k][t_k]
@@ -44,7 +44,8 @@ class Network {
     std::vector<std::int64_t> begin; // index of the first label of each variable in value, place
     std::vector<Edge> edges;
     std::vector<Nary> naries;
-    std::vector<std::vector<int>> edges_of, naries_of;
+    std::vector<std::vector<int>> edges_of; // edges of each variable, the active ones first
+    std::vector<std::vector<int>> naries_of;
     std::vector<int> support; // supports found last: a hint, which may be stale
     Cost cut = HALF;          // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;
@@ -53,12 +54,12 @@ class Network {
     Cost &unary(int x, int a) { return mem[at[x] + a]; }
     int dom(int x) const { return static_cast<int>(mem[1 + x]); }
     Cost state(int x) const { return mem[1 + n + x]; }
+    // Number of active edges.
     int degree(int x) const { return static_cast<int>(mem[1 + 2 * n + x]); }
     int nary_degree(int x) const { return static_cast<int>(mem[1 + 3 * n + x]); }
     const int *labels(int x) const { return value.data() + begin[x]; }
     bool has(int x, int a) const { return place[begin[x] + a] < dom(x); }
     int only(int x) const { return value[begin[x]]; }
-    bool active(const Edge &e) const { return mem[e.active] != 0; }
     // First entry of a table. A place >= 0 is an index into `mem`; place ~k is index k of `tables`.
     const Cost *table_at(std::int64_t place) const {
         return place >= 0 ? mem.data() + place : tables->data() + ~place;
@@ -74,7 +75,7 @@ class Network {
         mem[word] = v;
     }
     void push_level() {
-        marks_.push_back({trail_.size(), mem.size(), edges.size(), links_.size(), support.size(),
+        marks_.push_back({trail_.size(), mem.size(), edges.size(), support.size(),
                           eliminated.size(), log != nullptr ? log->factors() : 0});
         ++depth_;
     }
@@ -86,12 +87,12 @@ class Network {
             mem[trail_.back().word] = trail_.back().old;
             trail_.pop_back();
         }
-        while (links_.size() > m.links) {
-            edges_of[links_.back()].pop_back();
-            links_.pop_back();
-        }
+        for (; edges.size() > m.edges; edges.pop_back())
+            for (const int v : {edges.back().y, edges.back().x}) {
+                unlist(static_cast<int>(edges.size()) - 1, v, links_.back());
+                links_.pop_back();
+            }
         mem.resize(m.mem);
-        edges.resize(m.edges);
         support.resize(m.support);
         eliminated.resize(m.eliminated);
         if (log != nullptr)
@@ -109,26 +110,18 @@ class Network {
 
     // Adds an edge with zero deltas; `table` is the place of its costs.
     int add_edge(int x, int y, std::int64_t table) {
-        Edge e{x, y, allocate(5 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
-        e.active = e.table + 1;
-        e.factor = e.table + 2;
-        e.dx = e.table + 5;
+        Edge e{x, y, allocate(4 + size[x] + size[y]), 0, 0, 0, 0, 0, 0, 0};
+        e.factor = e.table + 1;
+        e.dx = e.table + 4;
         e.dy = e.dx + size[x];
         mem[e.table] = table;
-        mem[e.active] = 1;
         e.support_x = static_cast<int>(support.size());
         e.support_y = e.support_x + size[x];
         support.resize(support.size() + size[x] + size[y], 0);
         const int id = static_cast<int>(edges.size());
         edges.push_back(e);
-        edges_of[x].push_back(id);
-        edges_of[y].push_back(id);
-        if (depth_ > 0) {
-            links_.push_back(x);
-            links_.push_back(y);
-        }
-        set(1 + 2 * n + x, degree(x) + 1);
-        set(1 + 2 * n + y, degree(y) + 1);
+        list(id, x);
+        list(id, y);
         return id;
     }
     // Numbers the edge as a new factor of the log.
@@ -142,19 +135,22 @@ class Network {
         set(e.factor + 1, x_word);
         set(e.factor + 2, y_word);
     }
+    // Takes an active edge out of the active ones of both endpoints. Backtracking restores their
+    // numbers only: the active edges are the same then, in another order.
     void deactivate(int id) {
-        const Edge e = edges[id];
-        set(e.active, 0);
-        set(1 + 2 * n + e.x, degree(e.x) - 1);
-        set(1 + 2 * n + e.y, degree(e.y) - 1);
+        for (const int v : {edges[id].x, edges[id].y}) {
+            const int last = degree(v) - 1;
+            exchange(v, spot(id, v), last);
+            set(1 + 2 * n + v, last);
+        }
     }
     // Returns the active edge between two variables, or -1.
     int find_edge(int x, int y) const {
-        const int from = edges_of[x].size() < edges_of[y].size() ? x : y;
-        for (int id : edges_of[from])
-            if (active(edges[id]) && (edges[id].x + edges[id].y == x + y) &&
-                (edges[id].x == x || edges[id].y == x))
-                return id;
+        const int from = degree(x) < degree(y) ? x : y;
+        for (int k = 0; k < degree(from); ++k)
+            if (const Edge &e = edges[edges_of[from][k]];
+                e.x + e.y == x + y && (e.x == x || e.y == x))
+                return edges_of[from][k];
         return -1;
     }
 
@@ -167,12 +163,36 @@ class Network {
         Cost old;
     };
     struct Mark {
-        std::size_t trail, mem, edges, links, support, eliminated, factors;
+        std::size_t trail, mem, edges, support, eliminated, factors;
     };
     std::vector<Entry> trail_;
     std::vector<Mark> marks_;
-    std::vector<int> links_;
+    std::vector<int> links_; // of the edges added below the root: their first places in both lists
     int depth_ = 0;
+
+    int &spot(int id, int v) { return edges[id].x == v ? edges[id].spot_x : edges[id].spot_y; }
+    void exchange(int v, int j, int k) {
+        auto &list = edges_of[v];
+        std::swap(list[j], list[k]);
+        spot(list[j], v) = j;
+        spot(list[k], v) = k;
+    }
+    // Adds an edge to the active ones of v.
+    void list(int id, int v) {
+        const int place = degree(v), end = static_cast<int>(edges_of[v].size());
+        edges_of[v].push_back(id);
+        spot(id, v) = end;
+        exchange(v, place, end);
+        if (depth_ > 0)
+            links_.push_back(place);
+        set(1 + 2 * n + v, place + 1);
+    }
+    // Removes the edge listed last, which was put to `place`; what was there before moves back.
+    void unlist(int id, int v, int place) {
+        exchange(v, spot(id, v), place);
+        exchange(v, place, static_cast<int>(edges_of[v].size()) - 1);
+        edges_of[v].pop_back();
+    }
 
     void load_nary(const Factor &f, const std::vector<int> &number, std::int64_t table);
 };

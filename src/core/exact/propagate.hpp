@@ -60,6 +60,7 @@ class Propagator : public Network {
         value[b + last] = a;
         place[b + a] = last;
         set(1 + x, last);
+        set(at[x] + a, INF);
         ac_.push(x);
         nc_.push(x);
         eac_.push(x);
@@ -175,12 +176,15 @@ class Propagator : public Network {
     bool run();
     bool node_consistency(int x);
     bool compare_with_cut();
+    static constexpr int FEW = 4; // labels of a domain that is read as a whole
+    Cost edge_cost(const Side &s, int p);
     bool project(const Edge &e, bool to_x);
     bool full_support(const Edge &e, bool to_x);
     Cost full_cost(const Side &s, int p, Cost enough);
     bool visit_ac(int x);
     bool visit_dac(int x);
     bool visit_eac(int x);
+    void recheck(const Edge &e, bool to_x);
     bool has_existential_support(int x, int a);
     bool assign(int x);
     bool eliminate_variable(int x);
@@ -189,6 +193,7 @@ class Propagator : public Network {
                     std::initializer_list<std::int64_t> from);
     bool project_both(const Edge &e);
     bool visit_nary(int f);
+    bool settled(const Nary &c, bool with_unary);
     bool replace_nary(int f);
     bool shift_nary(int f, bool with_unary);
     std::int64_t load_tuples(const Nary &c);
@@ -232,11 +237,15 @@ inline bool Propagator::run() {
 inline bool Propagator::node_consistency(int x) {
     if (state(x) != FREE)
         return true;
-    Cost least = INF;
     const int count = dom(x);
     const int *v = labels(x);
-    for (int k = 0; k < count; ++k)
-        least = std::min(least, unary(x, v[k]));
+    Cost least = INF;
+    if (size[x] <= FEW)
+        for (int a = 0; a < size[x]; ++a)
+            least = std::min(least, unary(x, a));
+    else
+        for (int k = 0; k < count; ++k)
+            least = std::min(least, unary(x, v[k]));
     if (least > 0) {
         for (int k = 0; k < count; ++k)
             set(at[x] + v[k], unary(x, v[k]) - least);

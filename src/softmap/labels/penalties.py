@@ -25,6 +25,8 @@ class PenaltyTuning:
         Number of tables of nodes, and of edges, that are looked at first.
     drawn : int
         Number of entries of each of them.
+    whole : int
+        Number of table entries up to which all of them are looked at without a sample.
     caution : float
         Factor of all estimates from the sample.
     rounding : float
@@ -34,6 +36,7 @@ class PenaltyTuning:
     entries: int = 2_000_000
     sample: int = 80
     drawn: int = 12
+    whole: int = 5_000
     caution: float = 0.25
     rounding: float = 1e-9
 
@@ -69,9 +72,10 @@ def dominating_penalty(model: Model) -> float | None:
     # below it, there is hardly one in the whole model.
     counts = [len(nodes), len(some)]
     weight = np.repeat([model.n / len(nodes), len(pairs) / max(1, len(some))], counts)
-    found = _drawn(model, nodes, some, low)
-    if _largest(*found, TUNING.caution * weight, TUNING.caution * light, most, True) is None:
-        return None
+    if entries > TUNING.whole:
+        found = _drawn(model, nodes, some, low)
+        if _largest(*found, TUNING.caution * weight, TUNING.caution * light, most, True) is None:
+            return None
     found = _excess(model, np.arange(model.n), pairs)
     return _largest(*found, np.ones(model.n + len(pairs)), light, most)
 

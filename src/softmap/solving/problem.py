@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -168,11 +169,15 @@ class Problem:
 
     # --- gaps -------------------------------------------------------------------------------------
 
+    @cached_property
+    def _constant(self) -> float:
+        """The given constant in the units of the problem."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(self.given.constant, self.exponent))
+
     def unit(self, bound: float) -> float:
         """Return the unit of relative gaps to a bound, in the units of the problem."""
-        with np.errstate(over="ignore"):
-            constant = float(np.ldexp(self.given.constant, self.exponent))
-        size = min(abs(bound), abs(bound + constant))
+        size = min(abs(bound), abs(bound + self._constant))
         # cost_step is at most the scale of the costs: skip it if the bound is larger
         return size if size >= self.scale else max(size, cost_step(self.scaled))
 
