@@ -17,16 +17,6 @@ namespace {
 
 using Lay = HeldLayout<double>;
 
-void require_labels(const Layout<double> &lay, const In<Index> &labels) {
-    require_size(labels, lay.n, "labels");
-    bool wrong = false;
-    for (Index i = 0; i < lay.n; ++i)
-        wrong |= std::uint64_t(labels.data()[i]) >= std::uint64_t(lay.num_labels[i]);
-    for (Index i = 0; wrong && i < lay.n; ++i)
-        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
-                " has no label ", labels.data()[i]);
-}
-
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
         require(0 <= order.data()[k] && order.data()[k] < n, "there is no node ", order.data()[k]);

@@ -185,7 +185,10 @@ class Cut(Outright):
 
     def answer(self, share: Share) -> tuple[Labels, Floats] | None:
         interrupts, seconds = share.budget.interrupts, min(share.left, 1e9)
-        return solve_binary(self.problem.model, seconds=seconds, stop=lambda: interrupts.noted)
+        return solve_binary(
+            self.problem.model, seconds=seconds, stop=lambda: interrupts.noted,
+            threads=self.problem.threads,
+        )  # fmt: skip
 
 
 class Assign(Outright):
@@ -244,7 +247,7 @@ class Expand(Opening):
 
     def __call__(self, best: Best, share: Share) -> None:
         interrupts = share.budget.interrupts
-        fusion = Fusion(self.problem.model)
+        fusion = Fusion(self.problem.model, threads=self.problem.threads)
         labels = self._first(fusion, best, min(1e9, TUNING.first * share.left))
         self.expansions = Expansions(fusion)
         self.expansions.run(
