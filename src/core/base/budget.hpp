@@ -29,6 +29,7 @@ class Budget {
     bool late() const { return late_; }
     bool spent() const { return late_ || used_ >= work_; }
     Index used() const { return used_; }
+    double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
     // A budget of its own with the work that is left, and the same end.
     Budget rest() const { return Budget(std::max<Index>(work_ - used_, 0), end_); }
 

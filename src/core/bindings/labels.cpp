@@ -6,8 +6,8 @@
 #include "labels/energy.hpp"
 #include "labels/first.hpp"
 #include "labels/forests.hpp"
-#include "labels/improve.hpp"
 #include "labels/modes.hpp"
+#include "labels/ranges.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -133,21 +133,14 @@ class Neighbourhoods {
         }
     }
 
-    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds) {
-        require_labels(graph_.lay, labels);
+    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds,
+                                            int threads) {
+        require_labels(graph_.lay, labels, "labels", threads);
         nb::gil_scoped_release released;
-        const Index *first = labels.data(), *last = first + labels.size();
-        const bool changed = !std::equal(first, last, labels_.begin(), labels_.end());
-        if (changed)
-            labels_.assign(first, last);
         if (search_ == nullptr)
-            search_ = std::make_unique<Search>(graph_, labels_.data(), words_, options_);
-        else if (changed)
-            search_->restart();
-        Budget budget(work, seconds);
-        search_->run(budget);
-        std::copy(labels_.begin(), labels_.end(), labels.data());
-        return {budget.used(), search_->cycles(), search_->falls()};
+            search_ = std::make_unique<RangeSearch>(graph_, labels.data(), words_, options_);
+        const Index used = search_->improve(labels.data(), work, seconds, threads);
+        return {used, search_->cycles(), search_->falls()};
     }
 
   private:
@@ -155,8 +148,7 @@ class Neighbourhoods {
     const LabelGraph graph_;
     std::uint64_t words_[4];
     SearchOptions options_;
-    std::vector<Index> labels_;
-    std::unique_ptr<Search> search_;
+    std::unique_ptr<RangeSearch> search_;
 };
 
 bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
@@ -164,7 +156,8 @@ bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index
     require_labels(held.view, labels);
     require_labels(held.view, other);
     const LabelGraph graph = label_graph(held.view, stride, variables);
-    return Merge(graph)(labels.data(), other.data());
+    std::vector<std::int32_t> part(std::size_t(held.view.n), 0);
+    return Merge(graph, {0, variables}, part.data())(labels.data(), other.data());
 }
 
 Incidence incidence(const In<std::int32_t> &node, const In<Index> &start,
@@ -339,6 +332,7 @@ void bind_labels(nb::module_ &m) {
              arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
              arg("open") = nb::none())
         .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"), nb::arg("seconds"),
+             nb::arg("threads") = 1,
              "Go on with a large-neighbourhood search, in place; return (work, cycles, "
              "improvements), the last two of all calls.");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),

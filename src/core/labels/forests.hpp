@@ -10,7 +10,7 @@
 
 #include "base/random.hpp"
 #include "base/team.hpp"
-#include "one_edge.hpp"
+#include "label_graph.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,14 +19,6 @@ namespace softmap {
 
 // Uniform in [0, 1).
 inline double uniform(std::uint64_t *words) { return 0x1p-53 * double(next_word(words) >> 11); }
-
-// Nodes begin..end-1.
-struct NodeRange {
-    Index begin, end;
-
-    Index size() const { return end - begin; }
-    bool has(Index i) const { return begin <= i && i < end; }
-};
 
 // Draws and solves a random forest within a range of nodes. The arrays are reused from one range to
 // the next.

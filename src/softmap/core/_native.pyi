@@ -1136,6 +1136,41 @@ def edge_minima(
     Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.
     """
 
+def nodes_above(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    rounding: float,
+    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Tell which labels have no least reduced cost C_i - Σ λ, up to rounding.
+    """
+
+def edges_above(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    least: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    rounding: float,
+    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Tell which edges are above their least reduced cost C_e + λ_i + λ_j, up to rounding.
+    """
+
 def dual_bound(
     layout: Layout,
     lam: Annotated[
@@ -1507,7 +1542,7 @@ def code_bound(
     """Return the dual bound at λ, rounded down."""
 
 class BinaryCut:
-    def __init__(self, layout: object, barrier: float) -> None: ...
+    def __init__(self, layout: object, barrier: float, threads: int) -> None: ...
     def applies(self) -> bool:
         """
         Whether all nodes have at most two labels and all edges are submodular.
@@ -1534,7 +1569,8 @@ class FusionMoves:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         seconds: float,
-        work: int = 4611686018427387904,
+        work: int,
+        threads: int,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
