@@ -54,10 +54,10 @@ double energy_of(const Lay &held, In<Index> labels, double constant, int threads
     return energy(held.view, labels.data(), constant, threads);
 }
 
-void first_labels(const Lay &held, Out<Index> labels, double seconds) {
+void first_labels(const Lay &held, Out<Index> labels, double seconds, int threads) {
     require_size(labels, held.view.n, "labels");
     Budget budget(Index(1) << 62, seconds);
-    FirstLabels(held.view).find(labels.data(), budget);
+    FirstLabels(held.view).find(labels.data(), budget, std::max(threads, 1));
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat,
@@ -311,7 +311,7 @@ void bind_labels(nb::module_ &m) {
     m.def("energy", &energy_of, arg("layout"), arg("labels"), nb::arg("constant") = 0.0,
           arg("threads") = 1, Unlocked(), "Return the energy of a labelling, rounded once.");
     m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
-          Unlocked(),
+          nb::arg("threads"), Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), arg("threads") = 1, Unlocked(),

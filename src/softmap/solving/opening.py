@@ -18,6 +18,7 @@ import numpy as np
 
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
+from softmap.labels.pricing import energy_of
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
@@ -268,10 +269,10 @@ class Expand(Opening):
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
         if messages + Fusion.takes(model) > room:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
-        found = first_labels(model, seconds=seconds)
+        found = first_labels(model, seconds=seconds, threads=self.problem.threads)
         if best.found:
             fusion.fuse(found, best.labels, seconds=seconds)
-            if not model.energy(found) < best.energy:
+            if not energy_of(model, found, self.problem.threads) < best.energy:
                 return best.labels.copy()
         return found
 
