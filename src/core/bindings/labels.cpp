@@ -66,6 +66,16 @@ void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count,
     Forests(held.view, labels.data(), generator(words), threads).run(count, heat);
 }
 
+void scattered_forest(const Lay &held, Out<Index> labels, std::uint64_t seed, double heat,
+                      Out<Index> level, int threads) {
+    require_labels(held.view, labels);
+    require_size(level, held.view.n, "level");
+    ScatteredForests forests(held.view, labels.data());
+    forests.run({seed}, {heat}, std::max(threads, 1));
+    for (Index i = 0; i < held.view.n; ++i)
+        level.data()[i] = forests.level(i);
+}
+
 Index next_forest(const Lay &held, Index begin, Index end, Words words, Out<Index> nodes,
                   Out<Index> links, Out<Index> parent) {
     require_range(begin, end, held.view.n);
@@ -316,6 +326,11 @@ void bind_labels(nb::module_ &m) {
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), arg("threads") = 1, Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
+    m.def(
+        "scattered_forest", &scattered_forest, arg("layout"), arg("labels"), nb::arg("seed"),
+        nb::arg("heat"), arg("level"), nb::arg("threads"), Unlocked(),
+        "Solve one forest that all threads draw together, as forest_rounds does on random graphs; "
+        "fill in the levels of its nodes.");
     m.def("next_forest", &next_forest, arg("layout"), arg("begin"), arg("end"), arg("words"),
           arg("nodes"), arg("links"), arg("parent"), Unlocked(),
           "Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.");

@@ -894,6 +894,7 @@ def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     seconds: float,
+    threads: int,
 ) -> None:
     """
     Assign labels by one backward pass of messages, as far as time allows, and decoding.
@@ -909,6 +910,18 @@ def forest_rounds(
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
+    """
+
+def scattered_forest(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    seed: int,
+    heat: float,
+    level: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Solve one forest that all threads draw together, as forest_rounds does on random graphs; fill in the levels of its nodes.
     """
 
 def next_forest(
@@ -975,6 +988,7 @@ class Neighbourhoods:
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         work: int,
         seconds: float,
+        threads: int = 1,
     ) -> tuple[int, int, int]:
         """
         Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
