@@ -176,9 +176,7 @@ class Neighbourhoods:
         Number of threads. With a limit on work alone, labels do not depend on it.
     """
 
-    def __init__(
-        self, model: Model, *, heat: float = 1.0, seed: int = 0, threads: int = 1
-    ) -> None:
+    def __init__(self, model: Model, *, heat: float = 1.0, seed: int = 0, threads: int = 1) -> None:
         self._model, self._threads = model, threads
         self._native = core.Neighbourhoods(
             layout(model), strides(model), model.num_variables, seeded(seed), heat
