@@ -87,7 +87,7 @@ def test_a_cut_is_stopped_by_a_function_and_continued_by_its_kernel():
     edges = softmap.generators.grid_edges(120, 120)
     model = softmap.Model(rng.normal(size=(120 * 120, 2)), edges, softmap.Potts(2.0))
     best = solve_binary(model)
-    cut = core.BinaryCut(layout(model), math.inf)
+    cut = core.BinaryCut(layout(model), math.inf, 1)
     labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
     stops = 0
     while not cut.run(0.0):

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.arguments import seeded
-from softmap.labels import round_nodes
-from softmap.labels.cuts import Fusion
-from softmap.labels.improving import best_labelling, improved_by_forests
+from softmap.labels import first_labels, round_nodes
+from softmap.labels.cuts import Expansions, Fusion
+from softmap.labels.improving import Neighbourhoods, best_labelling, improved_by_forests
 from softmap.labels.pricing import energy_of
 from softmap.model.layout import layout
+from softmap.relaxation.bounds import dual_bound
 from support.families import PAIRWISE
 from support.strategies import models, seeds
 
@@ -194,3 +195,194 @@ def _submodular(model, labels, proposal, pair):
     """Whether the weight of a Potts edge is paid no more often by equal choices than by others."""
     (a, b), (p, q) = labels[pair], proposal[pair]
     return int(a != b) + int(p != q) <= int(a != q) + int(p != b)
+
+
+# --- forests that all threads draw together -------------------------------------------------------
+
+
+def random_graph(n, m, labels, seed):
+    """A random graph with a table for each edge."""
+    rng = np.random.default_rng(seed)
+    pairs = np.unique(np.sort(rng.integers(n, size=(m, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    tables = rng.normal(size=(len(pairs), labels, labels))
+    return softmap.Model(rng.normal(size=(n, labels)), pairs, softmap.Tables(tables))
+
+
+def forest_of(model, labels, seed, threads=1, heat=0.0):
+    """Labels after one forest, and the levels of its nodes."""
+    moved, level = labels.astype(np.int64), np.empty(model.n, dtype=np.int64)
+    core.scattered_forest(layout(model), moved, seed, heat, level, threads)
+    return moved, level
+
+
+def mixed(seed, i):
+    mask = 2**64 - 1
+    z = (seed + 0x9E3779B97F4A7C15 * (i + 1)) & mask
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
+    return z ^ (z >> 31)
+
+
+def drawn_plainly(model, seed):
+    """The levels of `core.scattered_forest`: candidates join that are first among those near."""
+    near = [set() for _ in range(model.n)]
+    for i, j in model.edges.tolist():
+        near[i].add(j)
+        near[j].add(i)
+    level = np.zeros(model.n, dtype=int)
+    flipped = 2**64 - 1 - seed
+    for turn in range(64):
+        links = [sum(level[j] > 0 for j in near[i]) for i in range(model.n)]
+        may = [
+            i
+            for i in range(model.n)
+            if level[i] == 0
+            and (
+                links[i] == 1
+                or (links[i] == 0 and (turn >= 52 or (turn == 0 and mixed(flipped, i) < 2**54)))
+            )
+        ]
+        key = {i: (mixed(seed + turn, i), i) for i in may}
+        joins = [i for i in may if all(key[i] < key[j] for j in near[i] if j in key)]
+        above = {i: max((level[j] for j in near[i]), default=0) for i in joins}
+        for i in joins:
+            level[i] = above[i] + 1
+    return level
+
+
+def test_a_forest_of_all_threads_is_drawn_as_a_plain_implementation_does():
+    model = random_graph(6000, 9000, 2, seed=0)
+    _, level = forest_of(model, np.zeros(model.n), seed=0)
+    assert level.max() > 10
+    assert np.array_equal(level, drawn_plainly(model, 0))
+
+
+@given(seeds)
+def test_a_forest_of_all_threads_has_no_cycles_and_is_maximal_in_small_graphs(seed):
+    model = random_graph(40, 80, 2, seed)
+    _, level = forest_of(model, np.zeros(model.n), seed)
+    inner = model.edges[(level[model.edges] > 0).all(axis=1)]
+    root = list(range(model.n))
+
+    def find(i):
+        while root[i] != i:
+            i = root[i]
+        return i
+
+    for i, j in inner.tolist():
+        assert abs(level[i] - level[j]) == 1
+        a, b = find(i), find(j)
+        assert a != b
+        root[a] = b
+    links = np.zeros(model.n, dtype=int)
+    for i, j in model.edges.tolist():
+        links[i] += level[j] > 0
+        links[j] += level[i] > 0
+    assert (links[level == 0] > 1).all()
+
+
+@given(seeds)
+def test_a_forest_of_all_threads_gets_its_best_labels(seed):
+    """Against brute force over the labels of the forest, all others fixed."""
+    model = random_graph(9, 12, 2, seed)
+    labels = random_labels(model, seed)
+    moved, level = forest_of(model, labels, seed)
+    inside = np.flatnonzero(level)
+    energies = []
+    for chosen in product(range(2), repeat=len(inside)):
+        every = labels.copy()
+        every[inside] = chosen
+        energies.append(model.energy(every))
+    assert (moved == labels)[level == 0].all()
+    assert model.energy(moved) == pytest.approx(min(energies), abs=1e-9)
+
+
+@pytest.mark.parametrize("heat", [0.0, 0.7])
+def test_tree_moves_on_random_graphs_do_not_depend_on_the_threads(heat):
+    model = random_graph(20_000, 60_000, 3, seed=4)
+    labels = random_labels(model, 0)
+    known = labels, energy_of(model, labels)
+    found = [improved_by_forests(model, known, 3, heat, 5, threads) for threads in THREADS]
+    assert found[0][1] < known[1]
+    assert all(np.array_equal(one[0], found[0][0]) for one in found)
+
+
+# --- cuts, first labels and large neighbourhoods --------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grid():
+    """A grid that is large enough for ranges and pieces."""
+    return softmap.generators.potts_grid(160, 160, 4, seed=3)
+
+
+def test_first_labels_do_not_depend_on_the_threads(grid):
+    one, *others = (first_labels(grid, threads=threads) for threads in THREADS)
+    assert all(np.array_equal(one, other) for other in others)
+
+
+def test_expansions_do_not_depend_on_the_threads(grid):
+    found = []
+    for threads in THREADS:
+        labels = random_labels(grid, 1)
+        Expansions(Fusion(grid, threads=threads)).run(labels, rounds=2)
+        found.append(labels)
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+def test_a_fusion_that_runs_out_of_work_changes_nothing_with_any_number_of_threads(grid):
+    for threads in THREADS:
+        labels, proposal = random_labels(grid, 1), random_labels(grid, 2)
+        before = labels.copy()
+        few = 4 * grid.m + grid.n + 50_000
+        assert Fusion(grid, threads=threads).fuse(labels, proposal, work=few) == -1
+        assert np.array_equal(labels, before)
+
+
+@pytest.mark.parametrize("shape", ["grid", "graph"])
+def test_a_cut_in_pieces_is_optimal_and_does_not_depend_on_the_threads(shape):
+    """λ proves it: its bound is the energy of the labels."""
+    rng = np.random.default_rng(6)
+    n = 130 * 130
+    edges = softmap.generators.grid_edges(130, 130)
+    if shape == "graph":
+        edges = np.sort(rng.integers(n, size=(3 * n, 2)), axis=1)
+        edges = edges[edges[:, 0] != edges[:, 1]]
+    weights = softmap.Potts(0.7 * rng.random(len(edges)))
+    model = softmap.Model(rng.normal(size=(n, 2)), edges, weights)
+    labels, lam = np.empty(n, dtype=np.int64), np.empty(model.half_size)
+    found = []
+    for threads in THREADS:  # without `solve_binary`, whose time slices may change λ
+        cut = core.BinaryCut(layout(model), np.inf, threads)
+        assert cut.run(1e9)
+        cut.read(labels, lam)
+        found.append((labels.tolist(), lam.tolist()))
+    assert dual_bound(model, lam) == pytest.approx(model.energy(labels), rel=1e-10)
+    assert len(np.unique(labels)) == 2
+    assert found == [found[0]] * 3
+
+
+def test_large_neighbourhoods_do_not_depend_on_the_threads(grid):
+    start = random_labels(grid, 1)
+    found = []
+    for threads in THREADS:
+        search, labels = Neighbourhoods(grid, seed=2, threads=threads), start
+        energies = [grid.energy(labels)]
+        for _ in range(3):
+            labels = search.improve(labels, work=1_500_000)
+            energies.append(grid.energy(labels))
+        assert energies == sorted(energies, reverse=True)
+        assert len(set(energies)) == 4
+        found.append(labels)
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+def test_every_variable_of_a_grid_is_reached_by_one_of_two_layers_of_ranges(grid):
+    """From the worst labels, no row keeps them all."""
+    worst = np.array([np.argmax(grid.unary_of(i)) for i in range(grid.n)])
+    search, labels = Neighbourhoods(grid, seed=2), worst
+    for _ in range(2):
+        labels = search.improve(labels, work=3_000_000)
+    kept = (labels == worst).reshape(160, 160)
+    assert kept.all(axis=1).sum() == 0

@@ -95,6 +95,20 @@ def test_a_step_is_made_where_it_and_a_brief_check_fit():
     assert long.closing() == (Task.CHECK, Task.LABELS, Task.FINISH)
 
 
+def test_more_threads_lengthen_the_assembly_of_the_result_alone():
+    """In passes; a search for labels is as parallel as a pass."""
+    one, many = Budget(), Budget()
+    for budget, threads in ((one, 1), (many, 16)):
+        budget.guess(lambda: time.sleep(0.03), 10.0, 1.0, threads)
+        budget.note(Task.STEP, 0.001)
+    assert (
+        many.expected(Task.LABELS)
+        == one.expected(Task.LABELS)
+        == pytest.approx(0.01 * GUESS.labels)
+    )
+    assert many.expected(Task.FINISH) > one.expected(Task.FINISH)
+
+
 def test_what_was_not_done_yet_is_guessed_from_passes_as_they_are():
     budget = Budget()
     budget.guess(lambda: time.sleep(0.03), 10.0, 1.0)

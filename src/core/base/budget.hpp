@@ -29,9 +29,13 @@ class Budget {
     bool late() const { return late_; }
     bool spent() const { return late_ || used_ >= work_; }
     Index used() const { return used_; }
+    double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
+    // A budget of its own with the work that is left, and the same end.
+    Budget rest() const { return Budget(std::max<Index>(work_ - used_, 0), end_); }
 
   private:
     using Clock = std::chrono::steady_clock;
+    Budget(Index work, Clock::time_point end) : work_(work), end_(end) {}
     static constexpr Index often = 1 << 14; // table entries between two readings of the clock
     const Index work_;
     const Clock::time_point end_;

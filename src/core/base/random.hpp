@@ -24,6 +24,9 @@ inline std::uint64_t next_word(std::uint64_t *s) {
     return result;
 }
 
+// Uniform in [0, 1).
+inline double uniform(std::uint64_t *words) { return 0x1p-53 * double(next_word(words) >> 11); }
+
 // An integer of 0..bound-1, exactly uniform (bit mask and rejection).
 inline Index below(std::uint64_t *s, Index bound) {
     const std::uint64_t limit = std::uint64_t(bound);

@@ -9,6 +9,7 @@
 #include "layout.hpp"
 #include "wave.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -187,6 +188,16 @@ inline constexpr Index worthwhile =
             for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
                 work(p);
         });
+    });
+}
+
+// As split_portions, for a few portions of very different work: a thread that is free takes the
+// next one.
+[[gnu::noinline]] inline void split_one_by_one(int threads, Index portions, Task<Index> work) {
+    std::atomic<Index> next = 0;
+    together(int(std::min<Index>(threads, portions)), [&](Member &) {
+        for (Index p = next++; p < portions; p = next++)
+            work(p);
     });
 }
 

@@ -1,12 +1,14 @@
 // Shared by the binding files: array arguments with checks, and views that own their arrays.
 #pragma once
 
+#include "base/team.hpp"
 #include "families/all.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <concepts>
 #include <initializer_list>
 #include <stdexcept>
@@ -128,6 +130,23 @@ inline std::uint64_t *generator(const Words &words) {
 inline void require_range(Index first, Index last, Index count) {
     require(0 <= first && first <= last && last <= count, "the range ", first, "..", last,
             " is not within 0..", count);
+}
+
+// Requires one label of each node.
+[[gnu::noinline]] inline void require_labels(const Layout<double> &lay, const In<Index> &labels,
+                                             const char *name = "labels", int threads = 1) {
+    require_size(labels, lay.n, name);
+    std::atomic<bool> wrong = false;
+    split(threads, lay.n, [&](Index first, Index last) {
+        bool own = false;
+        for (Index i = first; i < last; ++i)
+            own |= std::uint64_t(labels.data()[i]) >= std::uint64_t(lay.num_labels[i]);
+        if (own)
+            wrong = true;
+    });
+    for (Index i = 0; wrong && i < lay.n; ++i)
+        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
+                " has no label ", labels.data()[i]);
 }
 
 // A view together with references to the arrays that it points into.

@@ -10,9 +10,9 @@ using Lay = HeldLayout<double>;
 // The minimum cut of one model of two labels.
 class Cut {
   public:
-    Cut(nb::object layout, double barrier)
+    Cut(nb::object layout, double barrier, int threads)
         : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
-          cut_(held_.view, barrier) {}
+          cut_(held_.view, barrier, std::max(threads, 1)) {}
 
     bool applies() const { return cut_.applies(); }
     bool run(double seconds) {
@@ -42,16 +42,14 @@ class Moves {
         : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
           moves_(held_.view, barrier) {}
 
-    Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work) {
+    Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work, int threads) {
         const Layout<double> &lay = held_.view;
-        require_size(labels, lay.n, "labels");
-        require_size(proposal, lay.n, "proposal");
-        for (Index i = 0; i < lay.n; ++i)
-            for (const Index x : {labels.data()[i], proposal.data()[i]})
-                require(0 <= x && x < lay.num_labels[i], "node ", i, " has no label ", x);
+        threads = std::max(threads, 1);
+        require_labels(lay, labels, "labels", threads);
+        require_labels(lay, proposal, "proposal", threads);
         nb::gil_scoped_release released;
         Budget budget(work, seconds);
-        return moves_.fuse(labels.data(), proposal.data(), budget);
+        return moves_.fuse(labels.data(), proposal.data(), budget, threads);
     }
 
   private:
@@ -64,7 +62,8 @@ class Moves {
 
 void bind_cuts(nb::module_ &m) {
     nb::class_<Cut>(m, "BinaryCut")
-        .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
+        .def(nb::init<nb::object, double, int>(), nb::arg("layout"), nb::arg("barrier"),
+             nb::arg("threads"))
         .def("applies", &Cut::applies,
              "Whether all nodes have at most two labels and all edges are submodular.")
         .def("run", &Cut::run, nb::arg("seconds"),
@@ -74,7 +73,7 @@ void bind_cuts(nb::module_ &m) {
     nb::class_<Moves>(m, "FusionMoves")
         .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
         .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("seconds"),
-             arg("work") = Index(1) << 62,
+             nb::arg("work"), nb::arg("threads"),
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 

@@ -6,8 +6,8 @@
 #include "labels/energy.hpp"
 #include "labels/first.hpp"
 #include "labels/forests.hpp"
-#include "labels/improve.hpp"
 #include "labels/modes.hpp"
+#include "labels/ranges.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -16,16 +16,6 @@ namespace softmap {
 namespace {
 
 using Lay = HeldLayout<double>;
-
-void require_labels(const Layout<double> &lay, const In<Index> &labels) {
-    require_size(labels, lay.n, "labels");
-    bool wrong = false;
-    for (Index i = 0; i < lay.n; ++i)
-        wrong |= std::uint64_t(labels.data()[i]) >= std::uint64_t(lay.num_labels[i]);
-    for (Index i = 0; wrong && i < lay.n; ++i)
-        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
-                " has no label ", labels.data()[i]);
-}
 
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
@@ -64,16 +54,26 @@ double energy_of(const Lay &held, In<Index> labels, double constant, int threads
     return energy(held.view, labels.data(), constant, threads);
 }
 
-void first_labels(const Lay &held, Out<Index> labels, double seconds) {
+void first_labels(const Lay &held, Out<Index> labels, double seconds, int threads) {
     require_size(labels, held.view.n, "labels");
     Budget budget(Index(1) << 62, seconds);
-    FirstLabels(held.view).find(labels.data(), budget);
+    FirstLabels(held.view).find(labels.data(), budget, std::max(threads, 1));
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat,
                    int threads) {
     require_labels(held.view, labels);
     Forests(held.view, labels.data(), generator(words), threads).run(count, heat);
+}
+
+void scattered_forest(const Lay &held, Out<Index> labels, std::uint64_t seed, double heat,
+                      Out<Index> level, int threads) {
+    require_labels(held.view, labels);
+    require_size(level, held.view.n, "level");
+    ScatteredForests forests(held.view, labels.data());
+    forests.run({seed}, {heat}, std::max(threads, 1));
+    for (Index i = 0; i < held.view.n; ++i)
+        level.data()[i] = forests.level(i);
 }
 
 Index next_forest(const Lay &held, Index begin, Index end, Words words, Out<Index> nodes,
@@ -143,21 +143,14 @@ class Neighbourhoods {
         }
     }
 
-    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds) {
-        require_labels(graph_.lay, labels);
+    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds,
+                                            int threads) {
+        require_labels(graph_.lay, labels, "labels", threads);
         nb::gil_scoped_release released;
-        const Index *first = labels.data(), *last = first + labels.size();
-        const bool changed = !std::equal(first, last, labels_.begin(), labels_.end());
-        if (changed)
-            labels_.assign(first, last);
         if (search_ == nullptr)
-            search_ = std::make_unique<Search>(graph_, labels_.data(), words_, options_);
-        else if (changed)
-            search_->restart();
-        Budget budget(work, seconds);
-        search_->run(budget);
-        std::copy(labels_.begin(), labels_.end(), labels.data());
-        return {budget.used(), search_->cycles(), search_->falls()};
+            search_ = std::make_unique<RangeSearch>(graph_, labels.data(), words_, options_);
+        const Index used = search_->improve(labels.data(), work, seconds, threads);
+        return {used, search_->cycles(), search_->falls()};
     }
 
   private:
@@ -165,8 +158,7 @@ class Neighbourhoods {
     const LabelGraph graph_;
     std::uint64_t words_[4];
     SearchOptions options_;
-    std::vector<Index> labels_;
-    std::unique_ptr<Search> search_;
+    std::unique_ptr<RangeSearch> search_;
 };
 
 bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
@@ -174,7 +166,8 @@ bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index
     require_labels(held.view, labels);
     require_labels(held.view, other);
     const LabelGraph graph = label_graph(held.view, stride, variables);
-    return Merge(graph)(labels.data(), other.data());
+    std::vector<std::int32_t> part(std::size_t(held.view.n), 0);
+    return Merge(graph, {0, variables}, part.data())(labels.data(), other.data());
 }
 
 Incidence incidence(const In<std::int32_t> &node, const In<Index> &start,
@@ -337,11 +330,16 @@ void bind_labels(nb::module_ &m) {
     m.def("energy", &energy_of, arg("layout"), arg("labels"), nb::arg("constant") = 0.0,
           arg("threads") = 1, Unlocked(), "Return the energy of a labelling, rounded once.");
     m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
-          Unlocked(),
+          nb::arg("threads"), Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), arg("threads") = 1, Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
+    m.def(
+        "scattered_forest", &scattered_forest, arg("layout"), arg("labels"), nb::arg("seed"),
+        nb::arg("heat"), arg("level"), nb::arg("threads"), Unlocked(),
+        "Solve one forest that all threads draw together, as forest_rounds does on random graphs; "
+        "fill in the levels of its nodes.");
     m.def("next_forest", &next_forest, arg("layout"), arg("begin"), arg("end"), arg("words"),
           arg("nodes"), arg("links"), arg("parent"), Unlocked(),
           "Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.");
@@ -358,6 +356,7 @@ void bind_labels(nb::module_ &m) {
              arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
              arg("open") = nb::none())
         .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"), nb::arg("seconds"),
+             nb::arg("threads") = 1,
              "Go on with a large-neighbourhood search, in place; return (work, cycles, "
              "improvements), the last two of all calls.");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),

@@ -1,9 +1,16 @@
 // Minimum s-t cuts by augmenting paths over two search trees (Boykov and Kolmogorov, PAMI 2004).
+//
+// A large graph is divided into pieces of its numbering, whose flows are found on several threads.
+// Neighbouring pieces are then joined in pairs, and their flow continues over the arcs between them
+// (Liu and Sun, CVPR 2010), until one piece is left.
 #pragma once
 
+#include "base/budget.hpp"
 #include "base/graph.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -19,71 +26,93 @@ namespace softmap {
 // to allow for this error.
 template <class Capacity> class MinimumCut {
   public:
-    explicit MinimumCut(const Incidence &graph)
-        : nodes_(graph.n + 1), arcs_(graph.start[graph.n]), arc_of_(graph.start[graph.n]),
-          queue_(graph.n) {
+    MinimumCut() = default;
+    explicit MinimumCut(const Incidence &graph) : arc_of_(graph.start[graph.n]) {
+        reshape(graph.n, graph.start[graph.n]);
         for (Index k = 0; k < graph.start[graph.n]; ++k)
             arc_of_[graph.half[k]] = std::int32_t(k);
-        for (Index k = 0; k < graph.start[graph.n]; ++k) {
-            const std::int32_t other = graph.half[k] ^ 1;
-            arcs_[k] = {graph.node[other], arc_of_[other], Capacity(0)};
+        for (Index i = 0; i < graph.n; ++i) {
+            set_node(i, graph.start[i], Capacity(0));
+            for (Index k = graph.start[i]; k < graph.start[i + 1]; ++k) {
+                const std::int32_t other = graph.half[k] ^ 1;
+                set_arc(k, graph.node[other], arc_of_[other], Capacity(0));
+            }
         }
-        for (Index i = 0; i <= graph.n; ++i)
-            nodes_[i].first = std::int32_t(graph.start[i]);
     }
 
-    // Sets all capacities to 0.
-    void clear() {
-        for (Arc &arc : arcs_)
-            arc.left = Capacity(0);
-        for (Node &node : nodes_)
-            node.excess = Capacity(0);
+    // Begins a graph of other size, whose nodes and arcs are then all set by the next functions.
+    void reshape(Index nodes, Index arcs) {
+        nodes_.resize(std::size_t(nodes + 1));
+        arcs_.resize(std::size_t(arcs));
+        queue_.resize(std::size_t(nodes));
+        nodes_[nodes].first = std::int32_t(arcs);
     }
-    // Adds `cost` to the cost of label 1 minus the cost of label 0 at node i.
+    // The arcs of node i begin with `first` and end where those of node i + 1 begin; `excess` is
+    // the cost of label 1 minus the cost of label 0.
+    void set_node(Index i, Index first, Capacity excess) {
+        nodes_[i].first = std::int32_t(first);
+        nodes_[i].excess = excess;
+    }
+    // `capacity` is the cost of label 0 at the node of arc k and label 1 at node `to`.
+    void set_arc(Index k, Index to, Index reverse, Capacity capacity) {
+        arcs_[k] = {std::int32_t(to), std::int32_t(reverse), capacity};
+    }
+
+    // For a cut of an Incidence. Adds `cost` to the cost of label 1 minus the cost of label 0 at
+    // node i.
     void add_cost(Index i, Capacity cost) { nodes_[i].excess += cost; }
     // Sets the capacity of half-edge h: the cost of label 0 at its node and 1 at the other
     // endpoint.
     void set_capacity(Index h, Capacity capacity) { arcs_[arc_of_[h]].left = capacity; }
     Capacity residual(Index h) const { return arcs_[arc_of_[h]].left; }
 
-    // Starts two search trees from the capacities set before.
+    // Starts two search trees from the capacities set before, in one piece.
     void start() {
-        head_ = waiting_ = 0;
-        time_ = 0;
-        for (Index i = 0; i < size(); ++i) {
-            Node &node = nodes_[i];
-            node.active = false;
-            node.seen = 0;
-            node.sink = node.excess < 0;
-            node.parent = node.excess == 0 ? none : terminal;
-            node.depth = 1;
-            if (node.parent == terminal)
-                activate(std::int32_t(i));
-        }
+        pieces_.resize(1);
+        start(pieces_[0], 0, size());
     }
-    // Computes a minimum cut, after `start`. `Limit` counts visited arcs with use(count) and has
-    // spent(). Returns false if the limit was reached first; a further call then continues.
-    template <class Limit> bool run(Limit &limit) {
-        std::int32_t current = none;
+    // Computes a minimum cut in one piece, after `start`. `Limit` counts visited arcs with
+    // use(count) and has spent(). Returns false if the limit was reached first; a further call then
+    // continues.
+    template <class Limit> bool run(Limit &limit) { return run(pieces_[0], limit); }
+
+    // Starts two search trees in each piece of a large graph; there is one piece if more than
+    // `apart` of the arcs would lead from piece to piece.
+    void start_pieces(int threads) {
+        const Index count =
+            size() < 2 * least
+                ? 1
+                : std::min(most, Index(std::bit_floor(std::uint64_t(size() / least))));
+        length_ = (size() + count - 1) / count;
+        pieces_.resize(std::size_t(count));
+        joined_ = 0;
+        split_portions(threads, count, size(), [&](Index p) {
+            start(pieces_[p], p * length_, std::min((p + 1) * length_, size()));
+            if (count > 1)
+                find_borders(pieces_[p]);
+        });
+        Index crossing = 0;
+        for (const Piece &piece : pieces_)
+            crossing += piece.crossing;
+        if (double(crossing) > apart * double(arcs_.size()))
+            start();
+    }
+    // Computes a minimum cut, after `start_pieces`. Returns false if the budget was spent first; a
+    // further call then continues. The cut does not depend on the number of threads.
+    bool run(Budget &budget, int threads) {
         for (;;) {
-            if (current == none || nodes_[current].parent == none) {
-                current = pop_active();
-                if (current == none)
-                    return true;
-            }
-            if (limit.spent()) {
-                activate(current); // its arcs may not all have been visited
+            const Index count = Index(pieces_.size());
+            std::vector<Budget> parts(std::size_t(count), budget.rest());
+            std::vector<char> done(std::size_t(count), 0);
+            split_one_by_one(count == 1 ? 1 : threads, count,
+                             [&](Index p) { done[p] = run(pieces_[p], parts[p]); });
+            for (const Budget &part : parts)
+                budget.use(part.used());
+            if (std::count(done.begin(), done.end(), 0) > 0)
                 return false;
-            }
-            const std::int32_t bridge = grow(current);
-            limit.use(nodes_[current + 1].first - nodes_[current].first + 1);
-            ++time_;
-            if (bridge == none) {
-                current = none;
-                continue;
-            }
-            augment(bridge);
-            adopt_all(limit);
+            if (count == 1)
+                return true;
+            join_pieces();
         }
     }
 
@@ -95,6 +124,10 @@ template <class Capacity> class MinimumCut {
   private:
     static constexpr std::int32_t none = -1, terminal = -2, orphan = -3;
     static constexpr std::int32_t unreachable = INT32_MAX;
+    static constexpr Index most = 64;        // pieces: a power of 2
+    static constexpr Index least = 1 << 11;  // nodes of a piece
+    static constexpr double apart = 1.0 / 8; // largest share of arcs between pieces
+    static constexpr int joins = 6;          // how often 64 pieces are joined in pairs
     struct Arc {
         std::int32_t to, reverse;
         Capacity left; // residual capacity
@@ -107,28 +140,120 @@ template <class Capacity> class MinimumCut {
         std::int32_t depth = 0;     // arcs to the root of its tree
         bool sink = false, active = false;
     };
+    // The search over nodes begin..end-1, which ignores all other nodes.
+    struct Piece {
+        std::int32_t begin = 0, end = 0;
+        std::int32_t time = 0;
+        Index head = 0, waiting = 0; // active nodes: a ring buffer in `queue_`, from `begin` on
+        std::vector<std::int32_t> orphans;
+        std::array<std::vector<std::int32_t>, joins> border; // nodes with arcs opened by each join
+        Index crossing = 0;                                  // arcs to other pieces
+
+        bool has(std::int32_t i) const {
+            return std::uint32_t(i - begin) < std::uint32_t(end - begin);
+        }
+    };
     std::vector<Node> nodes_; // and a sentinel, whose `first` ends the arcs of the last node
     std::vector<Arc> arcs_;
-    std::vector<std::int32_t> arc_of_;
-    std::vector<std::int32_t> queue_; // active nodes, in a ring buffer
-    std::size_t head_ = 0, waiting_ = 0;
-    std::vector<std::int32_t> orphans_;
-    std::int32_t time_ = 0;
+    std::vector<std::int32_t> arc_of_; // by half-edge, for a cut of an Incidence
+    std::vector<std::int32_t> queue_;
+    std::vector<Piece> pieces_;
+    Index length_ = 0; // nodes of a piece
+    int joined_ = 0;   // how often pieces were joined
 
     Index size() const { return Index(nodes_.size()) - 1; }
 
-    void activate(std::int32_t i) {
+    void start(Piece &piece, Index begin, Index end) {
+        piece = Piece{};
+        piece.begin = std::int32_t(begin);
+        piece.end = std::int32_t(end);
+        for (std::int32_t i = piece.begin; i < piece.end; ++i) {
+            Node &node = nodes_[i];
+            node.active = false;
+            node.seen = 0;
+            node.sink = node.excess < 0;
+            node.parent = node.excess == 0 ? none : terminal;
+            node.depth = 1;
+            if (node.parent == terminal)
+                activate(piece, i);
+        }
+    }
+
+    // Lists the nodes with arcs to other pieces by the join after which these are in one piece.
+    void find_borders(Piece &piece) {
+        const std::uint32_t own = std::uint32_t(piece.begin / length_);
+        for (std::int32_t i = piece.begin; i < piece.end; ++i) {
+            unsigned joins_seen = 0;
+            for (std::int32_t k = nodes_[i].first; k < nodes_[i + 1].first; ++k) {
+                if (piece.has(arcs_[k].to))
+                    continue;
+                ++piece.crossing;
+                joins_seen |=
+                    1u << (std::bit_width(own ^ std::uint32_t(arcs_[k].to / length_)) - 1);
+            }
+            for (; joins_seen != 0; joins_seen &= joins_seen - 1)
+                piece.border[std::size_t(std::countr_zero(joins_seen))].push_back(i);
+        }
+    }
+
+    // Joins pieces 2k and 2k + 1, whose searches are complete. The nodes at the arcs between them
+    // become active again.
+    void join_pieces() {
+        for (std::size_t k = 0; 2 * k < pieces_.size(); ++k) {
+            Piece &first = pieces_[2 * k], &second = pieces_[2 * k + 1];
+            first.end = second.end;
+            first.time = std::max(first.time, second.time) + 1; // so that no stamp equals it
+            first.head = first.waiting = 0;
+            for (const Piece *part : {&first, &second})
+                for (const std::int32_t i : part->border[std::size_t(joined_)])
+                    if (nodes_[i].parent != none)
+                        activate(first, i);
+            for (std::size_t join = 0; join < first.border.size(); ++join)
+                first.border[join].insert(first.border[join].end(), second.border[join].begin(),
+                                          second.border[join].end());
+            if (k > 0)
+                pieces_[k] = std::move(first);
+        }
+        pieces_.resize(pieces_.size() / 2);
+        ++joined_;
+    }
+
+    template <class Limit> bool run(Piece &piece, Limit &limit) {
+        std::int32_t current = none;
+        for (;;) {
+            if (current == none || nodes_[current].parent == none) {
+                current = pop_active(piece);
+                if (current == none)
+                    return true;
+            }
+            if (limit.spent()) {
+                activate(piece, current); // its arcs may not all have been visited
+                return false;
+            }
+            const std::int32_t bridge = grow(piece, current);
+            limit.use(nodes_[current + 1].first - nodes_[current].first + 1);
+            ++piece.time;
+            if (bridge == none) {
+                current = none;
+                continue;
+            }
+            augment(piece, bridge);
+            adopt_all(piece, limit);
+        }
+    }
+
+    void activate(Piece &piece, std::int32_t i) {
         if (nodes_[i].active)
             return;
         nodes_[i].active = true;
-        std::size_t at = head_ + waiting_++;
-        queue_[at >= queue_.size() ? at - queue_.size() : at] = i;
+        const Index room = piece.end - piece.begin, at = piece.head + piece.waiting++;
+        queue_[piece.begin + (at >= room ? at - room : at)] = i;
     }
-    std::int32_t pop_active() {
-        while (waiting_ > 0) {
-            const std::int32_t i = queue_[head_];
-            head_ = head_ + 1 == queue_.size() ? 0 : head_ + 1;
-            --waiting_;
+    std::int32_t pop_active(Piece &piece) {
+        while (piece.waiting > 0) {
+            const std::int32_t i = queue_[piece.begin + piece.head];
+            piece.head = piece.head + 1 == piece.end - piece.begin ? 0 : piece.head + 1;
+            --piece.waiting;
             nodes_[i].active = false;
             if (nodes_[i].parent != none)
                 return i;
@@ -143,11 +268,11 @@ template <class Capacity> class MinimumCut {
 
     // Adds the neighbours that a node reaches to its tree. Returns an arc from the source tree to
     // the sink tree, or none.
-    std::int32_t grow(std::int32_t i) {
+    std::int32_t grow(Piece &piece, std::int32_t i) {
         Node &node = nodes_[i];
         for (std::int32_t k = node.first; k < nodes_[i + 1].first; ++k) {
             const Arc &arc = arcs_[k];
-            if (!(outward(arc, node.sink) > 0))
+            if (!piece.has(arc.to) || !(outward(arc, node.sink) > 0))
                 continue;
             Node &other = nodes_[arc.to];
             if (other.parent == none) {
@@ -155,7 +280,7 @@ template <class Capacity> class MinimumCut {
                 other.parent = arc.reverse;
                 other.seen = node.seen;
                 other.depth = node.depth + 1;
-                activate(arc.to);
+                activate(piece, arc.to);
             } else if (other.sink != node.sink) {
                 return node.sink ? arc.reverse : k;
             } else if (other.seen <= node.seen && other.depth > node.depth) {
@@ -177,7 +302,7 @@ template <class Capacity> class MinimumCut {
         }
         return std::min(least, std::abs(nodes_[i].excess));
     }
-    void push_to_root(std::int32_t i, Capacity amount) {
+    void push_to_root(Piece &piece, std::int32_t i, Capacity amount) {
         while (nodes_[i].parent != terminal) {
             const std::int32_t up = nodes_[i].parent;
             Arc &out = arcs_[nodes_[i].sink ? up : arcs_[up].reverse];
@@ -185,52 +310,52 @@ template <class Capacity> class MinimumCut {
             out.left -= amount;
             const std::int32_t next = arcs_[up].to;
             if (out.left <= 0)
-                make_orphan(i);
+                make_orphan(piece, i);
             i = next;
         }
         Node &root = nodes_[i];
         root.excess += root.sink ? amount : -amount;
         if (root.sink ? root.excess >= 0 : root.excess <= 0) {
             root.excess = 0;
-            make_orphan(i);
+            make_orphan(piece, i);
         }
     }
-    void make_orphan(std::int32_t i) {
+    void make_orphan(Piece &piece, std::int32_t i) {
         nodes_[i].parent = orphan;
-        orphans_.push_back(i);
+        piece.orphans.push_back(i);
     }
 
-    void augment(std::int32_t bridge) {
+    void augment(Piece &piece, std::int32_t bridge) {
         const std::int32_t from = tail(bridge), to = arcs_[bridge].to;
         const Capacity amount = least_to_root(to, least_to_root(from, arcs_[bridge].left));
         arcs_[arcs_[bridge].reverse].left += amount;
         arcs_[bridge].left -= amount;
-        push_to_root(from, amount);
-        push_to_root(to, amount);
+        push_to_root(piece, from, amount);
+        push_to_root(piece, to, amount);
     }
 
-    template <class Limit> void adopt_all(Limit &limit) {
-        for (std::size_t k = 0; k < orphans_.size(); ++k) {
-            const std::int32_t i = orphans_[k];
-            adopt(i);
+    template <class Limit> void adopt_all(Piece &piece, Limit &limit) {
+        for (std::size_t k = 0; k < piece.orphans.size(); ++k) {
+            const std::int32_t i = piece.orphans[k];
+            adopt(piece, i);
             limit.use(nodes_[i + 1].first - nodes_[i].first);
         }
-        orphans_.clear();
+        piece.orphans.clear();
     }
 
     // Number of arcs from a node to the root of its tree; `unreachable` if the path ends at an
     // orphan. The walk stops at a node whose depth was computed since the last augmentation.
-    std::int32_t depth_of(std::int32_t i) {
+    std::int32_t depth_of(std::int32_t i, std::int32_t time) {
         std::int32_t steps = 0;
         for (std::int32_t at = i;;) {
             Node &node = nodes_[at];
-            if (node.seen == time_) {
+            if (node.seen == time) {
                 steps += node.depth;
                 break;
             }
             ++steps;
             if (node.parent == terminal) {
-                node.seen = time_;
+                node.seen = time;
                 node.depth = 1;
                 break;
             }
@@ -239,8 +364,8 @@ template <class Capacity> class MinimumCut {
             at = arcs_[node.parent].to;
         }
         std::int32_t depth = steps;
-        for (std::int32_t at = i; nodes_[at].seen != time_; at = arcs_[nodes_[at].parent].to) {
-            nodes_[at].seen = time_;
+        for (std::int32_t at = i; nodes_[at].seen != time; at = arcs_[nodes_[at].parent].to) {
+            nodes_[at].seen = time;
             nodes_[at].depth = depth--;
         }
         return steps;
@@ -248,36 +373,40 @@ template <class Capacity> class MinimumCut {
 
     // Gives an orphan the parent in its tree that is nearest to the root, or frees it if there is
     // none.
-    void adopt(std::int32_t i) {
+    void adopt(Piece &piece, std::int32_t i) {
         Node &node = nodes_[i];
         const std::int32_t last = nodes_[i + 1].first;
         std::int32_t best = none, least = unreachable;
         for (std::int32_t k = node.first; k < last; ++k) {
             const Arc &arc = arcs_[k];
+            if (!piece.has(arc.to))
+                continue;
             const Capacity inward = node.sink ? arc.left : arcs_[arc.reverse].left;
             const Node &other = nodes_[arc.to];
             if (!(inward > 0) || other.parent == none || other.sink != node.sink)
                 continue;
-            if (const std::int32_t depth = depth_of(arc.to); depth < least) {
+            if (const std::int32_t depth = depth_of(arc.to, piece.time); depth < least) {
                 least = depth;
                 best = k;
             }
         }
         node.parent = best;
         if (best != none) {
-            node.seen = time_;
+            node.seen = piece.time;
             node.depth = least + 1;
             return;
         }
         for (std::int32_t k = node.first; k < last; ++k) {
             const Arc &arc = arcs_[k];
+            if (!piece.has(arc.to))
+                continue;
             Node &other = nodes_[arc.to];
             if (other.parent == none || other.sink != node.sink)
                 continue;
             if ((node.sink ? arc.left : arcs_[arc.reverse].left) > 0)
-                activate(arc.to);
+                activate(piece, arc.to);
             if (other.parent >= 0 && arcs_[other.parent].to == i)
-                make_orphan(arc.to);
+                make_orphan(piece, arc.to);
         }
     }
 };

@@ -5,7 +5,8 @@
 #include "flow.hpp"
 #include "labels/one_edge.hpp"
 
-#include <memory>
+#include <array>
+#include <numeric>
 
 namespace softmap {
 
@@ -15,6 +16,21 @@ struct Pairwise {
 
     // The edge is submodular if this is not negative.
     double surplus() const { return second + first - none - both; }
+};
+
+// A submodular edge as capacities of its two arcs, that of the first endpoint first, and as costs
+// of label 1 at its endpoints. As much cost as possible stays on the edge.
+struct Divided {
+    double capacity[2], cost[2];
+
+    explicit Divided(const Pairwise &pair) {
+        const double all = std::max(pair.surplus(), 0.0);
+        const double forward = std::clamp(pair.second - pair.none, 0.0, all);
+        capacity[0] = forward;
+        capacity[1] = all - forward;
+        cost[0] = pair.first - pair.none - (all - forward);
+        cost[1] = pair.second - pair.none - forward;
+    }
 };
 
 // The costs of a model, in which `barrier` stands for +inf.
@@ -27,11 +43,14 @@ class BarredCosts {
     double node(Index i, Index x) const {
         return std::min(lay.unary[lay.node_offset[i] + x], barrier_);
     }
-    // Calls f(e, i, j, cost) for each edge e = (i, j); cost(x, y) is the cost of its labels.
-    template <class Function> void each_edge(Function f) const {
+    // Calls f(e, i, j, cost) for the edges e = (i, j) from `first` on and before `last`; cost(x, y)
+    // is the cost of their labels.
+    template <class Function> void each_edge(Index first, Index last, Function f) const {
         for (Index g = 0; g < lay.groups; ++g)
             Families::visit(lay.kind[g], [&](auto family) {
-                for (Index e = lay.group_start[g]; e < lay.group_start[g + 1]; ++e) {
+                const Index begin = std::max(first, lay.group_start[g]);
+                const Index end = std::min(last, lay.group_start[g + 1]);
+                for (Index e = begin; e < end; ++e) {
                     const auto edge = family.template at<1>(lay, g, &e, 0);
                     const auto cost = [&](Index x, Index y) {
                         return std::min(edge.entry(y, x).part[0], barrier_);
@@ -46,17 +65,6 @@ class BarredCosts {
     const double barrier_;
 };
 
-// Adds a submodular edge between two nodes of a flow as capacities of its two arcs and costs of its
-// endpoints. As much cost as possible stays on the edge.
-inline void set_edge(MinimumCut<double> &flow, Index e, Index i, Index j, const Pairwise &pair) {
-    const double all = std::max(pair.surplus(), 0.0);
-    const double forward = std::clamp(pair.second - pair.none, 0.0, all);
-    flow.set_capacity(2 * e, forward);
-    flow.set_capacity(2 * e + 1, all - forward);
-    flow.add_cost(i, pair.first - pair.none - (all - forward));
-    flow.add_cost(j, pair.second - pair.none - forward);
-}
-
 // Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion if the
 // second labelling is constant (Boykov, Veksler and Zabih, PAMI 2001), a fusion move in general.
 //
@@ -68,91 +76,148 @@ class FusionMoves {
     FusionMoves(const Layout<double> &lay, double barrier) : costs_(lay, barrier) {}
 
     // Updates the labels in place. Returns the number of variables that changed, or -1 if the
-    // budget was spent first.
-    Index fuse(Index *labels, const Index *proposal, Budget &budget) {
-        const Layout<double> &lay = costs_.lay;
-        Index open = 0;
-        for (Index i = 0; i < lay.n; ++i)
-            open += labels[i] != proposal[i];
-        budget.use(4 * lay.m + lay.n);
-        if (2 * open < lay.n)
-            return fuse_few(labels, proposal, open, budget);
-        if (!whole_)
-            whole_ = std::make_unique<MinimumCut<double>>(costs_.graph());
-        else
-            whole_->clear();
-        const auto same = [](Index k) { return k; };
-        return cut(*whole_, labels, proposal, same, same, budget);
+    // budget was spent first. The result does not depend on the number of threads.
+    Index fuse(Index *labels, const Index *proposal, Budget &budget, int threads) {
+        const Move move{labels, proposal, threads};
+        budget.use(4 * costs_.lay.m + costs_.lay.n);
+        shape(move);
+        fill(move);
+        flow_.start_pieces(threads);
+        if (!flow_.run(budget, threads))
+            return -1;
+        return total_of(counted(move, [&](Index i) {
+            const bool changes = number_[i] >= 0 && flow_.label(number_[i]);
+            if (changes)
+                labels[i] = proposal[i];
+            return Index(changes);
+        }));
     }
 
   private:
-    // A move over the flow graph of the variables whose two labels differ: their order is kept, so
-    // that the result is that of the flow graph of all variables.
-    Index fuse_few(Index *labels, const Index *proposal, Index open, Budget &budget) {
-        const Layout<double> &lay = costs_.lay;
-        std::vector<std::int32_t> number(std::size_t(lay.n), -1), node;
-        std::int32_t next = 0;
-        for (Index i = 0; i < lay.n; ++i)
-            if (labels[i] != proposal[i])
-                number[i] = next++;
-        for (Index e = 0; e < lay.m; ++e) {
-            const std::int32_t i = number[lay.node[2 * e]], j = number[lay.node[2 * e + 1]];
-            if (i >= 0 && j >= 0)
-                node.insert(node.end(), {i, j});
-        }
-        std::vector<Index> start(std::size_t(open + 1));
-        std::vector<std::int32_t> half(node.size());
-        sort_halves(node.data(), Index(node.size()), open, start.data(), half.data());
-        MinimumCut<double> flow(Incidence{open, node.data(), start.data(), half.data()});
-        // `cut` asks for the edges between open variables once each, in ascending order
-        Index edge = 0;
-        return cut(
-            flow, labels, proposal, [&](Index i) { return Index(number[i]); },
-            [&](Index) { return edge++; }, budget);
+    struct Move {
+        const Index *labels, *proposal;
+        int threads;
+    };
+    static constexpr Index portions = 64; // of the variables
+    using Counts = std::array<Index, portions>;
+
+    // Calls f(p, first, last) for all portions of the variables, on all threads.
+    template <class Function> void each_portion(const Move &move, Function f) const {
+        split_portions(move.threads, portions, costs_.lay.n, [&](Index p) {
+            const Part part{int(p), int(portions)};
+            f(p, part.first(0, costs_.lay.n), part.last(0, costs_.lay.n));
+        });
+    }
+    // The sums of f(i) over the variables of each portion.
+    template <class Function> Counts counted(const Move &move, Function f) const {
+        Counts counts{};
+        each_portion(move, [&](Index p, Index first, Index last) {
+            Index sum = 0;
+            for (Index i = first; i < last; ++i)
+                sum += f(i);
+            counts[p] = sum;
+        });
+        return counts;
+    }
+    static Index total_of(const Counts &counts) {
+        return std::accumulate(counts.begin(), counts.end(), Index(0));
     }
 
-    // `place(i)` and `edge_of(e)` are the node and the edge of the flow graph of a variable whose
-    // labels differ and of an edge between two of them.
-    template <class PlaceOf, class EdgeOf>
-    Index cut(MinimumCut<double> &flow, Index *labels, const Index *proposal, PlaceOf place,
-              EdgeOf edge_of, Budget &budget) const {
+    // Calls f(h, j) for each half-edge of variable i whose other endpoint j may change, too.
+    template <class Function> void each_arc(Index i, Function f) const {
         const Layout<double> &lay = costs_.lay;
-        for (Index i = 0; i < lay.n; ++i)
-            if (labels[i] != proposal[i])
-                flow.add_cost(place(i), costs_.node(i, proposal[i]) - costs_.node(i, labels[i]));
-        costs_.each_edge([&](Index e, Index i, Index j, auto cost) {
-            const Index a = labels[i], b = labels[j], p = proposal[i], q = proposal[j];
-            if (a == p && b == q)
-                return;
-            if (a == p)
-                return flow.add_cost(place(j), cost(a, q) - cost(a, b));
-            if (b == q)
-                return flow.add_cost(place(i), cost(p, b) - cost(a, b));
-            Pairwise pair{cost(a, b), cost(a, q), cost(p, b), cost(p, q)};
-            pair.none += std::min(pair.surplus(), 0.0);
-            set_edge(flow, edge_of(e), place(i), place(j), pair);
+        for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
+            if (const Index h = lay.half[t]; number_[lay.node[h ^ 1]] >= 0)
+                f(h);
+    }
+
+    // Gives numbers to the variables whose two labels differ, the nodes of the flow graph, and to
+    // the half-edges between them, its arcs.
+    void shape(const Move &move) {
+        const Layout<double> &lay = costs_.lay;
+        number_.resize(std::size_t(lay.n));
+        arc_.resize(std::size_t(2 * lay.m));
+        share_.resize(std::size_t(2 * lay.m));
+        Counts nodes =
+            counted(move, [&](Index i) { return Index(move.labels[i] != move.proposal[i]); });
+        const Index size = total_of(nodes);
+        std::exclusive_scan(nodes.begin(), nodes.end(), nodes.begin(), Index(0));
+        each_portion(move, [&](Index p, Index first, Index last) {
+            Index next = nodes[p];
+            for (Index i = first; i < last; ++i)
+                number_[i] = move.labels[i] != move.proposal[i] ? std::int32_t(next++) : -1;
         });
-        flow.start();
-        if (!flow.run(budget))
-            return -1;
-        Index changed = 0;
-        for (Index i = 0; i < lay.n; ++i)
-            if (labels[i] != proposal[i] && flow.label(place(i))) {
-                labels[i] = proposal[i];
-                ++changed;
+        Counts arcs = counted(move, [&](Index i) {
+            Index count = 0;
+            if (number_[i] >= 0)
+                each_arc(i, [&](Index) { ++count; });
+            return count;
+        });
+        flow_.reshape(size, total_of(arcs));
+        std::exclusive_scan(arcs.begin(), arcs.end(), arcs.begin(), Index(0));
+        each_portion(move, [&](Index p, Index first, Index last) {
+            Index next = arcs[p];
+            for (Index i = first; i < last; ++i)
+                if (number_[i] >= 0) {
+                    flow_.set_node(number_[i], next, 0.0);
+                    each_arc(i, [&](Index h) { arc_[h] = std::int32_t(next++); });
+                }
+        });
+    }
+
+    // Sets the costs of all nodes and the capacities of all arcs. The costs of a node's edges are
+    // added up in the order of its half-edges, whatever the number of threads.
+    void fill(const Move &move) {
+        const Layout<double> &lay = costs_.lay;
+        split_portions(move.threads, portions, lay.m, [&](Index p) {
+            const Part part{int(p), int(portions)};
+            costs_.each_edge(part.first(0, lay.m), part.last(0, lay.m),
+                             [&](Index e, Index i, Index j, auto cost) {
+                                 if (number_[i] >= 0 || number_[j] >= 0)
+                                     fill_edge(move, e, i, j, cost);
+                             });
+        });
+        each_portion(move, [&](Index, Index first, Index last) {
+            for (Index i = first; i < last; ++i) {
+                if (number_[i] < 0)
+                    continue;
+                double sum = costs_.node(i, move.proposal[i]) - costs_.node(i, move.labels[i]);
+                for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
+                    sum += share_[lay.half[t]];
+                flow_.add_cost(number_[i], sum);
             }
-        return changed;
+        });
+    }
+    template <class Cost> void fill_edge(const Move &move, Index e, Index i, Index j, Cost cost) {
+        const Index a = move.labels[i], b = move.labels[j];
+        const Index p = move.proposal[i], q = move.proposal[j];
+        if (number_[i] < 0 || number_[j] < 0) {
+            share_[2 * e] = cost(p, b) - cost(a, b);
+            share_[2 * e + 1] = cost(a, q) - cost(a, b);
+            return;
+        }
+        Pairwise pair{cost(a, b), cost(a, q), cost(p, b), cost(p, q)};
+        pair.none += std::min(pair.surplus(), 0.0);
+        const Divided parts(pair);
+        const Index there = arc_[2 * e], back = arc_[2 * e + 1];
+        flow_.set_arc(there, number_[j], back, parts.capacity[0]);
+        flow_.set_arc(back, number_[i], there, parts.capacity[1]);
+        share_[2 * e] = parts.cost[0];
+        share_[2 * e + 1] = parts.cost[1];
     }
 
     BarredCosts costs_;
-    std::unique_ptr<MinimumCut<double>> whole_; // the flow graph of all variables, once made
+    MinimumCut<double> flow_;
+    std::vector<std::int32_t> number_; // by variable: its node; -1 if its two labels are equal
+    std::vector<std::int32_t> arc_;    // by half-edge
+    std::vector<double> share_;        // by half-edge: the cost of the change at its node
 };
 
 // Solves a model of at most two labels per node whose edges are all submodular, for labels and λ.
 class BinaryCut {
   public:
-    BinaryCut(const Layout<double> &lay, double barrier)
-        : costs_(lay, barrier), flow_(costs_.graph()) {
+    BinaryCut(const Layout<double> &lay, double barrier, int threads)
+        : costs_(lay, barrier), flow_(costs_.graph()), threads_(threads) {
         for (Index i = 0; i < lay.n && applies_; ++i)
             if (applies_ = lay.num_labels[i] <= 2; applies_ && lay.num_labels[i] == 2)
                 flow_.add_cost(i, costs_.node(i, 1) - costs_.node(i, 0));
@@ -164,16 +229,20 @@ class BinaryCut {
             if (lay.num_labels[j] < 2)
                 return flow_.add_cost(i, pair.first - pair.none);
             applies_ &= pair.surplus() >= 0.0;
-            set_edge(flow_, e, i, j, pair);
+            const Divided parts(pair);
+            flow_.set_capacity(2 * e, parts.capacity[0]);
+            flow_.set_capacity(2 * e + 1, parts.capacity[1]);
+            flow_.add_cost(i, parts.cost[0]);
+            flow_.add_cost(j, parts.cost[1]);
         });
-        flow_.start();
+        flow_.start_pieces(threads);
     }
 
     // Whether all nodes have at most two labels and all edges are submodular.
     bool applies() const { return applies_; }
 
     // Returns false if the budget was spent first; a further call then continues.
-    bool run(Budget &budget) { return flow_.run(budget); }
+    bool run(Budget &budget) { return flow_.run(budget, threads_); }
 
     // The labels and λ of the flow so far. The residual capacities of its arcs stay on an edge; λ
     // moves the rest to its endpoints. Any λ proves a bound, so that rounding here changes the last
@@ -196,10 +265,11 @@ class BinaryCut {
   private:
     BarredCosts costs_;
     MinimumCut<double> flow_;
+    const int threads_;
     bool applies_ = true;
 
     template <class Function> void each_edge(Function f) const {
-        costs_.each_edge([&](Index e, Index i, Index j, auto cost) {
+        costs_.each_edge(0, costs_.lay.m, [&](Index e, Index i, Index j, auto cost) {
             const Index p = costs_.lay.num_labels[i] - 1, q = costs_.lay.num_labels[j] - 1;
             f(e, i, j, Pairwise{cost(0, 0), cost(0, q), cost(p, 0), cost(p, q)});
         });

@@ -12,9 +12,10 @@ namespace softmap {
 
 class Bags {
   public:
-    // `max_total` limits the table entries of all bags together.
-    Bags(const LabelGraph &graph, Index max_total)
-        : graph_(graph), max_total_(max_total), place_(graph.variables, outside) {
+    // `max_total` limits the table entries of all bags together. `place` has one entry per
+    // variable, `outside` at first; only those of variables next to admitted ones are used.
+    Bags(const LabelGraph &graph, Index max_total, std::int32_t *place)
+        : graph_(graph), max_total_(max_total), place_(place) {
         stage_.reserve(longest + 2); // so that references into it stay valid
     }
 
@@ -131,7 +132,7 @@ class Bags {
     const LabelGraph &graph_;
     const Index max_total_;
     Index max_entries_ = 4, total_ = 0, staged_ = 0;
-    std::vector<std::int32_t> place_;
+    std::int32_t *place_;
     std::vector<Index> nodes_, entries_;
     std::vector<std::vector<std::int32_t>> others_;
     std::vector<std::int32_t> near_;

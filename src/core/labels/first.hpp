@@ -2,10 +2,13 @@
 #pragma once
 
 #include "base/budget.hpp"
+#include "base/graph.hpp"
 #include "one_edge.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 namespace softmap {
@@ -14,11 +17,13 @@ namespace softmap {
 // it and sends them a message. Labels are then assigned from the first node to the last. On a tree
 // that is numbered from its root this is dynamic programming. Messages are stored in single
 // precision: they choose labels and prove nothing.
+//
+// The nodes of a level (see depth_levels) share no edge and are processed on several threads. The
+// result does not depend on their number.
 class FirstLabels {
   public:
     explicit FirstLabels(const Layout<double> &lay)
-        : lay_(lay), offset_(lay.m + 1), belief_(lay.widest), out_(lay.widest),
-          room_(message_room(lay.widest, 1)) {
+        : lay_(lay), offset_(lay.m + 1), sent_(std::size_t(lay.n), 0) {
         for (Index e = 0; e < lay.m; ++e)
             offset_[e + 1] =
                 offset_[e] + lay.num_labels[std::min(lay.node[2 * e], lay.node[2 * e + 1])];
@@ -27,74 +32,115 @@ class FirstLabels {
 
     // Fills in the labels. If the budget is spent, no further messages are sent; the nodes at the
     // beginning are then labelled without them.
-    void find(Index *labels, Budget &budget) {
-        for (sent_ = lay_.n; sent_ > 0 && !budget.spent(); --sent_)
-            send(sent_ - 1, budget);
-        for (Index i = 0; i < lay_.n; ++i)
-            decide(i, labels);
+    void find(Index *labels, const Budget &budget, int threads) {
+        sort_by_level();
+        std::atomic<bool> spent = false;
+        together(lay_.n < worthwhile ? 1 : threads, [&](Member &me) {
+            Scratch own(lay_);
+            Budget rest = budget.rest();
+            for (Index l = levels(); l-- > 0;)
+                each_node(me, l, [&](Index i) {
+                    if (!spent)
+                        send(i, own, rest);
+                    if (rest.spent())
+                        spent = true;
+                });
+            for (Index l = 0; l < levels(); ++l)
+                each_node(me, l, [&](Index i) { decide(i, own, labels); });
+        });
     }
 
   private:
+    // The memory of one thread.
+    struct Scratch {
+        explicit Scratch(const Layout<double> &lay)
+            : belief(std::size_t(lay.widest)), out(belief.size()),
+              room(message_room(lay.widest, 1)) {}
+        std::vector<double> belief, out;
+        Room room;
+    };
     static constexpr double huge = 1e30; // stands for +inf, so that sums stay finite
     const Layout<double> &lay_;
-    Index sent_ = 0;                   // nodes from this one on have sent their messages
     std::vector<Index> offset_;        // first entry of each edge in `message_`
     std::unique_ptr<float[]> message_; // of each edge to its endpoint of lower number
-    std::vector<double> belief_, out_;
-    Room room_;
+    std::vector<char> sent_;           // whether a node has sent its messages
+    std::vector<std::int32_t> order_;  // nodes by level
+    std::vector<Index> begin_{0};      // of each level in `order_`, and the end
 
+    Index levels() const { return Index(begin_.size()) - 1; }
     Index other(Index h) const { return lay_.node[h ^ 1]; }
     float *message(Index h) { return message_.get() + offset_[h >> 1]; }
 
-    // belief_ = the costs of node i and the messages from the nodes after it.
-    void gather(Index i) {
+    void sort_by_level() {
+        std::vector<Index> rank(std::size_t(lay_.n));
+        std::vector<std::int32_t> level(rank.size());
+        std::iota(rank.begin(), rank.end(), Index(0));
+        depth_levels({lay_.n, lay_.node, lay_.start, lay_.half}, rank.data(), level.data());
+        const Index count = 1 + *std::max_element(level.begin(), level.end());
+        begin_.resize(std::size_t(count + 1));
+        order_.resize(rank.size());
+        sort_halves(level.data(), lay_.n, count, begin_.data(), order_.data());
+    }
+    template <class Function> void each_node(Member &me, Index level, Function f) const {
+        me.phase([&](Part part) {
+            const Index begin = begin_[level], end = begin_[level + 1];
+            for (Index k = part.first(begin, end); k < part.last(begin, end); ++k)
+                f(order_[k]);
+        });
+    }
+
+    // belief = the costs of node i and the messages from the nodes after it.
+    void gather(Index i, std::vector<double> &belief) {
         const Index labels = lay_.num_labels[i];
-        std::copy_n(lay_.unary + lay_.node_offset[i], labels, belief_.data());
+        std::copy_n(lay_.unary + lay_.node_offset[i], labels, belief.data());
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k)
-            if (const Index h = lay_.half[k]; other(h) > i && other(h) >= sent_) {
+            if (const Index h = lay_.half[k]; other(h) > i && sent_[other(h)]) {
                 const float *in = message(h);
                 for (Index x = 0; x < labels; ++x)
-                    belief_[x] += in[x];
+                    belief[x] += in[x];
             }
     }
-    void send(Index i, Budget &budget) {
+    void send(Index i, Scratch &own, Budget &budget) {
         const Index labels = lay_.num_labels[i];
         Index before = 0;
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k)
             before += other(lay_.half[k]) < i;
         if (before == 0)
             return;
-        gather(i);
-        const double least = *std::min_element(belief_.data(), belief_.data() + labels);
+        gather(i, own.belief);
+        double *belief = own.belief.data();
+        const double least = *std::min_element(belief, belief + labels);
         const double shift = least < infinity ? least : 0.0, part = 1.0 / double(before);
         for (Index x = 0; x < labels; ++x)
-            belief_[x] = part * (belief_[x] - shift);
+            belief[x] = part * (belief[x] - shift);
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
             const Index h = lay_.half[k], j = other(h);
             if (j > i)
                 continue;
-            hard_message(lay_, h ^ 1, belief_.data(), out_.data(), room_.numbers());
+            hard_message(lay_, h ^ 1, belief, own.out.data(), own.room.numbers());
             float *to = message(h);
             for (Index y = 0; y < lay_.num_labels[j]; ++y)
-                to[y] = float(std::min(out_[y], huge));
+                to[y] = float(std::min(own.out[y], huge));
             budget.use(labels + lay_.num_labels[j]);
         }
+        sent_[i] = 1;
     }
     // Assigns node i the label of lowest cost, given the labels before it and the messages from the
     // nodes after it.
-    void decide(Index i, Index *chosen) {
+    void decide(Index i, Scratch &own, Index *chosen) {
         const Index labels = lay_.num_labels[i];
-        gather(i);
+        gather(i, own.belief);
+        double *belief = own.belief.data();
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
             const Index h = lay_.half[k];
             if (other(h) > i)
                 continue;
             visit_edge(lay_, h, [&](const auto &edge) {
                 for (Index x = 0; x < labels; ++x)
-                    belief_[x] += edge.entry(chosen[other(h)], x).part[0];
+                    belief[x] += edge.entry(chosen[other(h)], x).part[0];
             });
         }
-        chosen[i] = std::min_element(belief_.data(), belief_.data() + labels) - belief_.data();
+        chosen[i] = std::min_element(belief, belief + labels) - belief;
     }
 };
 

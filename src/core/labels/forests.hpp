@@ -5,28 +5,19 @@
 //
 // The nodes of a large model are divided into ranges, whose forests are solved on several threads.
 // A node with a neighbour in an earlier range stays fixed, so that the forests of two ranges share
-// no edge. The ranges are shifted at random from round to round.
+// no edge. The ranges are shifted at random from round to round. If too many nodes would stay
+// fixed, all threads solve one forest together (see scattered.hpp).
 #pragma once
 
 #include "base/random.hpp"
 #include "base/team.hpp"
-#include "one_edge.hpp"
+#include "label_graph.hpp"
+#include "scattered.hpp"
 
 #include <algorithm>
 #include <atomic>
 
 namespace softmap {
-
-// Uniform in [0, 1).
-inline double uniform(std::uint64_t *words) { return 0x1p-53 * double(next_word(words) >> 11); }
-
-// Nodes begin..end-1.
-struct NodeRange {
-    Index begin, end;
-
-    Index size() const { return end - begin; }
-    bool has(Index i) const { return begin <= i && i < end; }
-};
 
 // Draws and solves a random forest within a range of nodes. The arrays are reused from one range to
 // the next.
@@ -186,6 +177,16 @@ class Forests {
                 forest.solve({0, lay_.n}, noise(k), words_);
             return;
         }
+        if (size_ == scattered) {
+            std::vector<std::uint64_t> seeds;
+            std::vector<double> heats;
+            for (Index k = 0; k < count; ++k) {
+                seeds.push_back(next_word(words_));
+                heats.push_back(noise(k));
+            }
+            ScatteredForests(lay_, labels_).run(seeds, heats, threads_);
+            return;
+        }
         std::vector<Round> rounds;
         for (Index k = 0; k < count; ++k)
             rounds.push_back({below(words_, size_), next_word(words_)});
@@ -207,6 +208,7 @@ class Forests {
         Index shift;
         std::uint64_t seed;
     };
+    static constexpr Index scattered = 0;
     static constexpr Index most = 64;        // ranges
     static constexpr Index least = 1 << 13;  // nodes of a range
     static constexpr double apart = 1.0 / 8; // largest share of nodes that stay fixed
@@ -218,8 +220,8 @@ class Forests {
         forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words);
     }
 
-    // The number of nodes of a range; all of them if the ranges of a small or a random graph would
-    // keep too many nodes fixed.
+    // The number of nodes of a range: all of them in a small model, and `scattered` if the ranges
+    // of a random graph would keep too many nodes fixed.
     static Index range_size(const Layout<double> &lay, int threads) {
         const Index size = std::max(least, (lay.n + most - 1) / most);
         if (2 * size > lay.n)
@@ -231,7 +233,7 @@ class Forests {
                 own += RangeForest::reaches_before(lay, i, i / size * size);
             fixed += own;
         });
-        return double(fixed) <= apart * double(lay.n) ? size : lay.n;
+        return double(fixed) <= apart * double(lay.n) ? size : scattered;
     }
 
     const Layout<double> &lay_;

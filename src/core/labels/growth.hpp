@@ -9,10 +9,13 @@ namespace softmap {
 // Fills a Bags object with as many variables as it admits.
 class Growth {
   public:
-    // Only variables i with open[i] may be added; all variables if `open` is null.
-    Growth(const LabelGraph &graph, const bool *open) : graph_(graph), met_(graph.variables, 0) {
-        for (Index i = 0; i < graph.variables; ++i)
-            if (open == nullptr || open[i])
+    // Only variables i of the range with open[i] may be added. `met` has one entry per variable, 0
+    // at first; only those of open variables and their neighbours are used.
+    template <class Open>
+    Growth(const LabelGraph &graph, NodeRange range, Open open, std::int32_t *met)
+        : graph_(graph), met_(met) {
+        for (Index i = range.begin; i < range.end; ++i)
+            if (open(i))
                 roots_.push_back(i);
             else
                 met_[i] = never;
@@ -48,7 +51,7 @@ class Growth {
     }
 
   private:
-    static constexpr Index never = -1;
+    static constexpr std::int32_t never = -1;
 
     template <class Spread> void from_roots(Bags &bags, std::uint64_t *words, Spread spread) {
         bags.clear();
@@ -73,8 +76,9 @@ class Growth {
     }
 
     const LabelGraph &graph_;
-    Index stamp_ = 0;
-    std::vector<Index> roots_, queue_, met_;
+    std::int32_t stamp_ = 0;
+    std::int32_t *met_;
+    std::vector<Index> roots_, queue_;
 };
 
 } // namespace softmap

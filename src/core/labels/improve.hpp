@@ -17,19 +17,40 @@ struct SearchOptions {
     const bool *open = nullptr;    // which variables may change; all if null
 };
 
+// Arrays with one entry per node. Searches over disjoint ranges share them: none uses an entry of
+// another one's range.
+struct SearchArrays {
+    SearchArrays(const LabelGraph &graph, const Index *labels)
+        : place(std::size_t(graph.variables), Bags::outside), met(place.size(), 0),
+          part(std::size_t(graph.lay.n), 0), current(labels, labels + graph.lay.n), other(current) {
+    }
+
+    std::vector<std::int32_t> place, met, part;
+    std::vector<Index> current, other;
+};
+
 // Descends with subproblems of increasing treewidth, then runs annealing cycles: random costs that
 // decrease to 0, after which the connected components of the change that lower the cost are kept.
 // Amplitude and table size are chosen by a bandit, by past success per work. After many cycles
 // without success the search continues from the last cycle's labels, whatever their cost. The best
 // labels are stored apart and take over each component in which the current labels are better.
+//
+// Only variables of the range change, and of these only the ones without neighbours outside.
 class Search {
   public:
-    Search(const LabelGraph &graph, Index *labels, std::uint64_t *words,
-           const SearchOptions &options)
-        : graph_(graph), labels_(labels), words_(words), options_(options),
-          bags_(graph, options.max_total), growth_(graph, options.open),
-          solver_(graph, bags_, words), merge_(graph), current_(labels, labels + graph.lay.n),
-          other_(current_) {
+    Search(const LabelGraph &graph, NodeRange range, Index *labels, const std::uint64_t *words,
+           const SearchOptions &options, SearchArrays &arrays)
+        : graph_(graph), range_(range), labels_(labels), options_(options),
+          bags_(graph, options.max_total, arrays.place.data()),
+          growth_(
+              graph, range,
+              [&](Index i) {
+                  return (options.open == nullptr || options.open[i]) && within(graph, range, i);
+              },
+              arrays.met.data()),
+          solver_(graph, bags_, words_), merge_(graph, range, arrays.part.data()),
+          current_(arrays.current.data()), other_(arrays.other.data()) {
+        std::copy_n(words, 4, words_);
         for (Index entries = options.max_entries; entries >= narrow; entries /= 4)
             widths_.push_back(entries);
         if (widths_.empty())
@@ -49,6 +70,14 @@ class Search {
             if (!solving_)
                 end_round();
         }
+    }
+
+    // Whether all neighbours of a variable are in a range.
+    static bool within(const LabelGraph &graph, NodeRange range, Index i) {
+        bool inside = true;
+        if (range.size() < graph.variables)
+            graph.neighbours(i, [&](Index j) { inside &= range.has(j); });
+        return inside;
     }
 
     Index cycles() const { return cycles_; }
@@ -89,8 +118,8 @@ class Search {
         if (growth_.empty())
             return false;
         if (restart_) {
-            current_.assign(labels_, labels_ + graph_.lay.n);
-            other_ = current_;
+            copy(labels_, current_);
+            copy(labels_, other_);
             restart_ = false;
         }
         if (descended_ < descents * Index(widths_.size())) {
@@ -123,9 +152,9 @@ class Search {
             growth_.swept(bags_, words_);
         else
             growth_.scattered(bags_, words_);
-        budget.use(graph_.variables);
-        work_ += graph_.variables;
-        solver_.begin(other_.data(), lures);
+        budget.use(range_.size());
+        work_ += range_.size();
+        solver_.begin(other_, lures);
     }
 
     // After a subproblem of the descent, or the last one of a cycle, takes what has improved.
@@ -151,13 +180,19 @@ class Search {
     // Afterwards other_ equals current_.
     bool take(bool walk = false) {
         if (walk)
-            current_ = other_;
-        else if (!merge_(current_.data(), other_.data()))
+            copy(other_, current_);
+        else if (!merge_(current_, other_))
             return false;
-        const bool fell = merge_(labels_, other_.data());
+        const bool fell = merge_(labels_, other_);
         falls_ += fell;
-        other_ = current_;
+        copy(current_, other_);
         return fell;
+    }
+
+    // Copies the labels of the range, and of the auxiliary nodes if it has all variables.
+    void copy(const Index *from, Index *to) const {
+        const Index end = range_.size() == graph_.variables ? graph_.lay.n : range_.end;
+        std::copy(from + range_.begin, from + end, to + range_.begin);
     }
 
     // Draws an arm with probability proportional to its successes per work so far.
@@ -172,7 +207,7 @@ class Search {
         return arms_.size() - 1;
     }
     double score(const Arm &arm) const {
-        const double unit = double(graph_.variables) * double(arm.max_entries);
+        const double unit = double(range_.size()) * double(arm.max_entries);
         return (1.0 + arm.wins) / (unit + arm.work);
     }
 
@@ -184,8 +219,9 @@ class Search {
     static constexpr Index descents = 2; // subproblems of each table size in the initial descent
 
     const LabelGraph &graph_;
+    const NodeRange range_;
     Index *labels_;
-    std::uint64_t *words_;
+    std::uint64_t words_[4];
     const SearchOptions options_;
     Bags bags_;
     Growth growth_;
@@ -196,7 +232,8 @@ class Search {
     std::size_t arm_ = 0;
     bool guided_ = false, solving_ = false, restart_ = false;
     Index patience_ = 20; // cycles without success after which worse labels are accepted
-    std::vector<Index> current_, other_, widths_;
+    Index *current_, *other_;
+    std::vector<Index> widths_;
     std::vector<Arm> arms_;
 };
 

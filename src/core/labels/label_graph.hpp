@@ -7,6 +7,14 @@
 
 namespace softmap {
 
+// Nodes begin..end-1.
+struct NodeRange {
+    Index begin, end;
+
+    Index size() const { return end - begin; }
+    bool has(Index i) const { return begin <= i && i < end; }
+};
+
 // Nodes from index `variables` on are auxiliary: their state is a function of their members'
 // labels. stride[h] is the change of that state per unit of the label at half-edge h; 0 if the node
 // across h is a variable.
@@ -107,14 +115,16 @@ struct Cost {
 // labellings are equal afterwards.
 class Merge {
   public:
-    explicit Merge(const LabelGraph &graph)
-        : graph_(graph), part_(graph.lay.n, 0), seen_(graph.lay.n, 0) {}
+    // Labels differ only at variables of the range. `part` has one entry per node, 0 at first; only
+    // those of these variables, their neighbours and their factors are used.
+    Merge(const LabelGraph &graph, NodeRange range, std::int32_t *part)
+        : graph_(graph), range_(range), part_(part) {}
 
     // Returns whether the cost fell.
     bool operator()(Index *labels, Index *other) {
         bool fell = false;
         ++stamp_;
-        for (Index i = 0; i < graph_.variables; ++i) {
+        for (Index i = range_.begin; i < range_.end; ++i) {
             if (labels[i] == other[i] || part_[i] == stamp_)
                 continue;
             collect(i, labels, other);
@@ -144,7 +154,7 @@ class Merge {
 
     Cost difference(const Index *labels, const Index *other) {
         Cost out;
-        ++stamp_seen_;
+        ++counted_;
         for (const Index i : nodes_) {
             out.add(graph_.unary(i, other[i]), 1);
             out.add(graph_.unary(i, labels[i]), -1);
@@ -158,9 +168,9 @@ class Merge {
     void add_edge(Index h, const Index *labels, const Index *other, Cost &out) {
         const Index i = graph_.lay.node[h], j = graph_.lay.node[h ^ 1];
         if (graph_.stride[h] > 0) {
-            if (seen_[j] == stamp_seen_)
+            if (part_[j] == counted_)
                 return; // a factor with several members in the component counts once
-            seen_[j] = stamp_seen_;
+            part_[j] = counted_;
             out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return other[k]; })), 1);
             out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return labels[k]; })), -1);
         } else if (labels[j] == other[j] || h & 1) { // an edge within the component counts once
@@ -170,8 +180,10 @@ class Merge {
     }
 
     const LabelGraph &graph_;
-    Index stamp_ = 0, stamp_seen_ = 0;
-    std::vector<Index> part_, seen_, nodes_;
+    const NodeRange range_;
+    std::int32_t *part_; // of a variable: the last call that met it; of a factor: see `counted_`
+    std::int32_t stamp_ = 0, counted_ = 0;
+    std::vector<Index> nodes_;
 };
 
 } // namespace softmap

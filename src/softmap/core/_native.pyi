@@ -1072,6 +1072,7 @@ def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     seconds: float,
+    threads: int,
 ) -> None:
     """
     Assign labels by one backward pass of messages, as far as time allows, and decoding.
@@ -1087,6 +1088,18 @@ def forest_rounds(
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
+    """
+
+def scattered_forest(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    seed: int,
+    heat: float,
+    level: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Solve one forest that all threads draw together, as forest_rounds does on random graphs; fill in the levels of its nodes.
     """
 
 def next_forest(
@@ -1153,6 +1166,7 @@ class Neighbourhoods:
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         work: int,
         seconds: float,
+        threads: int = 1,
     ) -> tuple[int, int, int]:
         """
         Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
@@ -1312,6 +1326,41 @@ def edge_minima(
 ) -> None:
     """
     Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.
+    """
+
+def nodes_above(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    rounding: float,
+    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Tell which labels have no least reduced cost C_i - Σ λ, up to rounding.
+    """
+
+def edges_above(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    least: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    rounding: float,
+    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Tell which edges are above their least reduced cost C_e + λ_i + λ_j, up to rounding.
     """
 
 def dual_bound(
@@ -1707,7 +1756,7 @@ def code_bound(
     """Return the dual bound at λ, rounded down."""
 
 class BinaryCut:
-    def __init__(self, layout: object, barrier: float) -> None: ...
+    def __init__(self, layout: object, barrier: float, threads: int) -> None: ...
     def applies(self) -> bool:
         """
         Whether all nodes have at most two labels and all edges are submodular.
@@ -1734,7 +1783,8 @@ class FusionMoves:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         seconds: float,
-        work: int = 4611686018427387904,
+        work: int,
+        threads: int,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.

@@ -26,6 +26,7 @@ def solve_binary(
     barrier: float | None = None,
     seconds: float = 1e9,
     stop: Callable[[], bool] = lambda: False,
+    threads: int = 1,
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
 
@@ -41,6 +42,8 @@ def solve_binary(
         Stop after this time.
     stop : function, optional
         Called every 0.1 s; the cut stops if it returns True.
+    threads : int, default 1
+        Number of threads; the cut does not depend on it.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def solve_binary(
     """
     if model.num_labels.max(initial=0) > 2:
         return None
-    cut = core.BinaryCut(layout(model), _barrier(model, barrier))
+    cut = core.BinaryCut(layout(model), _barrier(model, barrier), threads)
     if not cut.applies():
         return None
     end = time.perf_counter() + seconds
@@ -100,17 +103,19 @@ class Fusion:
         A model without factors of more than two variables.
     barrier : float, optional
         Finite cost that stands for +inf; by default more than all finite costs together.
+    threads : int, default 1
+        Number of threads; labels do not depend on it.
     """
 
-    def __init__(self, model: Model, barrier: float | None = None) -> None:
-        self.model = model
+    def __init__(self, model: Model, barrier: float | None = None, threads: int = 1) -> None:
+        self.model, self.threads = model, threads
         self._barrier = _barrier(model, barrier)
         self._moves: core.FusionMoves | None = None
 
     @staticmethod
     def takes(model: Model) -> int:
         """Memory of the flow graph, in bytes."""
-        return 40 * model.m + 36 * model.n
+        return 56 * model.m + 44 * model.n
 
     def release(self) -> None:
         """Free the flow graph; the next move makes it again, in a tenth of the time of a move."""
@@ -140,7 +145,7 @@ class Fusion:
         given = np.ascontiguousarray(proposal, dtype=np.int64)
         if self._moves is None:
             self._moves = core.FusionMoves(layout(self.model), self._barrier)
-        return int(self._moves.fuse(labels, given, seconds, work))
+        return int(self._moves.fuse(labels, given, seconds, work, self.threads))
 
 
 class Expansions:

@@ -93,7 +93,7 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
     return labels[: model.num_variables]
 
 
-def first_labels(model: Model, *, seconds: float = 1e9) -> Labels:
+def first_labels(model: Model, *, seconds: float = 1e9, threads: int = 1) -> Labels:
     """Return labels by one backward pass of messages over all nodes, and sequential decoding.
 
     On a tree that is numbered from its root, this is dynamic programming. On images, the labels
@@ -106,6 +106,8 @@ def first_labels(model: Model, *, seconds: float = 1e9) -> Labels:
     seconds : float, default 1e9
         Time for messages. Nodes without messages are labelled by the labels before them alone;
         decoding takes about half the time of the messages.
+    threads : int, default 1
+        Number of threads; without a time limit, labels do not depend on it.
 
     Returns
     -------
@@ -120,7 +122,7 @@ def first_labels(model: Model, *, seconds: float = 1e9) -> Labels:
     array([0, 0])
     """
     labels = np.zeros(model.n, dtype=np.int64)
-    core.first_labels(layout(model), labels, seconds)
+    core.first_labels(layout(model), labels, seconds, threads)
     return labels
 
 

@@ -172,10 +172,12 @@ class Neighbourhoods:
         Factor of the random costs, which are quantiles of the cost of changing a label.
     seed : int, default 0
         Seed of the random numbers.
+    threads : int, default 1
+        Number of threads. With a limit on work alone, labels do not depend on it.
     """
 
-    def __init__(self, model: Model, *, heat: float = 1.0, seed: int = 0) -> None:
-        self._model = model
+    def __init__(self, model: Model, *, heat: float = 1.0, seed: int = 0, threads: int = 1) -> None:
+        self._model, self._threads = model, threads
         self._native = core.Neighbourhoods(
             layout(model), strides(model), model.num_variables, seeded(seed), heat
         )
@@ -204,8 +206,10 @@ class Neighbourhoods:
         if stopped is not None and stopped():
             return labels
         moved = self._model.complete(labels).copy()
-        self._native.improve(moved, min(work, 1 << 62), min(float(seconds), 1e9))
-        return _better(self._model, (labels, energy_of(self._model, labels)), moved)[0]
+        threads = self._threads
+        self._native.improve(moved, min(work, 1 << 62), min(float(seconds), 1e9), threads)
+        known = labels, energy_of(self._model, labels, threads)
+        return _better(self._model, known, moved, threads)[0]
 
 
 def _better(model: Model, known: Priced, moved: Labels, threads: int = 1) -> Priced:

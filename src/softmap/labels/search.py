@@ -171,7 +171,8 @@ class LabelSearch:
             return best
         labels = np.array(best[0])
         size = self.model.n + self.model.m
-        if Fusion(self.model).fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
+        fusion = Fusion(self.model, threads=self.threads)
+        if fusion.fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 

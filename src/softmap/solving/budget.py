@@ -199,8 +199,8 @@ class _Timings:
     def guess(self, bound: float, steps: float, width: float, threads: int) -> None:
         """Estimate all tasks from the time of one bound, in seconds; `steps` make a pass.
 
-        Searches for labels and the assembly of the result use one thread for most of their time,
-        so that they take more passes on more threads.
+        The assembly of the result uses one thread for most of its time, so that it takes more
+        passes on more threads.
 
         The minimum of several estimates is kept: noise only makes timings longer.
         """
@@ -211,7 +211,7 @@ class _Timings:
         passes = {
             Task.CHECK: GUESS.brief + GUESS.check * width,
             Task.BRIEF: GUESS.brief,
-            Task.LABELS: GUESS.labels * alone,
+            Task.LABELS: GUESS.labels,
             Task.FINISH: GUESS.finish * alone,
         }
         self._in_steps = {task: count * max(steps, 1.0) for task, count in passes.items()}

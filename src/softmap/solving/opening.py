@@ -18,6 +18,7 @@ import numpy as np
 
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable, solve_binary
+from softmap.labels.pricing import energy_of
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
@@ -188,7 +189,10 @@ class Cut(Outright):
 
     def answer(self, share: Share) -> tuple[Labels, Floats] | None:
         interrupts, seconds = share.budget.interrupts, min(share.left, 1e9)
-        return solve_binary(self.problem.model, seconds=seconds, stop=lambda: interrupts.noted)
+        return solve_binary(
+            self.problem.model, seconds=seconds, stop=lambda: interrupts.noted,
+            threads=self.problem.threads,
+        )  # fmt: skip
 
 
 class Assign(Outright):
@@ -249,7 +253,7 @@ class Expand(Opening):
 
     def __call__(self, best: Best, share: Share) -> None:
         interrupts = share.budget.interrupts
-        fusion = Fusion(self.problem.model)
+        fusion = Fusion(self.problem.model, threads=self.problem.threads)
         labels = self._first(fusion, best, min(1e9, TUNING.first * share.left))
         self.expansions = Expansions(fusion)
         self.expansions.run(
@@ -270,10 +274,10 @@ class Expand(Opening):
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
         if messages + Fusion.takes(model) > room:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
-        found = first_labels(model, seconds=seconds)
+        found = first_labels(model, seconds=seconds, threads=self.problem.threads)
         if best.found:
             fusion.fuse(found, best.labels, seconds=seconds)
-            if not model.energy(found) < best.energy:
+            if not energy_of(model, found, self.problem.threads) < best.energy:
                 return best.labels.copy()
         return found
 

@@ -480,7 +480,7 @@ class Improve(Stage):
         found: list[_Improver] = []
         if flat is not None and self._may_anneal:
             found.append(Annealing(flat, seed).improve)
-        found.append(Neighbourhoods(model, seed=seed).improve)
+        found.append(Neighbourhoods(model, seed=seed, threads=self.problem.threads).improve)
         if flat is not None and self._may_move:
             found.append(LargeMoves(flat, seed).improve)
         return found

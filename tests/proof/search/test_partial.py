@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
+from softmap.model.layout import layout
 from softmap.proof.search.exact import solve_exact
 from softmap.proof.search.partial import PartialSearch
 from softmap.relaxation.consistency import tighten
@@ -133,3 +135,57 @@ def test_labels_outside_that_leave_a_piece_without_any() -> None:
     assert found.complete
     assert found.energy == 0.0
     assert found.labels[:2].tolist() == [2, 2]
+
+
+def _above_plainly(
+    model: Model, lam: np.ndarray, x: np.ndarray, least: np.ndarray, rounding: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The twins of `core.nodes_above` and `core.edges_above`."""
+    nodes, edges = np.zeros(model.n, dtype=bool), np.zeros(model.m, dtype=bool)
+    reduced = [model.unary_of(i).copy() for i in range(model.n)]
+    sizes = [abs(reduced[i][x[i]]) for i in range(model.n)]
+    for h, i in enumerate(model.edges.reshape(-1)):
+        own = lam[model.half_slice(h)]
+        reduced[i] -= own
+        sizes[i] += abs(own[x[i]])
+    for i in range(model.n):
+        own = reduced[i][x[i]]
+        nodes[i] = np.isinf(own) or own > reduced[i].min() + rounding * sizes[i]
+    for e, (i, j) in enumerate(model.edges):
+        first, second = lam[model.half_slice(2 * e)], lam[model.half_slice(2 * e + 1)]
+        terms = model.table(e)[x[i], x[j]], first[x[i]], second[x[j]]
+        over = sum(terms) - least[e]
+        edges[e] = np.isinf(terms[0]) or over > rounding * np.abs(terms).sum()
+    return nodes, edges
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_labels_above_the_least_are_those_of_plain_loops(family: str) -> None:
+    rounding, some = 1e-12, np.zeros(4)
+    for seed in range(SEEDS):
+        if (case := _case(family, seed)) is None:
+            continue
+        model = tighten(case[0])
+        if len(model.auxiliaries):
+            continue
+        lam, x = _lam(model, seed % 2, seed), random_labels(model, seed)
+        least = np.empty(model.m)
+        core.edge_minima(layout(model), lam, least)
+        nodes, edges = np.empty(model.n, dtype=bool), np.empty(model.m, dtype=bool)
+        core.nodes_above(layout(model), lam, x, rounding, nodes, 1)
+        core.edges_above(layout(model), lam, x, least, rounding, edges, 1)
+        wanted = _above_plainly(model, lam, x, least, rounding)
+        assert np.array_equal(nodes, wanted[0]), (family, seed)
+        assert np.array_equal(edges, wanted[1]), (family, seed)
+        some += np.array([nodes.any(), not nodes.all(), edges.any(), not edges.all()])
+    assert some.all()
+
+
+def test_the_loose_part_does_not_depend_on_the_threads() -> None:
+    model = softmap.generators.random_grid(110, 110, 3, seed=1)
+    lam = np.random.default_rng(0).normal(size=model.half_size)
+    labels = np.random.default_rng(1).integers(0, 3, model.n)
+    one, four = (PartialSearch(model, lam, labels, threads=threads) for threads in (1, 4))
+    assert np.array_equal(one.loose, four.loose)
+    assert 0 < one.size <= model.n
+    assert one.energy == four.energy

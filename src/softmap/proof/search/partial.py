@@ -22,11 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel
+from softmap.labels.pricing import energy_of
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, Log, solve_exact
-from softmap.relaxation.bounds import lower_tables, reduced_nodes
+from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
 from softmap.relaxation.flat import FlatModel
@@ -174,7 +175,8 @@ class PartialSearch:
     choice : int64[n]
         The given labels, which have minimal reduced cost outside the loose part.
     threads : int
-        The number of threads of a search without a limit on backtracks.
+        The number of threads of loops over all edges, and of a search without a limit on
+        backtracks.
     """
 
     def __init__(
@@ -189,13 +191,16 @@ class PartialSearch:
         self.model, self.threads = tighten(model), threads
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
         self.labels = np.asarray(labels, np.int64).ravel()
-        self.energy = float(self.model.energy(self.labels))
+        self.energy = energy_of(self.model, self.labels, threads)
         self.bound, self.nodes = -math.inf, 0
         self._least = _Minima(np.empty(self.model.n), np.empty(self.model.m))
-        core.node_minima(layout(self.model), self.lam, self._least.nodes, 1)
-        core.edge_minima(layout(self.model), self.lam, self._least.edges, 1)
+        core.node_minima(layout(self.model), self.lam, self._least.nodes, threads)
+        core.edge_minima(layout(self.model), self.lam, self._least.edges, threads)
         self.choice = self.labels
-        self.loose = _beyond_least(self.model, self.lam, self.choice)
+        self.loose = np.empty(self.model.n, dtype=bool)
+        core.nodes_above(
+            layout(self.model), self.lam, self.choice, PARTIAL.rounding, self.loose, threads
+        )
         self.loose[self.model.edges[self._missed(self.choice)]] = True
         self._known: dict[bytes, _Piece] = {}
         self._fresh_log = fresh_log
@@ -257,7 +262,7 @@ class PartialSearch:
         return x
 
     def _keep(self, x: Ints) -> None:
-        energy = float(self.model.energy(x))
+        energy = energy_of(self.model, x, self.threads)
         if energy < self.energy:
             self.labels, self.energy = x, energy
 
@@ -265,17 +270,11 @@ class PartialSearch:
 
     def _missed(self, x: Ints) -> NDArray[np.bool_]:
         """A mask of the edges whose reduced cost exceeds its minimum by more than rounding."""
-        model, lam = self.model, self.lam
-        ends = model.edges
-        first = lam[model.half_offset[0:-1:2] + x[ends[:, 0]]]
-        second = lam[model.half_offset[1::2] + x[ends[:, 1]]]
-        cost = np.empty(model.m)
-        for a, b, potential in model.groups():
-            each = np.arange(b - a)
-            cost[a:b] = potential.value(each, x[ends[a:b, 0]], x[ends[a:b, 1]])
-        size = np.abs(cost) + np.abs(first) + np.abs(second)
-        over = cost + first + second - self._least.edges
-        missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > PARTIAL.rounding * size)
+        missed = np.empty(self.model.m, dtype=bool)
+        core.edges_above(
+            layout(self.model), self.lam, x, self._least.edges, PARTIAL.rounding, missed,
+            self.threads,
+        )  # fmt: skip
         return missed
 
     def _grow(self, pieces: list[_Piece]) -> bool:
@@ -443,17 +442,6 @@ class PartialSearch:
         more = np.array([self.model.constant, *(piece.bound for piece in pieces)])
         parts = [self._least.nodes[~self.loose], self._least.edges[rest], more]
         return _lower_sum(np.concatenate(parts))
-
-
-def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
-    """A mask of the nodes whose label has no minimal reduced cost, up to rounding."""
-    reduced, start = reduced_nodes(model, lam), model.node_offset[:-1]
-    size = np.bincount(half_states(model), weights=np.abs(lam), minlength=len(reduced))
-    at = start + x
-    margin = PARTIAL.rounding * (size[at] + np.abs(model.unary[at]))
-    least = np.minimum.reduceat(reduced, start)
-    beyond: NDArray[np.bool_] = np.isinf(reduced[at]) | (reduced[at] > least + margin)
-    return beyond
 
 
 def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
