@@ -13,7 +13,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.solving.proof import ProofKind
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
-from support.stage_runs import NEVER, tightened, tightening
+from support.stage_runs import finish, tightened, tightening
 
 
 def start(model):
@@ -48,9 +48,9 @@ def test_a_loose_grid_is_proved_optimal():
 def test_what_is_proved_never_falls_back():
     model = softmap.generators.erdos_renyi(30, seed=2)
     run, bounds, energies = tightening(model, *start(model)), [], []
-    assert run.grow(NEVER)
+    assert finish(run.grow())
     for _ in range(10):
-        run.check(NEVER)
+        finish(run.check())
         bounds.append(run.best.bound)
         energies.append(run.best.energy)
     assert bounds == sorted(bounds)
@@ -77,7 +77,7 @@ def test_a_triangle_that_cannot_be_coloured_is_infeasible():
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], unequal)
     run = tightening(model, *start(model))
     with pytest.raises(InfeasibleModel):
-        run.grow(NEVER)
+        finish(run.grow())
 
 
 def test_the_tree_of_pairs_turns_domains_over():
@@ -98,9 +98,9 @@ def test_the_tree_of_pairs_turns_domains_over():
 def test_passes_are_expected_to_take_longer_once_clusters_were_added(monkeypatch):
     model = softmap.generators.potts_grid(6, 6, 3, weight=0.5, seed=4)
     run = tightening(model, *start(model))
-    run._pass(20, NEVER)
-    monkeypatch.setattr(run, "_pass", lambda count, clock: True)
-    seconds, size = run.seconds, run.tight.model.unary.size
-    assert run.grow(NEVER)
-    assert run.tight.model.unary.size > size
-    assert run.seconds == pytest.approx(seconds * run.tight.model.unary.size / size)
+    finish(run._pass(20))
+    monkeypatch.setattr(run, "_pass", lambda count: iter(()))
+    seconds, size = run.seconds, run.tight.model.half_size
+    assert finish(run.grow())
+    assert run.tight.model.half_size > size
+    assert run.seconds == pytest.approx(seconds * run.tight.model.half_size / size)

@@ -39,7 +39,7 @@ class ClusterLimits:
         are examined per smallest variable of the cycles.
     """
 
-    cycles: int = 300_000
+    cycles: int = 50_000
     entries: int = 1_000_000_000
     faces: float = 2.0
     tiny: float = 1e-30
@@ -127,6 +127,8 @@ class Limits:
     growth : float
         Largest number of message entries of the clusters that are added in one round, relative to
         the messages of the model so far.
+    messages : int
+        Number of message entries that may be added in any round.
     faces : float
         The same for the faces of a grid, which are added all at once.
     """
@@ -136,7 +138,8 @@ class Limits:
     whole: int = 16
     labels: int = 64
     union: int = 64
-    growth: float = 2.0
+    growth: float = 1.0
+    messages: int = 200_000
     faces: float = 20.0
 
 
@@ -162,20 +165,34 @@ def select(
     threads : int, default 1
     """
     most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
-    found = short_cycles(costs.graph, threads=threads)
-    found = [_spread(_small(tight, cycles, limits), most) for cycles in found]
-    yield
-    few = sum(map(len, found[:2])) <= SEARCHED.faces * max(1, len(costs.graph.code))
-    if few and not tight.clusters:
-        faces = [tuple(cycle) for cycles in found[:2] for cycle in cycles.tolist()]
-        chosen, all_fit = _within(tight, faces, limits, limits.faces)
-        if all_fit and chosen:
-            return chosen
+    found: list[Ints] = []
     scores: list[Floats] = []
-    for cycles in found:
-        gains = yield from _scored(costs, cycles, threads)
-        scores.append(np.where(gains > least, gains, 0.0) / (cycles.shape[1] - 2) ** 2)
-    return _within(tight, _ranked(found, scores), limits, limits.growth)[0]
+    for longest in (4, 6):
+        cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
+        found += [_spread(_small(tight, some, limits), most) for some in cycles]
+        yield
+        if len(found) == 2 and not tight.clusters:
+            faces = _faces(tight, costs.graph, found, limits)
+            if faces:
+                return faces
+        for some in found[-2:]:
+            gains = yield from _scored(costs, some, threads)
+            scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
+        chosen, all_fit = _within(tight, _ranked(found, scores), limits, limits.growth)
+        if not all_fit:
+            break
+    return chosen
+
+
+def _faces(
+    tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
+) -> tuple[Scope, ...]:
+    """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
+    if sum(map(len, found)) > SEARCHED.faces * len(graph.code):
+        return ()
+    cycles = (tuple(cycle) for some in found for cycle in some.tolist())
+    chosen, all_fit = _within(tight, cycles, limits, limits.faces)
+    return chosen if all_fit else ()
 
 
 def _spread(rows: Ints, most: int) -> Ints:
@@ -211,7 +228,7 @@ def _within(
     """
     labels = tight.base.num_labels.tolist()
     states = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
-    messages = growth * tight.model.half_size
+    messages = max(limits.messages, growth * tight.model.half_size)
     chosen: dict[Scope, None] = {}
     for cycle in cycles:
         for scope in cluster_scopes(cycle, labels, limits.whole):

@@ -14,11 +14,6 @@ from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
 
 
-def load() -> None:
-    """Import the modules of `tree_labels` in advance, because that takes time."""
-    import scipy.sparse.csgraph  # noqa: F401
-
-
 def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:
     """Return labellings of the base model for node marginals of the tightened model."""
     rounded = decoding.round_nodes(tight.base, nodes[: tight.base.unary.size])
