@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from softmap import core
-from softmap import labels as decoding
+from softmap.labels.improving import improved_by_forests
 from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
@@ -35,12 +35,11 @@ class TightenTuning:
 
     Attributes
     ----------
-    again : float
-        η is divided by this when clusters are added.
     coarse : float
         η rises twice as fast while smoothing lowers the bound by more than this many MAP gaps.
     beliefs : float
-        Smallest η of the marginals that select clusters, in units of 1 / scale of the costs.
+        η of the marginals that select clusters, and of the first passes over these clusters, in
+        units of 1 / scale of the costs.
     warm : int
         Number of passes at that η.
     least, faint : float
@@ -66,13 +65,14 @@ class TightenTuning:
         Unions of two clusters are added, all at once, if there are at most this many per cluster.
     forests : int
         Number of tree moves for new labels, and per pass for annealing the best labels.
+    rarely : int
+        Largest number of checks without labels between two checks with labels.
     heat : float
         Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
     gain : float
         A check counts as progress if it raises the bound by this fraction of the MAP gap.
     """
 
-    again: float = 4.0
     coarse: float = 4.0
     beliefs: float = 200.0
     warm: int = 20
@@ -87,6 +87,7 @@ class TightenTuning:
     building: float = 1e-6
     unions: int = 4
     forests: int = 4
+    rarely: int = 10
     heat: float = 3.0
     gain: float = 1e-3
 
@@ -158,7 +159,8 @@ class Tightening:
     seconds : float
         Estimated time of a pass, in seconds.
     grown : float
-        Time in which clusters were chosen and added, in seconds.
+        Time of adding clusters, in seconds, until passes over them have reached the bound that was
+        known before: this time cannot raise it.
     """
 
     def __init__(self, problem: Problem, best: Best, limits: Limits | None = None) -> None:
@@ -169,6 +171,7 @@ class Tightening:
         self._each = TUNING.building
         self._checking: float | None = None  # time of the last bound and labels, in seconds
         self._left_to_try = ["cycles", "unions"]
+        self._checks = self._next_labels = self._in_vain = 0
         self._clock = TurnClock()
         self._steps = self.rounds()
         self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
@@ -208,7 +211,7 @@ class Tightening:
         if not self.tight.clusters and not (yield from self.grow()):
             return
         while True:
-            yield from self.check()
+            yield from self._timed(self.check()) if self._behind else self.check()
             ripe = self._at.bound - self.state.smoothed < TUNING.ripe * self._gap
             few = ripe and self._at.settled and not (yield from self.grow())
             if self._at.idle >= (TUNING.stalled if few else TUNING.last):
@@ -225,27 +228,27 @@ class Tightening:
         assert proposal.coupling is not None
         beliefs = Beliefs(proposal.nodes[0][self._at.states], proposal.coupling, proposal.eta)
         self._offer(bound, self.tight, proposal.lam, beliefs)
-        self._decode(beliefs.nodes)
         self._cool(bound, before)
         self._checking = time.perf_counter() - began
         yield
+        self._checks += 1
+        if self._checks >= self._next_labels:
+            yield from self._decode(beliefs.nodes)
 
     def grow(self) -> Generator[None, None, bool]:
         """Add clusters that raise the bound; return False if there are none."""
         if not self._left_to_try or not self._time_to_grow():
             return False
         have = len(self.tight.clusters)
-        self.state.eta = max(
-            self.state.eta / TUNING.again if have else 0.0, TUNING.beliefs / self._scale
-        )
+        self.state.eta = TUNING.beliefs / self._scale
         yield from self._timed(self._pass(TUNING.warm if have else 2 * TUNING.warm))
         passed = self.grown
         fresh = yield from self._timed(self._chosen())
         if not fresh:
             self._left_to_try = []
             return False
-        eta, old = self.state.eta, self.tight
-        yield from self._timed(self._add(fresh, eta if have else RULE.first_eta(self._scale)))
+        old = self.tight
+        yield from self._timed(self._add(fresh))
         self._each = (self.grown - passed) / self.tight.model.half_size
         self.seconds *= self.tight.model.half_size / old.model.half_size  # until a pass is timed
         self._checking = None
@@ -264,13 +267,13 @@ class Tightening:
                 self.grown += time.perf_counter() - began
             yield
 
-    def _add(self, fresh: tuple[Scope, ...], eta: float) -> Generator[None, None, None]:
+    def _add(self, fresh: tuple[Scope, ...]) -> Generator[None, None, None]:
         """Switch to the model with further clusters; λ is carried over."""
         new = build(self.problem.model, [*self.tight.clusters, *fresh])
         yield
         lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
         yield
-        self._enter(new, lam, eta)
+        self._enter(new, lam, TUNING.beliefs / self._scale)
 
     def _chosen(self) -> Generator[None, None, tuple[Scope, ...]]:
         """Return cycles that raise the bound; if there are none, once, unions of clusters."""
@@ -291,6 +294,11 @@ class Tightening:
 
     def _closed(self, gap: float) -> bool:
         return self.best.gaps().map <= gap
+
+    @property
+    def _behind(self) -> bool:
+        """Whether passes over new clusters have not yet reached the bound without them."""
+        return self._at.bound < self._proved and self._at.idle < TUNING.stalled
 
     def _late(self) -> bool:
         """Whether one more pass, with a bound and labels, would end too late."""
@@ -350,10 +358,19 @@ class Tightening:
         elif at.settled:
             self.state.raise_by(RULE.growth)
 
-    def _decode(self, nodes: Floats) -> None:
+    def _decode(self, nodes: Floats) -> Generator[None, None, None]:
+        """Decode and improve labels; less and less often while that finds no better ones."""
         best, model, seed = self.best, self.problem.model, self.work
-        best.offer_labels(*polished(model, candidates(self.tight, nodes), TUNING.forests, seed))
+        before, threads = best.energy, self.problem.threads
+        found = candidates(self.tight, nodes)
+        yield
+        best.offer_labels(*polished(model, found, TUNING.forests, seed, threads))
+        yield
         if 0.0 < best.gap < math.inf:
             heat = TUNING.heat * math.sqrt(self._scale * best.gap / model.num_variables)
-            rounds = TUNING.forests * TUNING.passes
-            best.offer_labels(decoding.forests(model, best.labels, rounds, heat, seed + 1))
+            rounds, known = TUNING.forests * TUNING.passes, (best.labels, best.energy)
+            moved = improved_by_forests(model, known, rounds, heat, seed + 1, threads)
+            best.offer_labels(*moved)
+        self._in_vain = 0 if best.energy < before else min(self._in_vain + 1, TUNING.rarely)
+        self._next_labels = self._checks + 1 + self._in_vain
+        yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softmap import labels as decoding
+from softmap.labels import improving
 from softmap.model import Model
 from softmap.model.graph import spanning_forest
 from softmap.model.potentials import Tables
@@ -71,12 +72,12 @@ def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list
     ]
 
 
-def polished(base: Model, labels: list[Ints], rounds: int, seed: int) -> tuple[Ints, float]:
+def polished(
+    base: Model, labels: list[Ints], rounds: int, seed: int, threads: int = 1
+) -> tuple[Ints, float]:
     """Improve the labellings by ICM and tree moves; return the best one and its energy."""
-    best, energy = labels[0], np.inf
-    for given in labels:
-        found = decoding.forests(base, decoding.icm(base, given), rounds, 0.0, seed)
-        value = float(base.energy(found))
-        if value < energy:
-            best, energy = found, value
-    return best, energy
+    moved = (improving.best_labelling(base, [given], threads=threads) for given in labels)
+    found = (
+        improving.improved_by_forests(base, known, rounds, 0.0, seed, threads) for known in moved
+    )
+    return min(found, key=lambda known: known[1])
