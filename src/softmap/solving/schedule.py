@@ -163,7 +163,7 @@ class _History:
         self.slices += 1
         self.seconds += seconds
         # neither what a slice took beyond its length nor a long set-up counts as idle
-        spent = max(TUNING.first, min(seconds, granted) - prepared)
+        spent = max(0.0, max(TUNING.first, min(seconds, granted)) - prepared)
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + spent
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain

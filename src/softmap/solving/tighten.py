@@ -128,6 +128,8 @@ class _Standing:
         Whether the smoothed dual has converged: it gained little at the last check.
     idle : int
         Number of consecutive checks without progress.
+    rising : bool
+        Whether the last check raised the bound of this model.
     states : int64 array
         Index of each node state of the tightened model in the order of its passes.
     """
@@ -137,6 +139,7 @@ class _Standing:
     previous: float = -math.inf
     settled: bool = False
     idle: int = 0
+    rising: bool = True
 
 
 class Tightening:
@@ -297,8 +300,8 @@ class Tightening:
 
     @property
     def _behind(self) -> bool:
-        """Whether passes over new clusters have not yet reached the bound without them."""
-        return self._at.bound < self._proved and self._at.idle < TUNING.stalled
+        """Whether passes over new clusters approach the best bound, but have not reached it."""
+        return self._at.bound < self.best.bound and self._at.rising
 
     def _late(self) -> bool:
         """Whether one more pass, with a bound and labels, would end too late."""
@@ -343,6 +346,7 @@ class Tightening:
     def _cool(self, bound: float, before: float) -> None:
         """Raise η once the smoothed dual has converged."""
         at, smoothed = self._at, self.state.smoothed
+        at.rising = bound - at.bound > TUNING.gain * self._gap
         at.bound = max(at.bound, bound)
         at.settled = bool(
             RULE.due(

@@ -8,6 +8,7 @@ from softmap import labels as decoding
 from softmap.labels import improving
 from softmap.model import Model
 from softmap.model.graph import spanning_forest
+from softmap.model.inputs import FlatUnary
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.clusters import SEARCHED
@@ -37,8 +38,7 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
-    listed = np.split(unary, base.node_offset[1:n])
-    model = Model(listed, pairs, Tables(_pair_tables(tight, -logs, chosen)))
+    model = Model(FlatUnary(unary, base.num_labels[:n]), pairs, Tables(_pair_tables(tight, -logs, chosen)))
     found = decoding.forests(model, start, rounds=1)
     return np.where(degree > 0, found, start)
 
