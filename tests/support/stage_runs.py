@@ -18,7 +18,6 @@ from softmap.solving.tighten import Tightening
 __all__ = ["begun", "finish", "partly_searched", "tightened", "tightening"]
 
 
-
 def finish(steps: Any) -> Any:
     """Run a generator to its end; return its value."""
     while True:

@@ -57,8 +57,8 @@ inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
     }
 }
 
-// chosen[k] = whether Kruskal's algorithm, which goes through the pairs (pairs[2k], pairs[2k + 1]) in
-// the order order[0..count - 1], takes pair k into the spanning forest of n nodes.
+// chosen[k] = whether Kruskal's algorithm, which goes through the pairs (pairs[2k], pairs[2k + 1])
+// in the order order[0..count - 1], takes pair k into the spanning forest of n nodes.
 inline void spanning_forest(Index n, const Index *pairs, const Index *order, Index count,
                             bool *chosen) {
     std::vector<Index> above(static_cast<std::size_t>(n)); // towards the root of each tree

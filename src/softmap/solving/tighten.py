@@ -16,7 +16,7 @@ from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.clusters import Limits, belief_costs, select, unions
 from softmap.proof.tightening.labels import candidates, polished
-from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, carry
+from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, building, carry
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
@@ -272,8 +272,7 @@ class Tightening:
 
     def _add(self, fresh: tuple[Scope, ...]) -> Generator[None, None, None]:
         """Switch to the model with further clusters; λ is carried over."""
-        new = build(self.problem.model, [*self.tight.clusters, *fresh])
-        yield
+        new = yield from building(self.problem.model, [*self.tight.clusters, *fresh])
         lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
         yield
         self._enter(new, lam, TUNING.beliefs / self._scale)

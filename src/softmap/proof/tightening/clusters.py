@@ -249,18 +249,21 @@ def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
     """
     first = tight.first_cluster
     sharing: dict[int, list[Scope]] = {}
-    for upper, lower in zip(tight.upper.tolist(), tight.lower.tolist(), strict=True):
-        if upper >= first and lower >= tight.first_pair:
-            sharing.setdefault(lower, []).append(tight.clusters[upper - first])
-    labels, chosen = tight.base.num_labels, {}
+    pairs = (tight.upper >= first) & (tight.lower >= tight.first_pair)
+    inside = np.stack([tight.upper, tight.lower], axis=1)[pairs]
+    for upper, lower in inside.tolist():
+        sharing.setdefault(lower, []).append(tight.clusters[upper - first])
+    labels: list[int] = tight.base.num_labels.tolist()
+    chosen: dict[Scope, None] = {}
     left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
     for clusters in sharing.values():
         for a, b in combinations(clusters, 2):
             scope = tuple(sorted({*a, *b}))
-            size = int(labels[list(scope)].prod())
+            size = math.prod(labels[i] for i in scope)
             if size <= limits.union and scope not in tight.cluster_number and scope not in chosen:
-                chosen[scope] = size
-        if len(chosen) > most or sum(chosen.values()) > left:
+                chosen[scope] = None
+                left -= size
+        if len(chosen) > most or left < 0:
             return ()
     return tuple(chosen)
 

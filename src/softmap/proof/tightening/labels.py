@@ -38,7 +38,9 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
-    model = Model(FlatUnary(unary, base.num_labels[:n]), pairs, Tables(_pair_tables(tight, -logs, chosen)))
+    model = Model(
+        FlatUnary(unary, base.num_labels[:n]), pairs, Tables(_pair_tables(tight, -logs, chosen))
+    )
     found = decoding.forests(model, start, rounds=1)
     return np.where(degree > 0, found, start)
 

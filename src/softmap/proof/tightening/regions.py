@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -162,14 +162,30 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     clusters : iterable of iterables of int
         The variables of each cluster, three or more.
     """
+    steps = building(base, clusters)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Tightened = end.value
+            return made
+
+
+def building(
+    base: Model, clusters: Iterable[Iterable[int]]
+) -> Generator[None, None, Tightened]:  # fmt: skip
+    """As `build`, in several steps, between which it yields."""
     scopes = _checked(base, clusters)
-    holders = [*_auxiliaries(base), *_clusters(base, scopes, 0)]
-    pairs = _chosen_pairs(base, holders)
+    members = _clusters(base, scopes, 0)
+    yield
+    pairs = _chosen_pairs(base, [*_auxiliaries(base), *members])
     first = base.n + len(pairs)
-    members = _clusters(base, scopes, first)
+    members = [replace(group, node=first + group.node) for group in members]
     edge_pair, flipped = _pair_of_edges(base, pairs)
     kept, absorbed = np.flatnonzero(edge_pair < 0), np.flatnonzero(edge_pair >= 0)
+    yield
     ties = _ties(base, pairs, [*_auxiliaries(base), *members])
+    yield
     costs = _pair_costs(base, pairs, absorbed, edge_pair[absorbed], flipped[absorbed])
     sizes = np.zeros(len(scopes), dtype=np.int64)
     for group in members:
@@ -178,6 +194,7 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     unary = FlatUnary(np.concatenate([base.unary, costs, np.zeros(int(sizes.sum()))]), labels)
     groups = _kept_groups(base, kept) + _tie_groups(ties)
     model = Model(unary, None, groups, constant=base.constant)
+    yield
     model = model.with_auxiliaries(_states(base, pairs, scopes))
     if base.shape is not None:
         model = model.with_shape(base.shape)
@@ -214,7 +231,11 @@ def _by_arity(start: Ints, member: Ints, stride: Ints, first: int, base: Model) 
     for k in np.unique(arity).tolist():
         which = np.flatnonzero(arity == k)
         at = start[which][:, None] + np.arange(k)
-        out.append(_Holders(first + which, member[at], stride[at], base.num_labels[member[at]].prod(axis=1)))
+        out.append(
+            _Holders(
+                first + which, member[at], stride[at], base.num_labels[member[at]].prod(axis=1)
+            )
+        )
     return out
 
 
