@@ -1,5 +1,8 @@
 """The tightening stage: valid bounds, certificates that hold, proofs where clusters suffice."""
 
+import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -172,3 +175,16 @@ def test_time_before_the_new_clusters_gain_is_no_time_in_vain():
     assert history.idle == history.vain == 0.0
     history.note(1.0, 1.0, 0.25, 0.0, fell=False)
     assert history.idle == history.vain == 0.75
+
+
+def test_no_slice_begins_with_a_long_import():
+    code = """
+import sys, numpy as np, softmap
+from support.stage_runs import tightened
+model = softmap.generators.erdos_renyi(60, seed=1)
+lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(60, dtype=np.int64)
+assert tightened(model, lam, labels, max_work=300_000)[0].proof.clusters
+assert "scipy" not in sys.modules
+"""
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": path})

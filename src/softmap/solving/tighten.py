@@ -14,7 +14,9 @@ from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.clusters import Limits, belief_costs, select, unions
+from softmap.proof.tightening.clusters import (
+    Limits, belief_costs, messages_of, select, unions,
+)  # fmt: skip
 from softmap.proof.tightening.labels import candidates, polished
 from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, building, carry
 from softmap.relaxation.bounds import dual_bound
@@ -247,7 +249,7 @@ class Tightening:
         yield from self._timed(self._pass(TUNING.warm if have else 2 * TUNING.warm))
         passed = self.grown
         fresh = yield from self._timed(self._chosen())
-        if not fresh:
+        if not fresh or not self._time_to_use(messages_of(self.problem.model, fresh)):
             self._left_to_try = []
             return False
         old = self.tight
@@ -308,10 +310,15 @@ class Tightening:
         return time.perf_counter() + self.seconds + after >= self._clock.end
 
     def _time_to_grow(self) -> bool:
-        """Whether there is time to add clusters and to use them, at their largest number."""
+        """Whether there is time to add the largest number of clusters, and to use them."""
         size = self.tight.model.half_size
-        passes = TUNING.warm + TUNING.used * self.limits.growth
-        needed = self._each * self.limits.growth * size + passes * self.seconds
+        return self._time_to_use(max(self.limits.messages, self.limits.growth * size))
+
+    def _time_to_use(self, messages: float) -> bool:
+        """Whether there is time to add clusters with this many message entries, and to use them."""
+        more = messages / self.tight.model.half_size
+        passes = TUNING.warm + TUNING.used * (1.0 + more)
+        needed = self._each * messages + passes * self.seconds
         return time.perf_counter() + needed < self._clock.end
 
     def _pass(self, count: int) -> Generator[None, None, None]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.model import Model
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Scope, Tightened, blocks, pair_codes
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
@@ -23,7 +24,8 @@ class ClusterLimits:
     Attributes
     ----------
     cycles : int
-        Largest number of cycles of each length that are scored at a time.
+        Largest number of cycles of each length that are scored at a time, and of faces that are
+        added at once.
     entries : int
         Largest number of joint states of three variables that are scored at a time.
     faces : float
@@ -39,7 +41,7 @@ class ClusterLimits:
         are examined per smallest variable of the cycles.
     """
 
-    cycles: int = 50_000
+    cycles: int = 100_000
     entries: int = 1_000_000_000
     faces: float = 2.0
     tiny: float = 1e-30
@@ -169,12 +171,13 @@ def select(
     scores: list[Floats] = []
     for longest in (4, 6):
         cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
-        found += [_spread(_small(tight, some, limits), most) for some in cycles]
+        cycles = [_small(tight, some, limits) for some in cycles]
         yield
-        if len(found) == 2 and not tight.clusters:
-            faces = _faces(tight, costs.graph, found, limits)
+        if longest == 4 and not tight.clusters:
+            faces = _faces(tight, costs.graph, cycles, limits)
             if faces:
                 return faces
+        found += [_spread(some, most) for some in cycles]
         for some in found[-2:]:
             gains = yield from _scored(costs, some, threads)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
@@ -188,7 +191,7 @@ def _faces(
     tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
 ) -> tuple[Scope, ...]:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
-    if sum(map(len, found)) > SEARCHED.faces * len(graph.code):
+    if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
         return ()
     cycles = (tuple(cycle) for some in found for cycle in some.tolist())
     chosen, all_fit = _within(tight, cycles, limits, limits.faces)
@@ -240,6 +243,12 @@ def _within(
                 return tuple(chosen), False
             chosen[scope] = None
     return tuple(chosen), True
+
+
+def messages_of(base: Model, clusters: Iterable[Scope]) -> int:
+    """Return the approximate number of message entries of clusters in a pass; see `_within`."""
+    labels = base.num_labels.tolist()
+    return sum(len(scope) * math.prod(labels[i] for i in scope) for scope in clusters)
 
 
 def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
