@@ -15,8 +15,12 @@ from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.clusters import (
-    Limits, belief_costs, messages_of, select, unions,
-)  # fmt: skip
+    Limits,
+    belief_costs,
+    messages_of,
+    select,
+    unions,
+)
 from softmap.proof.tightening.labels import candidates, polished
 from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, building, carry
 from softmap.relaxation.bounds import dual_bound
