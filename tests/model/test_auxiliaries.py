@@ -4,11 +4,15 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as any_array
 
 import softmap
 from softmap.io import parse
 from softmap.io.npz import model_arrays
 from softmap.model import Auxiliaries
+from softmap.model.structure import unique_rows
 
 
 def model():
@@ -99,3 +103,17 @@ def test_members_with_one_label_and_any_order_of_members():
     x = np.array([1, 2, 3, 0])
     assert again.energy(x) == built.energy(x)
     assert built.energy(x) == pytest.approx(sum(t[tuple(x[list(s)])] for s, t in parts))
+
+
+@given(
+    any_array(
+        np.int64,
+        st.tuples(st.integers(0, 20), st.integers(1, 4)),
+        elements=st.sampled_from([-(2**62), -1, 0, 1, 2**62]),
+    )
+)
+def test_distinct_rows_are_those_of_numpy(rows):
+    found, index = unique_rows(rows)
+    expected, place = np.unique(rows, axis=0, return_inverse=True)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(index, place.reshape(-1))

@@ -1,5 +1,11 @@
 """The tightening stage: valid bounds, certificates that hold, proofs where clusters suffice."""
 
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,9 +17,11 @@ from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.solving.proof import ProofKind
+from softmap.solving.schedule import _History
+from softmap.solving.tighten import Tightening, TurnClock
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
-from support.stage_runs import NEVER, tightened, tightening
+from support.stage_runs import begun, finish, tightened, tightening
 
 
 def start(model):
@@ -48,9 +56,9 @@ def test_a_loose_grid_is_proved_optimal():
 def test_what_is_proved_never_falls_back():
     model = softmap.generators.erdos_renyi(30, seed=2)
     run, bounds, energies = tightening(model, *start(model)), [], []
-    assert run.grow(NEVER)
+    assert finish(run.grow())
     for _ in range(10):
-        run.check(NEVER)
+        finish(run.check())
         bounds.append(run.best.bound)
         energies.append(run.best.energy)
     assert bounds == sorted(bounds)
@@ -77,7 +85,7 @@ def test_a_triangle_that_cannot_be_coloured_is_infeasible():
     model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], unequal)
     run = tightening(model, *start(model))
     with pytest.raises(InfeasibleModel):
-        run.grow(NEVER)
+        finish(run.grow())
 
 
 def test_the_tree_of_pairs_turns_domains_over():
@@ -98,9 +106,85 @@ def test_the_tree_of_pairs_turns_domains_over():
 def test_passes_are_expected_to_take_longer_once_clusters_were_added(monkeypatch):
     model = softmap.generators.potts_grid(6, 6, 3, weight=0.5, seed=4)
     run = tightening(model, *start(model))
-    run._pass(20, NEVER)
-    monkeypatch.setattr(run, "_pass", lambda count, clock: True)
-    seconds, size = run.seconds, run.tight.model.unary.size
-    assert run.grow(NEVER)
-    assert run.tight.model.unary.size > size
-    assert run.seconds == pytest.approx(seconds * run.tight.model.unary.size / size)
+    finish(run._pass(20))
+    monkeypatch.setattr(run, "_pass", lambda count: iter(()))
+    seconds, size = run.seconds, run.tight.model.half_size
+    assert finish(run.grow())
+    assert run.tight.model.half_size > size
+    assert run.seconds == pytest.approx(seconds * run.tight.model.half_size / size)
+
+
+def stopped_run(model, clock, *, threads=1, work=300_000):
+    """The stage after an amount of work, in slices that `clock` ends."""
+    best = begun(model, *start(model))
+    run = Tightening(replace(best.problem, threads=threads), best)
+    for _ in range(100_000):
+        if run.work >= work or not run.go_on(clock(), work, 0.0):
+            return run
+    raise AssertionError("the stage does not progress")
+
+
+def same(a, b):
+    lams = [run.best.proof.lam for run in (a, b)]
+    return a.tight.clusters == b.tight.clusters and np.array_equal(*lams)
+
+
+def test_slices_and_limits_do_not_change_the_steps():
+    model = softmap.generators.erdos_renyi(40, seed=3)
+    whole = stopped_run(model, TurnClock)
+    assert len(whole.tight.clusters) > 0
+    now = time.perf_counter()
+    slices = stopped_run(model, lambda: TurnClock(time.perf_counter() + 1e-4, now + 1e6))
+    assert same(whole, slices)
+
+
+def test_any_number_of_threads_takes_the_same_steps():
+    model = softmap.generators.erdos_renyi(300, seed=3)
+    one, three = (stopped_run(model, TurnClock, threads=t, work=2_000_000) for t in (1, 3))
+    assert len(one.tight.clusters) > 1000
+    assert same(one, three)
+    assert np.array_equal(one.best.labels, three.best.labels)
+
+
+def test_an_interrupt_ends_a_slice_before_the_next_step():
+    model = softmap.generators.erdos_renyi(40, seed=3)
+    asked = []
+
+    def stopped():
+        asked.append(run.work)
+        return len(asked) > 3
+
+    best = begun(model, *start(model))
+    run = Tightening(best.problem, best)
+    assert run.go_on(TurnClock(stopped=stopped), np.inf, 0.0)
+    assert len(asked) == 4
+    assert run.work <= 3 * 2 * model.m
+
+
+def test_a_run_that_is_nearly_over_adds_no_clusters():
+    model = softmap.generators.erdos_renyi(40, seed=3)
+    run = tightening(model, *start(model))
+    run._clock, run.seconds = TurnClock(end=time.perf_counter() + 1.0), 0.1
+    assert not finish(run.grow())
+    assert not run.tight.clusters
+
+
+def test_time_before_the_new_clusters_gain_is_no_time_in_vain():
+    history = _History()
+    history.note(1.0, 1.0, 1.0, 0.0, fell=False)
+    assert history.idle == history.vain == 0.0
+    history.note(1.0, 1.0, 0.25, 0.0, fell=False)
+    assert history.idle == history.vain == 0.75
+
+
+def test_no_slice_begins_with_a_long_import():
+    code = """
+import sys, numpy as np, softmap
+from support.stage_runs import tightened
+model = softmap.generators.erdos_renyi(60, seed=1)
+lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(60, dtype=np.int64)
+assert tightened(model, lam, labels, max_work=300_000)[0].proof.clusters
+assert "scipy" not in sys.modules
+"""
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": path})

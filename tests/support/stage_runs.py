@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,18 @@ from softmap.solving.budget import Budget, Share
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stages import Tighten
-from softmap.solving.tighten import Tightening, TurnClock
+from softmap.solving.tighten import Tightening
 
-__all__ = ["NEVER", "begun", "partly_searched", "tightened", "tightening"]
+__all__ = ["begun", "finish", "partly_searched", "tightened", "tightening"]
 
-NEVER = TurnClock(math.inf, math.inf)  # a turn without end
+
+def finish(steps: Any) -> Any:
+    """Run a generator to its end; return its value."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def begun(model: Model, lam: Any, labels: Any) -> Best:

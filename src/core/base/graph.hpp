@@ -57,6 +57,25 @@ inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
     }
 }
 
+// chosen[k] = whether Kruskal's algorithm, which goes through the pairs (pairs[2k], pairs[2k + 1])
+// in the order order[0..count - 1], takes pair k into the spanning forest of n nodes.
+inline void spanning_forest(Index n, const Index *pairs, const Index *order, Index count,
+                            bool *chosen) {
+    std::vector<Index> above(static_cast<std::size_t>(n)); // towards the root of each tree
+    std::iota(above.begin(), above.end(), Index(0));
+    const auto root = [&](Index i) {
+        while (above[i] != i)
+            i = above[i] = above[above[i]];
+        return i;
+    };
+    std::fill_n(chosen, count, false);
+    for (Index k = 0; k < count; ++k) {
+        const Index at = order[k], i = root(pairs[2 * at]), j = root(pairs[2 * at + 1]);
+        chosen[at] = i != j;
+        above[i] = j;
+    }
+}
+
 // level[i] = length of the longest path to node i along edges of ascending `rank`. Two nodes of the
 // same level share no edge.
 inline void depth_levels(const Incidence &graph, const Index *rank, std::int32_t *level) {

@@ -306,6 +306,19 @@ void most_likely(const HeldLayout<double> &lay, In<T> mass, double tie, Out<Inde
     });
 }
 
+void spanning_forest_of(Index n, Matrix<Index> pairs, In<Index> order, Out<bool> chosen) {
+    const Index count = Index(pairs.shape(0));
+    require_size(order, count, "order");
+    require_size(chosen, count, "chosen");
+    require(count == 0 || pairs.shape(1) == 2, "pairs must have two columns");
+    for (Index k = 0; k < count; ++k) {
+        require_range(0, order.data()[k] + 1, count);
+        require_range(0, pairs.data()[2 * k] + 1, n);
+        require_range(0, pairs.data()[2 * k + 1] + 1, n);
+    }
+    spanning_forest(n, pairs.data(), order.data(), count, chosen.data());
+}
+
 } // namespace
 
 void bind_labels(nb::module_ &m) {
@@ -379,6 +392,9 @@ void bind_labels(nb::module_ &m) {
           "half-edges.");
     m.def("order_by", &sort_keys, arg("key"), arg("order"), Unlocked(),
           "Sort non-negative integers: write the stable ascending order to `order`.");
+    m.def("spanning_forest", &spanning_forest_of, nb::arg("n"), arg("pairs"), arg("order"),
+          arg("chosen"), Unlocked(),
+          "Mark the pairs of the spanning forest that Kruskal's algorithm takes in this order.");
 }
 
 } // namespace softmap

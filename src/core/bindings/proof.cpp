@@ -5,6 +5,7 @@
 #include "proof/cycles.hpp"
 #include "proof/loose.hpp"
 #include "proof/minima.hpp"
+#include "proof/short_cycles.hpp"
 #include "proof/transport.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -165,11 +166,35 @@ void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turn
     for (Index k = 0; k < count * length; ++k)
         require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
     const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
-    split(threads, count, [&](Index first, Index last) {
+    constexpr Index portions = 256;
+    const Index work = count * length * cycles.width * cycles.width * cycles.width;
+    split_portions(threads, portions, work, [&](Index portion) {
+        const Part part{int(portion), int(portions)};
         CycleGain gain(cycles);
-        for (Index k = first; k < last; ++k)
+        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
             out.data()[k] = gain(k);
     });
+}
+
+nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most,
+                         int threads) {
+    const Index n = Index(start.size()) - 1;
+    require(n >= 0 && start.data()[0] == 0, "start must begin with 0");
+    for (Index i = 0; i < n; ++i)
+        require(start.data()[i] <= start.data()[i + 1], "start must not fall");
+    require_size(neighbour, start.data()[n], "neighbour");
+    for (std::size_t k = 0; k < neighbour.size(); ++k)
+        require_range(0, neighbour.data()[k] + 1, n);
+    const Neighbours graph{n, start.data(), neighbour.data()};
+    CycleRows found;
+    {
+        nb::gil_scoped_release unlocked;
+        found = short_cycles(graph, longest, most, threads);
+    }
+    nb::list out;
+    for (int length = 3; length <= std::min(longest, 6); ++length)
+        out.append(handed_over<Index>(std::move(found[std::size_t(length - 3)])));
+    return out;
 }
 
 // Σ term(k) over k < count, rounded once, whatever the number of threads.
@@ -251,6 +276,9 @@ void bind_proof(nb::module_ &m) {
           nb::arg("threads") = 1, Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
+    m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
+          nb::arg("most"), nb::arg("threads") = 1,
+          "Return the chordless cycles of 3 to `longest` vertices, one flat array per length.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
           "Return a lower bound on Σ values.");
     m.def("careful_sum", &careful_sum_of, arg("values"), nb::arg("threads") = 1, Unlocked(),

@@ -1290,6 +1290,20 @@ def order_by(
     Sort non-negative integers: write the stable ascending order to `order`.
     """
 
+def spanning_forest(
+    n: int,
+    pairs: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    chosen: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Mark the pairs of the spanning forest that Kruskal's algorithm takes in this order.
+    """
+
 FEASIBLE: float = 1e-12
 
 EXCHANGED: int = 36
@@ -1458,6 +1472,21 @@ def cycle_gains(
 ) -> None:
     """
     Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their minima.
+    """
+
+def short_cycles(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    neighbour: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    longest: int,
+    most: int,
+    threads: int = 1,
+) -> list:
+    """
+    Return the chordless cycles of 3 to `longest` vertices, one flat array per length.
     """
 
 def lower_sum(

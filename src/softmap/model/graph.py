@@ -149,8 +149,7 @@ class Graph:
 def spanning_forest(n: int, pairs: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
     """Return the indices, ascending, of the pairs in a minimum-weight spanning forest.
 
-    Among pairs of equal weight the earlier one is preferred, so that the forest is the same on
-    every machine: scipy's own sort is unstable, and its order depends on the processor.
+    Among pairs of equal weight the earlier one is preferred.
 
     Parameters
     ----------
@@ -161,11 +160,7 @@ def spanning_forest(n: int, pairs: NDArray[np.int64], weight: NDArray[Any]) -> N
     weight : array[m]
         Weight of each pair.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
+    chosen = np.empty(len(pairs), dtype=bool)
     order = np.argsort(weight, kind="stable")
-    place = np.empty(len(order))
-    place[order] = np.arange(1, len(order) + 1)  # distinct ranks; scipy reads 0 as no edge
-    graph = coo_array((place, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    return np.sort(order[minimum_spanning_tree(graph).data.astype(np.int64) - 1])
+    core.spanning_forest(n, np.ascontiguousarray(pairs, dtype=np.int64), order, chosen)
+    return np.flatnonzero(chosen)

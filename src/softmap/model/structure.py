@@ -326,6 +326,20 @@ CARRIED = frozenset(Structure.__annotations__) | {
 }
 
 
+def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows of an integer array, ascending, and the index of each row in them.
+
+    As `np.unique` along the first axis, which is slow.
+    """
+    code = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        values, place = np.unique(column, return_inverse=True)
+        # at most len(rows) codes times len(rows) values: no overflow
+        code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)[1]
+    first = np.unique(code, return_index=True)[1]
+    return rows[first], code.reshape(-1)
+
+
 def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:
     """Return `given` with read-only arrays; raise `ModelError` if it contradicts the model.
 
@@ -439,7 +453,7 @@ def _check_regions(
         _require(subset, "an edge leads to a node whose members are not all members of the first")
         labels = model.num_labels[aux.member[inner]]
         columns = [potential.index[edges[some]][:, None], aux.stride[k], aux.stride[inner], labels]
-        for t, *rest in np.unique(np.concatenate(columns, axis=1), axis=0).tolist():
+        for t, *rest in unique_rows(np.concatenate(columns, axis=1))[0].tolist():
             outer, strides, counts = rest[:size], rest[size : 2 * size], rest[2 * size :]
             state = np.arange(len(potential.maps[t]))
             parts = zip(outer, strides, counts, strict=True)

@@ -143,20 +143,31 @@ class _History:
     vain: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
 
-    def note(self, seconds: float, granted: float, gain: float, *, fell: bool) -> None:
-        """Add a slice: its time, its length as planned, the fraction of the gap that it closed.
+    def note(
+        self, seconds: float, granted: float, prepared: float, gain: float, *, fell: bool
+    ) -> None:
+        """Add a slice.
 
-        `fell` tells whether the energy fell.
+        Parameters
+        ----------
+        seconds, granted : float
+            Its time, and its length as planned, in seconds.
+        prepared : float
+            Its time that could gain nothing yet, in seconds.
+        gain : float
+            Fraction of the gap that it closed.
+        fell : bool
+            Whether the energy fell.
         """
         last, closed = self._last
         self.slices += 1
         self.seconds += seconds
-        # what a slice took beyond its length, such as a long set-up, does not count as idle
-        spent = max(TUNING.first, min(seconds, granted))
+        # neither what a slice took beyond its length nor a long set-up counts as idle
+        spent = max(0.0, max(TUNING.first, min(seconds, granted)) - prepared)
         self.idle = 0.0 if gain >= TUNING.gain else self.idle + spent
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
-        self.vain = 0.0 if fell or not self.idle else self.vain + seconds
+        self.vain = 0.0 if fell or not self.idle else self.vain + seconds - prepared
 
     @property
     def in_vain(self) -> bool:
@@ -234,7 +245,8 @@ class Schedule:
         stage(best, turn.share)
         seconds, fall = time.perf_counter() - began, before[1] - best.energy
         fell = not stage.proves and fall > TUNING.fall * abs(best.energy)
-        self._history(stage).note(seconds, granted, _gained(before, best), fell=fell)
+        history = self._history(stage)
+        history.note(seconds, granted, stage.prepared, _gained(before, best), fell=fell)
         self.resumable &= passes.resumable
         if turn.early:  # `max_work` limits the relaxation here
             self.budget.spend(work - self.budget.work)

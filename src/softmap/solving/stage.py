@@ -61,6 +61,8 @@ class Stage(ABC):
         Whether the stage may still improve something.
     room : float
         Memory for the stage, in bytes.
+    prepared : float
+        Time of the last slice that could gain nothing yet, such as a long set-up, in seconds.
     """
 
     name: ClassVar[StageName]
@@ -71,7 +73,7 @@ class Stage(ABC):
         self.problem, self.options = problem, options
         room = room_beside(problem.model, options.precision, options.memory_limit)
         self.room = LIMITS.memory_share * room
-        self._proof = proof
+        self._proof, self.prepared = proof, 0.0
         self.fresh_log = None if proof is None else proof.fresh
         self.active = self.applies() and self.takes() <= self.room
 

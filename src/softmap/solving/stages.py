@@ -545,8 +545,10 @@ class Tighten(Stage):
             if self._clusters is not None:
                 self._run.adopt(self._clusters)
         run = self._run
-        before = run.work
+        before, grown = run.work, run.grown
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
-        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
+        end, noted = time.perf_counter() + share.end, share.budget.interrupts
+        clock = TurnClock(share.deadline, end, lambda: noted.noted)
         self.active = run.go_on(clock, before + messages, self.options.gap)
+        self.prepared = run.grown - grown
         share.budget.spend(run.work - before)

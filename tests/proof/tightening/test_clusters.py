@@ -13,12 +13,14 @@ from softmap.proof.tightening.clusters import (
     cluster_scopes,
     cycle_gains,
     pair_costs,
+    select,
     short_cycles,
     unions,
 )
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from support.small_models import random_clusters, random_model
+from support.stage_runs import finish
 from support.strategies import random_lam
 
 
@@ -69,8 +71,51 @@ def test_a_wrapped_grid_has_its_faces():
 
 
 def test_a_limit_cuts_the_search_short():
-    pairs = np.array(list(combinations(range(30), 2)))
-    assert sum(len(c) for c in short_cycles(Adjacency.of(pairs, 30), limit=500)) <= 1000
+    rng, every = np.random.default_rng(1), np.array(list(combinations(range(40), 2)))
+    graph = Adjacency.of(every[rng.random(len(every)) < 0.2], 40)
+    whole, short = short_cycles(graph), short_cycles(graph, paths=30)
+    assert len(whole[0]) == len(short[0])  # triangles are not limited
+    for length in (1, 2, 3):
+        assert 0 < len(short[length]) < len(whole[length])
+        assert len(short[length]) <= 30 * 40
+        assert {*map(tuple, short[length].tolist())} <= {*map(tuple, whole[length].tolist())}
+
+
+def test_cycles_do_not_depend_on_the_number_of_threads():
+    model = softmap.generators.erdos_renyi(1500, 2, c=8.0, seed=1)
+    pairs = np.unique(np.sort(model.edges.astype(np.int64), axis=1), axis=0)
+    graph = Adjacency.of(pairs, model.n)
+    assert len(graph.neighbour) > 8192  # otherwise one thread is used
+    one, three = (short_cycles(graph, threads=threads) for threads in (1, 3))
+    assert min(map(len, one)) > 0
+    assert all(map(np.array_equal, one, three))
+    assert all((np.diff(cycles[:, 0]) >= 0).all() for cycles in one)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_round_adds_a_limited_number_of_messages(seed):
+    model = softmap.generators.erdos_renyi(60, 2 + seed % 2, c=4.0, seed=seed)
+    tight, rng = build(model, []), np.random.default_rng(seed)
+    for growth in (0.5, 1.0, 3.0):
+        limits = Limits(growth=growth, messages=0, faces=0.0)
+        costs = pair_costs(tight, rng.normal(size=tight.model.half_size))
+        found = [finish(select(tight, costs, limits, 0.0, threads=t)) for t in (1, 2)]
+        assert found[0] == found[1]
+        sizes = [len(scope) * model.num_labels[list(scope)].prod() for scope in found[0]]
+        assert 0 < sum(sizes) <= growth * tight.model.half_size
+        assert not {*found[0]} & {*tight.clusters}
+        tight = build(model, [*tight.clusters, *found[0]])
+
+
+def test_all_faces_of_a_grid_are_added_at_once():
+    edges = softmap.generators.grid_edges(6, 7)
+    model = softmap.Model(np.zeros((42, 2)), edges, softmap.Potts(np.ones(len(edges))))
+    tight = build(model, [])
+    costs = pair_costs(tight, np.zeros(tight.model.half_size))
+    assert len(finish(select(tight, costs, Limits(), 0.0))) == 30
+    costs = pair_costs(tight, np.random.default_rng(0).normal(size=tight.model.half_size))
+    some = finish(select(tight, costs, Limits(faces=1.0, messages=0), 0.0))
+    assert 0 < len(some) < 30
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -16,7 +16,7 @@ from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Beliefs
 from softmap.solving.proof import ProofKind
 from support.oracles import violation
-from support.stage_runs import NEVER, tightened, tightening
+from support.stage_runs import finish, tightened, tightening
 
 SCOPES = [(0, 1, 2), (1, 2, 3), (0, 2, 3, 4)]
 
@@ -66,7 +66,7 @@ def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     model = softmap.generators.erdos_renyi(12, seed=seed)
     zeros, labels = np.zeros(int(model.half_offset[-1])), np.zeros(12, dtype=np.int64)
     run = tightening(model, zeros, labels)
-    assert run.grow(NEVER)
+    assert finish(run.grow())
     run.state.eta = 500.0 / cost_scale(model)
     run.algorithm.step(run.state, 1000)
     proposal, clusters = run.algorithm.propose(run.state), run.tight.clusters

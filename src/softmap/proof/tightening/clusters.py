@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.model import Model
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Scope, Tightened, blocks, pair_codes
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
@@ -24,7 +24,8 @@ class ClusterLimits:
     Attributes
     ----------
     cycles : int
-        Largest number of cycles of each length that are scored at a time.
+        Largest number of cycles of each length that are scored at a time, and of faces that are
+        added at once.
     entries : int
         Largest number of joint states of three variables that are scored at a time.
     faces : float
@@ -33,14 +34,19 @@ class ClusterLimits:
     tiny : float
         Lower bound that marginals are clipped to before taking logarithms.
     work : int
-        Number of joint states of three variables that are scored between two checks of the time.
+        Number of joint states of three variables that are scored in one step, which is not
+        interrupted.
+    paths : int
+        Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
+        are examined per smallest variable of the cycles.
     """
 
-    cycles: int = 300_000
+    cycles: int = 100_000
     entries: int = 1_000_000_000
     faces: float = 2.0
     tiny: float = 1e-30
     work: int = 1 << 24
+    paths: int = 5_000
 
 
 SEARCHED = ClusterLimits()
@@ -80,103 +86,27 @@ class Adjacency:
         return np.asarray(self.find(i, j) >= 0)
 
 
-def short_cycles(graph: Adjacency, longest: int = 6, limit: int = 2_000_000) -> list[Ints]:
+def short_cycles(
+    graph: Adjacency, longest: int = 6, *, paths: int | None = None, threads: int = 1
+) -> list[Ints]:
     """Return the chordless cycles of 3 to `longest` (at most 6) variables.
 
     The result has one array (count, length) per length; a row lists the variables in the order of
-    the cycle. Of the paths of a length, and of the pairs of paths that may form a cycle, only the
-    first `limit` are examined.
+    the cycle, the smallest first.
+
+    Parameters
+    ----------
+    graph : Adjacency
+    longest : int, default 6
+        Largest length of a cycle.
+    paths : int, optional
+        Largest number of paths, and of pairs of paths, that are examined per smallest variable and
+        length; by default `ClusterLimits.paths`.
+    threads : int, default 1
     """
-    two = _paths_of_two(graph, limit)
-    found = [_triangles(graph, two)]
-    open_two = two[~graph.adjacent(two[:, 0], two[:, 2])]
-    if longest >= 4:
-        found.append(_squares(graph, open_two, limit))
-    if longest >= 5:
-        three = _extend(graph, open_two, limit)
-        found.append(_joined(graph, open_two, three, limit))
-        if longest >= 6:
-            found.append(_joined(graph, three, three, limit))
-    return found
-
-
-def _spread(counts: Ints) -> tuple[Ints, Ints]:
-    """Enumerate the continuations of items: the item, and the rank within it, of each one.
-
-    `counts` is the number of continuations of each item.
-    """
-    item = np.repeat(np.arange(len(counts)), counts)
-    return item, np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)
-
-
-def _affordable(counts: Ints, limit: int) -> Ints:
-    """Return the counts with 0 for all items after their sum has reached the limit."""
-    return np.where(np.cumsum(counts) <= limit, counts, 0)
-
-
-def _paths_of_two(graph: Adjacency, limit: int) -> Ints:
-    """Return the paths (u, a, v) with u < v."""
-    degree = np.diff(graph.start)
-    middle, place = _spread(_affordable(degree * degree, 2 * limit))
-    u = graph.neighbour[graph.start[middle] + place // degree[middle]]
-    v = graph.neighbour[graph.start[middle] + place % degree[middle]]
-    return np.stack([u, middle, v], axis=1)[u < v]
-
-
-def _triangles(graph: Adjacency, two: Ints) -> Ints:
-    low = two[two[:, 1] < two[:, 0]]
-    return low[graph.adjacent(low[:, 0], low[:, 2])]
-
-
-def _keyed(paths: Ints, n: int) -> tuple[Ints, Ints]:
-    """Return the paths sorted by their two endpoints, and the sort keys."""
-    key = paths[:, 0] * np.int64(n) + paths[:, -1]
-    order = np.argsort(key, kind="stable")
-    return paths[order], key[order]
-
-
-def _squares(graph: Adjacency, two: Ints, limit: int) -> Ints:
-    """Return cycles of length 4: two paths between the same endpoints, one the smallest vertex."""
-    paths, key = _keyed(two, graph.n)
-    last = np.searchsorted(key, key, side="right")
-    left, place = _spread(_affordable(last - np.arange(len(key)) - 1, limit))
-    right = left + 1 + place
-    cycle = np.column_stack([paths[left], paths[right, 1]])
-    fine = (cycle[:, 0] < np.minimum(cycle[:, 1], cycle[:, 3])) & (cycle[:, 0] < cycle[:, 2])
-    cycle = cycle[fine]
-    return cycle[~graph.adjacent(cycle[:, 1], cycle[:, 3])]
-
-
-def _extend(graph: Adjacency, two: Ints, limit: int) -> Ints:
-    """Return the chordless paths of three edges (u, a, b, v) with u < v."""
-    both = np.concatenate([two, two[:, ::-1]])
-    degree = np.diff(graph.start)
-    item, place = _spread(_affordable(degree[both[:, 2]], limit))
-    new = graph.neighbour[graph.start[both[item, 2]] + place]
-    paths = np.column_stack([both[item], new])
-    paths = paths[(new != paths[:, 1]) & (paths[:, 0] < new)]
-    chord = graph.adjacent(paths[:, 0], paths[:, 3]) | graph.adjacent(paths[:, 1], paths[:, 3])
-    return paths[~chord]
-
-
-def _joined(graph: Adjacency, left: Ints, right: Ints, limit: int) -> Ints:
-    """Return the chordless cycles made of two paths with the same endpoints, each once."""
-    a, key_a = _keyed(left, graph.n)
-    b, key_b = _keyed(right, graph.n)
-    first, last = np.searchsorted(key_b, key_a), np.searchsorted(key_b, key_a, side="right")
-    item, place = _spread(_affordable(last - first, limit))
-    back = b[first[item] + place]
-    cycle = np.column_stack([a[item], back[:, -2:0:-1]])
-    length = cycle.shape[1]
-    fine = np.ones(len(cycle), dtype=bool)
-    for s, t in combinations(range(length), 2):
-        if t - s not in (1, length - 1):
-            i, j = cycle[fine, s], cycle[fine, t]
-            fine[fine] = (i != j) & ~graph.adjacent(i, j)
-    cycle = cycle[fine]
-    # a set of vertices has at most one chordless cycle
-    once = np.unique(np.sort(cycle, axis=1), axis=0, return_index=True)[1]
-    return np.asarray(cycle[np.sort(once)])
+    most = SEARCHED.paths if paths is None else paths
+    found = core.short_cycles(graph.start, graph.neighbour, longest, most, threads)
+    return [np.asarray(flat).reshape(-1, k) for k, flat in enumerate(found, start=3)]
 
 
 @dataclass(frozen=True)
@@ -196,6 +126,13 @@ class Limits:
     union : int
         Largest number of joint states of the union of two clusters, which are added when no cycle
         is left.
+    growth : float
+        Largest number of message entries of the clusters that are added in one round, relative to
+        the messages of the model so far.
+    messages : int
+        Number of message entries that may be added in any round.
+    faces : float
+        The same for the faces of a grid, which are added all at once.
     """
 
     states: int = 4_000_000
@@ -203,18 +140,20 @@ class Limits:
     whole: int = 16
     labels: int = 64
     union: int = 64
+    growth: float = 1.0
+    messages: int = 200_000
+    faces: float = 20.0
 
 
 def select(
-    tight: Tightened, costs: PairCosts, limits: Limits, least: float, batch: int,
-    *, deadline: float = math.inf, threads: int = 1,
-) -> tuple[Scope, ...]:  # fmt: skip
-    """Return new clusters: at most about `batch` cycles whose gain exceeds `least`.
+    tight: Tightened, costs: PairCosts, limits: Limits, least: float, *, threads: int = 1
+) -> Generator[None, None, tuple[Scope, ...]]:  # fmt: skip
+    """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
-    Cycles are ranked by their gain divided by the square of their number of triangles. The first
-    batch adds all cycles of up to four variables, whatever their gain, if they are few (as the
-    faces of a grid are), because one face makes others gain. Later batches search for short cycles
-    in the graph of edges and chords.
+    Cycles are ranked by their gain divided by the square of their number of triangles, and taken
+    within `Limits.states` and `Limits.growth`. The first clusters are all cycles of up to four
+    variables, whatever their gain, if they are few (as the faces of a grid are) and within
+    `Limits.faces`, because one face makes others gain.
 
     Parameters
     ----------
@@ -225,24 +164,43 @@ def select(
     limits : Limits
     least : float
         Smallest gain, in units of cost.
-    batch : int
-        Approximate number of cycles.
-    deadline : float
-        Time of `time.perf_counter` at which scoring stops.
-    threads : int
+    threads : int, default 1
     """
-    first = not tight.clusters
     most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
-    found = short_cycles(costs.graph, 6 if first else 4, SEARCHED.cycles)
-    found = [_small(tight, cycles, limits)[:most] for cycles in found]
-    faces = sum(len(c) for c in found[:2])
-    whole = first and faces <= SEARCHED.faces * max(1, len(costs.graph.code))
-    gains = [cycle_gains(costs, c, deadline=deadline, threads=threads) for c in found]
-    size = [(c.shape[1] - 2) ** 2 for c in found]
-    scores = [np.where(g > least, g, 0.0) / k for g, k in zip(gains, size, strict=True)]
-    if whole:
-        scores[:2] = [s + np.inf for s in scores[:2]]
-    return _best_within(tight, found, scores, limits, max(batch, faces if whole else 0))
+    found: list[Ints] = []
+    scores: list[Floats] = []
+    for longest in (4, 6):
+        cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
+        cycles = [_small(tight, some, limits) for some in cycles]
+        yield
+        if longest == 4 and not tight.clusters:
+            faces = _faces(tight, costs.graph, cycles, limits)
+            if faces:
+                return faces
+        found += [_spread(some, most) for some in cycles]
+        for some in found[-2:]:
+            gains = yield from _scored(costs, some, threads)
+            scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
+        chosen, all_fit = _within(tight, _ranked(found, scores), limits, limits.growth)
+        if not all_fit:
+            break
+    return chosen
+
+
+def _faces(
+    tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
+) -> tuple[Scope, ...]:
+    """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
+    if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
+        return ()
+    cycles = (tuple(cycle) for some in found for cycle in some.tolist())
+    chosen, all_fit = _within(tight, cycles, limits, limits.faces)
+    return chosen if all_fit else ()
+
+
+def _spread(rows: Ints, most: int) -> Ints:
+    """Return at most `most` rows, evenly spaced."""
+    return rows[:: max(1, -(-len(rows) // max(1, most)))]
 
 
 def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
@@ -253,32 +211,44 @@ def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
     return cycles[whole | (largest <= limits.cluster)]
 
 
-def _best_within(
-    tight: Tightened, found: list[Ints], scores: list[Floats], limits: Limits, batch: int
-) -> tuple[Scope, ...]:  # fmt: skip
-    """Return the cycles of largest score, as clusters, within the limits."""
-    labels = tight.base.num_labels
+def _ranked(found: list[Ints], scores: list[Floats]) -> Iterator[Scope]:
+    """Yield the cycles of positive score, the largest score first."""
     kind = np.repeat(np.arange(len(found)), [len(part) for part in found])
     place = np.concatenate([np.arange(len(part)) for part in found])
     score = np.concatenate(scores)
     fine = np.flatnonzero(score > 0)
-    # Rank more cycles than wanted: some are clusters already.
-    ranked = fine[np.argsort(-score[fine], kind="stable")][: 4 * batch]
-    left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
-    have, chosen, cycles = set(tight.clusters), {}, 0
-    for r in ranked:
-        cycle = tuple(found[kind[r]][place[r]].tolist())
-        scopes = list(cluster_scopes(cycle, labels, limits.whole))
-        sizes = [int(labels[list(scope)].prod()) for scope in scopes]
-        fresh = [s for s in scopes if s not in have and s not in chosen]
-        if max(sizes) > limits.cluster or not fresh:
-            continue
-        left -= sum(sizes)
-        if left < 0 or cycles >= batch:
-            break
-        cycles += 1
-        chosen.update(dict.fromkeys(fresh))
-    return tuple(chosen)
+    for r in fine[np.argsort(-score[fine], kind="stable")]:
+        yield tuple(found[kind[r]][place[r]].tolist())
+
+
+def _within(
+    tight: Tightened, cycles: Iterable[Scope], limits: Limits, growth: float
+) -> tuple[tuple[Scope, ...], bool]:  # fmt: skip
+    """Return the new clusters of the first cycles within the limits, and whether these are all.
+
+    A cluster of k variables is coupled to about k pairs: a pass sends k messages of as many entries
+    as the cluster has joint states.
+    """
+    labels = tight.base.num_labels.tolist()
+    states = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
+    messages = max(limits.messages, growth * tight.model.half_size)
+    chosen: dict[Scope, None] = {}
+    for cycle in cycles:
+        for scope in cluster_scopes(cycle, labels, limits.whole):
+            if scope in tight.cluster_number or scope in chosen:
+                continue
+            size = math.prod(labels[i] for i in scope)
+            states, messages = states - size, messages - len(scope) * size
+            if states < 0 or (messages < 0 and chosen):
+                return tuple(chosen), False
+            chosen[scope] = None
+    return tuple(chosen), True
+
+
+def messages_of(base: Model, clusters: Iterable[Scope]) -> int:
+    """Return the approximate number of message entries of clusters in a pass; see `_within`."""
+    labels = base.num_labels.tolist()
+    return sum(len(scope) * math.prod(labels[i] for i in scope) for scope in clusters)
 
 
 def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
@@ -288,18 +258,21 @@ def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
     """
     first = tight.first_cluster
     sharing: dict[int, list[Scope]] = {}
-    for upper, lower in zip(tight.upper.tolist(), tight.lower.tolist(), strict=True):
-        if upper >= first and lower >= tight.first_pair:
-            sharing.setdefault(lower, []).append(tight.clusters[upper - first])
-    labels, chosen = tight.base.num_labels, {}
+    pairs = (tight.upper >= first) & (tight.lower >= tight.first_pair)
+    inside = np.stack([tight.upper, tight.lower], axis=1)[pairs]
+    for upper, lower in inside.tolist():
+        sharing.setdefault(lower, []).append(tight.clusters[upper - first])
+    labels: list[int] = tight.base.num_labels.tolist()
+    chosen: dict[Scope, None] = {}
     left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
     for clusters in sharing.values():
         for a, b in combinations(clusters, 2):
             scope = tuple(sorted({*a, *b}))
-            size = int(labels[list(scope)].prod())
+            size = math.prod(labels[i] for i in scope)
             if size <= limits.union and scope not in tight.cluster_number and scope not in chosen:
-                chosen[scope] = size
-        if len(chosen) > most or sum(chosen.values()) > left:
+                chosen[scope] = None
+                left -= size
+        if len(chosen) > most or left < 0:
             return ()
     return tuple(chosen)
 
@@ -404,39 +377,40 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
             np.add.at(tables.reshape(-1), flat, values)
 
 
-def cycle_gains(
-    costs: PairCosts, cycles: Ints, *, deadline: float = math.inf, threads: int = 1
-) -> Floats:
+def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
     """Return the guaranteed increase of the bound for each cycle (a row of variables).
 
     It is the minimum of the joint cost of the cycle's pairs minus the sum of their minima (Sontag
     et al. 2008), computed by dynamic programming around the cycle. It is +inf if no labelling of
-    the cycle is feasible, and 0 for cycles not scored before the deadline (of
-    `time.perf_counter`).
+    the cycle is feasible.
     """
     gains = np.zeros(len(cycles))
-    step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
-    for at in range(0, len(cycles), step):
-        if time.perf_counter() > deadline:
-            break
-        i = np.ascontiguousarray(cycles[at : at + step])
-        j = np.roll(i, -1, axis=1)
-        core.cycle_gains(
-            costs.tables, costs.graph.find(i, j), i > j, gains[at : at + step], threads
-        )
+    i = np.ascontiguousarray(cycles)
+    j = np.roll(i, -1, axis=1)
+    core.cycle_gains(costs.tables, costs.graph.find(i, j), i > j, gains, threads)
     return gains
 
 
-def cluster_scopes(cycle: Scope, num_labels: Ints, whole: int) -> Iterator[Scope]:
+def _scored(costs: PairCosts, cycles: Ints, threads: int) -> Generator[None, None, Floats]:
+    """As `cycle_gains`, in short steps, between which it yields."""
+    step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
+    gains = [np.zeros(0)]
+    for at in range(0, len(cycles), step):
+        gains.append(cycle_gains(costs, cycles[at : at + step], threads=threads))
+        yield
+    return np.concatenate(gains)
+
+
+def cluster_scopes(cycle: Scope, num_labels: Sequence[int], whole: int) -> Iterator[Scope]:
     """Yield the clusters of a cycle: the cycle itself if it has few joint states, else triangles.
 
     All triangles share a variable with the fewest labels, which keeps them and the chords small.
     """
-    labels = num_labels[list(cycle)]
-    if len(cycle) == 3 or int(labels.prod()) <= whole:
+    labels = [num_labels[i] for i in cycle]
+    if len(cycle) == 3 or math.prod(labels) <= whole:
         yield tuple(sorted(cycle))
         return
-    hub = int(np.argmin(labels))
+    hub = labels.index(min(labels))
     rest = cycle[hub + 1 :] + cycle[:hub]
     for i, j in pairwise(rest):
         yield tuple(sorted((cycle[hub], i, j)))

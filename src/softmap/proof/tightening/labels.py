@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from softmap import labels as decoding
+from softmap.labels import improving
 from softmap.model import Model
 from softmap.model.graph import spanning_forest
+from softmap.model.inputs import FlatUnary
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
-
-
-def load() -> None:
-    """Import the modules of `tree_labels` in advance, because that takes time."""
-    import scipy.sparse.csgraph  # noqa: F401
 
 
 def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:
@@ -41,8 +38,9 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
-    listed = np.split(unary, base.node_offset[1:n])
-    model = Model(listed, pairs, Tables(_pair_tables(tight, -logs, chosen)))
+    model = Model(
+        FlatUnary(unary, base.num_labels[:n]), pairs, Tables(_pair_tables(tight, -logs, chosen))
+    )
     found = decoding.forests(model, start, rounds=1)
     return np.where(degree > 0, found, start)
 
@@ -76,12 +74,12 @@ def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list
     ]
 
 
-def polished(base: Model, labels: list[Ints], rounds: int, seed: int) -> tuple[Ints, float]:
+def polished(
+    base: Model, labels: list[Ints], rounds: int, seed: int, threads: int = 1
+) -> tuple[Ints, float]:
     """Improve the labellings by ICM and tree moves; return the best one and its energy."""
-    best, energy = labels[0], np.inf
-    for given in labels:
-        found = decoding.forests(base, decoding.icm(base, given), rounds, 0.0, seed)
-        value = float(base.energy(found))
-        if value < energy:
-            best, energy = found, value
-    return best, energy
+    moved = (improving.best_labelling(base, [given], threads=threads) for given in labels)
+    found = (
+        improving.improved_by_forests(base, known, rounds, 0.0, seed, threads) for known in moved
+    )
+    return min(found, key=lambda known: known[1])

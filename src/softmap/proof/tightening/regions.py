@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.model.inputs import Group, offsets
+from softmap.model.inputs import FlatUnary, Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
-from softmap.model.structure import Auxiliaries
+from softmap.model.structure import Auxiliaries, unique_rows
 from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
 
@@ -113,7 +113,10 @@ class Tightened:
         """Return `model` with its nodes in another order; edges and λ keep theirs."""
         place = np.empty(self.model.n, dtype=np.int64)
         place[order] = np.arange(self.model.n)
-        unary = [self.model.unary_of(int(i)) for i in order]
+        labels = self.model.num_labels[order]
+        moved = self.model.node_offset[order] - offsets(labels)[:-1]
+        at = np.repeat(moved, labels) + np.arange(len(self.model.unary))
+        unary = FlatUnary(self.model.unary[at], labels)
         groups: list[Group] = [
             (place[self.model.edges[first:last]], potential)
             for first, last, potential in self.model.groups()
@@ -159,20 +162,39 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     clusters : iterable of iterables of int
         The variables of each cluster, three or more.
     """
+    steps = building(base, clusters)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Tightened = end.value
+            return made
+
+
+def building(
+    base: Model, clusters: Iterable[Iterable[int]]
+) -> Generator[None, None, Tightened]:  # fmt: skip
+    """As `build`, in several steps, between which it yields."""
     scopes = _checked(base, clusters)
-    holders = [*_auxiliaries(base), *_clusters(base, scopes, 0)]
-    pairs = _chosen_pairs(base, holders)
+    members = _clusters(base, scopes, 0)
+    yield
+    pairs = _chosen_pairs(base, [*_auxiliaries(base), *members])
     first = base.n + len(pairs)
-    members = _clusters(base, scopes, first)
+    members = [replace(group, node=first + group.node) for group in members]
     edge_pair, flipped = _pair_of_edges(base, pairs)
     kept, absorbed = np.flatnonzero(edge_pair < 0), np.flatnonzero(edge_pair >= 0)
+    yield
     ties = _ties(base, pairs, [*_auxiliaries(base), *members])
+    yield
     costs = _pair_costs(base, pairs, absorbed, edge_pair[absorbed], flipped[absorbed])
-    sizes = base.num_labels[pairs].prod(axis=1)
-    unary = np.split(base.unary, base.node_offset[1:-1]) + np.split(costs, offsets(sizes)[1:-1])
-    unary = unary[:first] + [np.zeros(int(_sizes(base, s))) for s in scopes]
+    sizes = np.zeros(len(scopes), dtype=np.int64)
+    for group in members:
+        sizes[group.node - first] = group.size
+    labels = np.concatenate([base.num_labels, base.num_labels[pairs].prod(axis=1), sizes])
+    unary = FlatUnary(np.concatenate([base.unary, costs, np.zeros(int(sizes.sum()))]), labels)
     groups = _kept_groups(base, kept) + _tie_groups(ties)
     model = Model(unary, None, groups, constant=base.constant)
+    yield
     model = model.with_auxiliaries(_states(base, pairs, scopes))
     if base.shape is not None:
         model = model.with_shape(base.shape)
@@ -203,18 +225,17 @@ def _checked(base: Model, clusters: Iterable[Iterable[int]]) -> tuple[Scope, ...
     return tuple(scopes)
 
 
-def _sizes(base: Model, members: Ints | Scope) -> Ints:
-    size: Ints = base.num_labels[np.asarray(members)].prod(axis=-1)
-    return size
-
-
 def _by_arity(start: Ints, member: Ints, stride: Ints, first: int, base: Model) -> list[_Holders]:
     arity = np.diff(start)
     out = []
     for k in np.unique(arity).tolist():
         which = np.flatnonzero(arity == k)
         at = start[which][:, None] + np.arange(k)
-        out.append(_Holders(first + which, member[at], stride[at], _sizes(base, member[at])))
+        out.append(
+            _Holders(
+                first + which, member[at], stride[at], base.num_labels[member[at]].prod(axis=1)
+            )
+        )
     return out
 
 
@@ -360,13 +381,13 @@ def _tie_groups(ties: _Ties) -> list[Group]:
     """Return one group with shared maps: coupling edges of the same shape use the same map."""
     if not len(ties.rows):
         return []
-    shapes, index = np.unique(ties.rows[:, 2:], axis=0, return_inverse=True)
+    shapes, index = unique_rows(ties.rows[:, 2:])
     maps = []
     for size, stride_i, d_i, stride_j, d_j in shapes.tolist():
         s = np.arange(size)
         maps.append((s // stride_i % d_i) * d_j + s // stride_j % d_j)
     labels = ties.rows[:, 4] * ties.rows[:, 6]
-    return [(ties.rows[:, :2], Projection(maps, labels, index.reshape(-1)))]
+    return [(ties.rows[:, :2], Projection(maps, labels, index))]
 
 
 def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
