@@ -27,10 +27,10 @@ from softmap.model.potentials import (
 from softmap.relaxation.bounds import dual_bound
 
 STORED = {
-    "tables": "73cc583765c08360",
-    "potts": "1b7fee89ec15d4f3",
-    "linear": "08af6ee80a499073",
-    "quadratic": "9269c9e8835d3fa2",
+    "tables": "35d53e58f4f8e685",
+    "potts": "0ab7652ea4d502b2",
+    "linear": "7cd0c5b6d35c0b1d",
+    "quadratic": "b9c1cca0b7a06665",
     "projection": "467a8f9e39ad8b75",
 }
 LABELS = 5

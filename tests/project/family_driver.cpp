@@ -7,14 +7,15 @@ namespace {
 // `lanes` parallel edges between two nodes, whose labels are counted from `labels`.
 struct Parallel {
     std::int32_t node[2 * lanes];
-    Index group_start[2] = {0, lanes}, weight_at[1] = {0};
+    Index group_start[2] = {0, lanes}, weight_at[1] = {0}, weight_step[1] = {1};
     Layout<double> lay{};
 
     Parallel(const Index *labels, const double *weights) {
         for (int h = 0; h < 2 * lanes; ++h)
             node[h] = h & 1;
         lay.node = node;
-        lay.num_labels = labels;
+        lay.num_labels = {labels, 0};
+        lay.weight_step = weight_step;
         lay.group_start = group_start;
         lay.weight = weights;
         lay.weight_at = weight_at;
