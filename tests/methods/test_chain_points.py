@@ -13,7 +13,7 @@ from test_chain_proofs import DTYPES, SEEDS, passed
 from test_chains import models_of
 
 import softmap
-from softmap import generators, lp
+from softmap import core, generators, lp
 from softmap.methods.base import Verdict
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
@@ -166,3 +166,16 @@ def test_weights_of_another_size_are_refused():
         softmap.core.pack_lanes(
             layout(model), blocks, plan.edge, np.zeros(3), np.zeros(0), np.zeros(0), 1
         )
+
+
+@given(models(), st.integers(0, 10**6))
+def test_marginals_in_single_precision_are_divided_by_their_sums(model, seed):
+    nodes = np.random.default_rng(seed).random(model.unary.size).astype(np.float32) + 0.1
+    parts = np.split(nodes.astype(float), model.node_offset[1:-1])
+    expected = np.concatenate([part / part.sum() for part in parts])
+    assert normalised(model, nodes) == pytest.approx(expected, rel=1e-15)
+    out = np.empty(model.unary.size)
+    core.normalise(layout(model), nodes, 0, model.n, out, 3)
+    assert np.array_equal(out, normalised(model, nodes))
+    with pytest.raises(ValueError, match="no nodes"):
+        core.normalise(layout(model), nodes, 0, model.n + 1, out)

@@ -234,6 +234,27 @@ double careful_product(In<double> costs, In<double> mass, int threads) {
                           [=](Index k) { return amount[k] == 0.0 ? 0.0 : cost[k] * amount[k]; });
 }
 
+// out = marginals of nodes first..last-1 that are stored in single precision, each node's divided
+// by their sum.
+void normalise_nodes(const HeldLayout<double> &lay, In<float> mass, Index first, Index last,
+                     Out<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require(0 <= first && first <= last && last <= v.n, "there are no nodes ", first, "..", last);
+    const Index begin = v.node_offset[first], size = v.node_offset[last] - begin;
+    require_size(mass, size, "mass");
+    require_size(out, size, "out");
+    split(threads, last - first, [&](Index one, Index end) {
+        for (Index i = first + one; i < first + end; ++i) {
+            const float *own = mass.data() + (v.node_offset[i] - begin);
+            double *to = out.data() + (v.node_offset[i] - begin), sum = 0.0;
+            for (Index x = 0; x < v.num_labels[i]; ++x)
+                sum += double(own[x]);
+            for (Index x = 0; x < v.num_labels[i]; ++x)
+                to[x] = double(own[x]) / sum;
+        }
+    });
+}
+
 double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(values.size())); }
 
 } // namespace
@@ -286,6 +307,9 @@ void bind_proof(nb::module_ &m) {
     m.def("careful_product", &careful_product, arg("costs"), arg("mass"), nb::arg("threads") = 1,
           Unlocked(),
           "Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.");
+    m.def("normalise", &normalise_nodes, arg("layout"), arg("mass"), arg("first"), arg("last"),
+          arg("out"), arg("threads") = 1, Unlocked(),
+          "Divide marginals in single precision by their sums, node by node.");
 }
 
 } // namespace softmap

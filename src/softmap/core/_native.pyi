@@ -1517,6 +1517,18 @@ def careful_product(
     Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.
     """
 
+def normalise(
+    layout: Layout,
+    mass: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    first: int,
+    last: int,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Divide marginals in single precision by their sums, node by node."""
+
 def elimination_order(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -21,7 +21,7 @@ from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.later import later, made
 from softmap.model import Model
-from softmap.model.inputs import offsets, within
+from softmap.model.inputs import within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
@@ -118,7 +118,7 @@ def node_cost(model: Model, node_mu: NDArray[Any], threads: int = 1) -> float:
     if node_mu.dtype == np.float32:
         parts = [
             core.careful_product(model.unary[states], nodes, threads)
-            for states, nodes in _by_piece(model, node_mu)
+            for states, nodes in _by_piece(model, node_mu, threads)
         ]
         return float(core.careful_sum(np.array(parts)))
     return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
@@ -138,15 +138,17 @@ def normalised(model: Model, nodes: NDArray[Any]) -> Floats:
     return out
 
 
-def _by_piece(model: Model, nodes: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
+def _by_piece(
+    model: Model, nodes: NDArray[Any], threads: int = 1
+) -> Iterator[tuple[slice, Floats]]:
     """Yield slices of node states, and their marginals in double precision."""
     first = 0
     for begin in range(0, model.n, PIECE):
-        counts = model.num_labels[begin : begin + PIECE]
-        start = offsets(counts)
-        states = slice(first, first + int(start[-1]))
-        part = nodes[states].astype(np.float64)
-        yield states, part / np.repeat(np.add.reduceat(part, start[:-1]), counts)
+        end = min(begin + PIECE, model.n)
+        states = slice(first, first + int(model.num_labels[begin:end].sum()))
+        part = np.empty(states.stop - first)
+        core.normalise(layout(model), nodes[states], begin, end, part, threads)
+        yield states, part
         first = states.stop
 
 
