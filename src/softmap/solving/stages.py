@@ -115,7 +115,7 @@ class StageTuning:
         Work of annealing before a search per table entry of the model: with 150, the cut is the
         optimum in half of the paper's random graphs, and a search has a sixth fewer nodes.
     cooling : int
-        Largest work of annealing before a search, some 20 ms.
+        Largest work of annealing before a search, some 4 ms.
     flat_seconds : float
         Time to collect the tables, per entry, in seconds.
     lean : float
@@ -153,7 +153,7 @@ class StageTuning:
     mobile: int = 5_000
     annealed: int = 4_000_000
     cooled: int = 200
-    cooling: int = 4_000_000
+    cooling: int = 800_000
     flat_seconds: float = 4e-8
     lean: float = 0.1
     shortest: float = 0.02
