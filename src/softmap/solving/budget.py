@@ -254,7 +254,7 @@ class Budget:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
         self.work, self.setup_seconds = 0, 0.0
-        self._uncounted = 0.0
+        self._uncounted: Callable[[], float] = float
         self._timings = _Timings()
         self._began, self._earlier = time.perf_counter(), 0.0
 
@@ -279,10 +279,10 @@ class Budget:
         """The seconds until the time limit; +inf without one."""
         if self.time_limit is None:
             return math.inf
-        return self.time_limit + self._uncounted - self.seconds - self.setup_seconds
+        return self.time_limit + self._uncounted() - self.seconds - self.setup_seconds
 
-    def leave_out(self, seconds: float) -> None:
-        """Leave these seconds of the run, in all, out of the time limit."""
+    def leave_out(self, seconds: Callable[[], float]) -> None:
+        """Leave the seconds of the run that a function counts out of the time limit."""
         self._uncounted = seconds
 
     def stop(self, updates: int = 0) -> Status | None:

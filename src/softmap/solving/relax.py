@@ -209,6 +209,7 @@ class Relaxation:
         if eta is None and warm is not None:
             eta = warm.eta(options.method)
         self.algorithm = _method(options, eta, problem.threads)
+        budget.leave_out(self.algorithm.uncounted)
         if not problem.model.cost_sizes.largest:  # all costs are 0: λ = 0 is optimal
             best.offer_lam(best.lam)
         self.at = Progress()
@@ -246,7 +247,6 @@ class Relaxation:
         """The state of the method, initialised lazily; that takes the time of several passes."""
         state = self.algorithm.init(self.problem.model, self._first, self.options.seed)
         self._hand_back_memory()
-        self.budget.leave_out(self.algorithm.uncounted())
         return state
 
     @cached_property
@@ -377,7 +377,6 @@ class Relaxation:
         with budget.timed(Task.STEP, count):
             self.algorithm.step(self.state, count)
         budget.spend(self.state.work - before)
-        budget.leave_out(self.algorithm.uncounted())
         at.done += count
 
     def _interval(self) -> int:
@@ -452,7 +451,6 @@ class Relaxation:
             found = self._brief_check(thorough=thorough)
         else:
             found = self._whole_check(before, last=last)
-        budget.leave_out(self.algorithm.uncounted())
         solved = self.best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
         at.next_check = at.done + self._interval()
@@ -586,6 +584,7 @@ class Relaxation:
             return
         pointless = alone and best.gaps().map <= options.lp_gap
         wait = last or not self._meanwhile
+        # beside passes that go on, one search from messages that solve the LP is enough
         pointless |= not wait and self._searched_at >= (at.solved_at or at.done)
         if self._proving() or (self.closed() and not pointless):
             self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost, wait=wait)
@@ -658,7 +657,7 @@ class Relaxation:
         ----------
         wait : bool, optional
             Whether to block until the search ends or the time limit is reached; otherwise an
-            unfinished search continues. By default, it does if the cores are free for it.
+            unfinished search continues. By default, block unless passes leave the cores to it.
         """
         pending = self._pending
         if pending is None:

@@ -197,13 +197,13 @@ class CudaAnneal(Annealed):
     ) -> None:
         super().__init__(eta=eta, threads=threads, dtype=dtype)
         self.device = device or find_device()
+        self._waited = self.device.waited
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
         self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
-        self._waited = self.device.waited
         self.cuda = Engine(
             model, self.device, np.dtype(self.dtype).name,
             averaging=self.averaging, keeping=self.on_device,
