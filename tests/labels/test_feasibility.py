@@ -303,3 +303,13 @@ def test_the_error_survives_pickling():
     assert (str(copy), copy.variable, copy.constraints) == (
         str(error), error.variable, error.constraints,
     )  # fmt: skip
+
+
+@given(seed=seeds, count=st.integers(0, 8))
+def test_which_tables_forbid_equal_labels(seed, count):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, size=(count, 2))
+    tables = [rng.random(shape) < 0.4 for shape in sizes.tolist()]
+    expected = [not np.diagonal(table).any() for table in tables]
+    found = feasibility._all_different(sizes, [table.ravel() for table in tables])
+    assert found.tolist() == expected

@@ -136,7 +136,7 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
 
 def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):
     begun = watched(monkeypatch)
-    monkeypatch.setattr(Search, "_anneal", lambda *_: None)  # it finds as good labels first
+    monkeypatch.setattr(Search, "_anneals", lambda *_: 0)  # it finds as good labels first
     rows = solve(MODEL, threads=2, **OPTIONS | {"goal": "map"}).trace.rows
     assert begun == [20, 80]
     at = [row.sweeps == 80 for row in rows].index(True)

@@ -1,7 +1,9 @@
 // Python binding of the exact solver.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -9,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "exact/solver.hpp"
+#include "labels/annealing.hpp"
 
 namespace nb = nanobind;
 namespace ex = softmap::exact;
@@ -17,6 +20,7 @@ namespace {
 
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using SeedWords = nb::ndarray<const std::uint64_t, nb::shape<4>, nb::c_contig, nb::device::cpu>;
 
 template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
@@ -34,15 +38,25 @@ class ExactSearch {
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
                 double dp_limit, double seconds, double tried_first, int threads,
-                std::int64_t split_work, const std::string &log)
+                std::int64_t split_work, const std::string &log, std::int64_t anneal,
+                SeedWords words)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
-          solver_({view<std::int64_t>(num_labels), view<double>(unary),
-                   view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
-                   constant, view<double>(lam), view<std::int64_t>(incumbent)},
+          in_{view<std::int64_t>(num_labels),
+              view<double>(unary),
+              view<std::int64_t>(scope_start),
+              view<std::int64_t>(scope),
+              view<double>(tables),
+              constant,
+              view<double>(lam),
+              view<std::int64_t>(incumbent)},
+          solver_(in_,
                   options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds,
                           tried_first, threads, split_work, log),
-                  control_) {
+                  control_),
+          anneal_(anneal) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
+        in_.incumbent = {}; // not kept alive
+        std::copy_n(words.data(), words_.size(), words_.begin());
     }
 
     nb::dict go_on(Ints incumbent, double time_limit, double end, std::int64_t backtrack_limit,
@@ -59,6 +73,8 @@ class ExactSearch {
         ex::Result found;
         {
             nb::gil_scoped_release release;
+            if (const auto work = std::exchange(anneal_, 0); work > 0)
+                improve(work, time_limit);
             found = solver_.solve();
         }
         signals.raise();
@@ -91,6 +107,16 @@ class ExactSearch {
     }
 
   private:
+    // Anneals labels, the known ones among them, so that the search begins with a lower cut.
+    void improve(std::int64_t work, double seconds) {
+        softmap::Annealing annealing(in_, words_.data());
+        if (!solver_.known().empty())
+            annealing.offer(solver_.known());
+        softmap::Budget budget(work, seconds);
+        annealing.run(budget);
+        if (!annealing.best().empty())
+            solver_.hear(annealing.best());
+    }
     ex::Search &search() {
         auto *search = solver_.shareable();
         if (search == nullptr)
@@ -171,7 +197,10 @@ class ExactSearch {
     std::array<Ints, 3> held_; // keeps the input arrays of the solver alive
     std::array<Doubles, 3> costs_;
     ex::Control control_;
+    ex::Input in_;
     ex::Solver solver_;
+    std::int64_t anneal_; // work of annealing before the search
+    std::array<std::uint64_t, 4> words_{};
 };
 
 } // namespace
@@ -186,12 +215,13 @@ void bind_exact(nb::module_ &m) {
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
                       double, bool, bool, double, double, double, int, std::int64_t,
-                      const std::string &>(),
+                      const std::string &, std::int64_t, SeedWords>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
              nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("tried_first"), nb::arg("threads"), nb::arg("split_work"), nb::arg("log"))
+             nb::arg("tried_first"), nb::arg("threads"), nb::arg("split_work"), nb::arg("log"),
+             nb::arg("anneal"), nb::arg("words"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "

@@ -90,6 +90,8 @@ class Solver {
         return result_;
     }
 
+    // The best labelling; empty if none is known.
+    const std::vector<std::int64_t> &known() const { return result_.labels; }
     // Takes a labelling found elsewhere, between two calls of `solve`.
     void hear(std::vector<std::int64_t> labels);
 

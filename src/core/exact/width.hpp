@@ -5,9 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
-#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace softmap::exact {
@@ -133,12 +134,49 @@ inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, dou
 
 // Adds the common neighbours of a and b: their fill-in changes with the pair (a, b). Long lists are
 // skipped; scores may be outdated, but the order remains an order.
-inline void add_common(const Graph &g, int a, int b, std::set<int> &out) {
+inline void add_common(const Graph &g, int a, int b, std::vector<int> &out) {
     const auto &x = g.near[a], &y = g.near[b];
     if (x.size() < 256 && y.size() < 256)
-        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(),
-                              std::inserter(out, out.end()));
+        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(out));
 }
+
+// Variables by their scores; the lowest is taken first. A score that was replaced stays in the heap
+// until it comes up, or until such entries are most of the heap.
+class Scores {
+  public:
+    explicit Scores(int n) : of_(n, taken) {}
+    void set(int v, double score) {
+        if (of_[v] == score)
+            return;
+        of_[v] = score;
+        if (heap_.size() > 8 * of_.size()) {
+            std::erase_if(heap_, [&](const Entry &entry) { return !valid(entry); });
+            std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+        }
+        heap_.emplace_back(score, v);
+        std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+    }
+    // Returns -1 if there are no more.
+    int take() {
+        while (!heap_.empty()) {
+            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
+            const Entry entry = heap_.back();
+            heap_.pop_back();
+            if (valid(entry)) {
+                of_[entry.second] = taken;
+                return entry.second;
+            }
+        }
+        return -1;
+    }
+
+  private:
+    using Entry = std::pair<double, int>;
+    static constexpr double taken = -1.0; // scores are not negative
+    bool valid(const Entry &entry) const { return of_[entry.second] == entry.first; }
+    std::vector<double> of_;
+    std::vector<Entry> heap_;
+};
 
 // A number in [0, 1) that depends on the seed and the variable only; 0 for seed 0.
 inline double noise(unsigned seed, int v) {
@@ -167,13 +205,11 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return table + tie;
         return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
-    std::set<std::pair<double, int>> queue;
-    std::vector<double> key(g.n());
+    detail::Scores scores(g.n());
     for (int v = 0; v < g.n(); ++v)
-        queue.insert({key[v] = score(v), v});
-    while (!queue.empty()) {
-        const int v = queue.begin()->second;
-        queue.erase(queue.begin());
+        scores.set(v, score(v));
+    std::vector<int> changed;
+    for (int v = scores.take(); v >= 0; v = scores.take()) {
         const double bits = std::min(size(v), 1000.0);
         out.entries += std::exp2(bits);
         out.stored += std::exp2(bits - g.bits[v]);
@@ -181,7 +217,7 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return out;
         out.order.push_back(v);
         const auto near = g.near[v];
-        std::set<int> changed(near.begin(), near.end());
+        changed = near;
         g.remove(v);
         linked.clear(v, near);
         for (std::size_t j = 0; j < near.size(); ++j)
@@ -192,10 +228,10 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
                     if (rule != Rule::SIZE)
                         detail::add_common(g, near[j], near[k], changed);
                 }
-        for (const int u : changed) {
-            queue.erase({key[u], u});
-            queue.insert({key[u] = score(u), u});
-        }
+        std::sort(changed.begin(), changed.end());
+        changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+        for (const int u : changed)
+            scores.set(u, score(u));
     }
     out.finite = true;
     return out;

@@ -34,7 +34,6 @@ class Annealing {
         : in_(in), options_(options), costs_(in), penalty_(costs_.scale()),
           margin_(options.margin * penalty_) {
         std::copy_n(words, 4, seed_.begin());
-        draw_noise();
     }
 
     // Takes labels over as the best ones if they cost less.
@@ -63,17 +62,6 @@ class Annealing {
     Index runs() const { return runs_; }        // number of complete runs
 
   private:
-    // Quantiles of the exponential and of the Gumbel distribution, in random order.
-    void draw_noise() {
-        std::uint64_t words[4] = {1, 2, 3, 4};
-        for (Index k = 0; k < drawn; ++k)
-            noise_[k] = -std::log((double(k) + 0.5) / double(drawn));
-        for (Index k = drawn - 1; k > 0; --k)
-            std::swap(noise_[k], noise_[below(words, k + 1)]);
-        for (Index k = 0; k < drawn + wide; ++k)
-            gumbel_[k] = -std::log(noise_[k % drawn]);
-    }
-
     // The first labels and temperature of the next run. Run 0 is a descent from random labels, at
     // whose end the first temperatures are computed.
     void begin() {
@@ -139,13 +127,14 @@ class Annealing {
             return cheapest(cost, count, now);
         if (count == 2) {
             const double rise = cost[1 - now] - cost[now];
-            const bool may = rise < most * temperature_ && rise < temperature_ * *noise(noise_);
+            const bool may =
+                rise < most * temperature_ && rise < temperature_ * *drawn(noise_.exponential);
             return may ? 1 - now : now;
         }
         double least = infinity;
         Index next = now;
         for (Index first = 0; first < count && count > 1; first += wide) {
-            const double *random = noise(gumbel_) - first;
+            const double *random = drawn(noise_.gumbel) - first;
             for (Index x = first; x < std::min(count, first + wide); ++x)
                 if (const double value = cost[x] - temperature_ * random[x]; value < least)
                     least = value, next = x;
@@ -153,7 +142,7 @@ class Annealing {
         return next;
     }
 
-    template <class Table> const double *noise(const Table &table) {
+    template <class Table> const double *drawn(const Table &table) {
         return table.data() + (next_word(words_.data()) >> (64 - bits));
     }
 
@@ -243,17 +232,36 @@ class Annealing {
     }
 
     static constexpr int bits = 12;
-    static constexpr Index drawn = 1 << bits, wide = 64; // sizes of the tables of random numbers
-    static constexpr double most = 9.02;                 // above all of `noise_`
-    static constexpr Index often = 256;                  // work between two looks at the budget
+    static constexpr Index drawn_from = 1 << bits, wide = 64; // sizes of the tables of `Noise`
+    static constexpr double most = 9.02;                      // above all of `exponential`
+    static constexpr Index often = 256; // work between two looks at the budget
+
+    // Quantiles of the exponential and of the Gumbel distribution, in random order.
+    struct Noise {
+        std::array<double, drawn_from> exponential;
+        std::array<double, drawn_from + wide> gumbel;
+
+        Noise() {
+            std::uint64_t words[4] = {1, 2, 3, 4};
+            for (Index k = 0; k < drawn_from; ++k)
+                exponential[k] = -std::log((double(k) + 0.5) / double(drawn_from));
+            for (Index k = drawn_from - 1; k > 0; --k)
+                std::swap(exponential[k], exponential[below(words, k + 1)]);
+            for (Index k = 0; k < drawn_from + wide; ++k)
+                gumbel[k] = -std::log(exponential[k % drawn_from]);
+        }
+        static const Noise &tables() {
+            static const Noise made; // some 8,000 logarithms: once for all models
+            return made;
+        }
+    };
 
     const exact::Input in_;
     const AnnealingOptions options_;
     LabelCosts costs_;
     double penalty_, margin_;
     std::array<std::uint64_t, 4> seed_, words_{};
-    std::array<double, drawn> noise_;
-    std::array<double, drawn + wide> gumbel_;
+    const Noise &noise_ = Noise::tables();
     std::vector<std::int64_t> best_;
     std::vector<Index> part_, before_;
     std::vector<char> met_;

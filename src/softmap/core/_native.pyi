@@ -1659,6 +1659,10 @@ class ExactSearch:
         threads: int,
         split_work: int,
         log: str,
+        anneal: int,
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu", writable=False)
+        ],
     ) -> None: ...
     def go_on(
         self,

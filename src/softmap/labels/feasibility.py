@@ -458,14 +458,10 @@ def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
     if len(edges) > TUNING.clique_edges:
         return []
     near: dict[int, set[int]] = {}
-    differ = []
-    counts = num_labels.tolist()
-    for (i, j), table in zip(edges.tolist(), tables, strict=True):
-        step = counts[j] + 1  # from one entry of the diagonal to the next
-        if not any(table[: step * min(counts[i], counts[j]) : step].tolist()):
-            near.setdefault(i, set()).add(j)
-            near.setdefault(j, set()).add(i)
-            differ.append((i, j))
+    differ = list(map(tuple, edges[_all_different(num_labels[edges], tables)].tolist()))
+    for i, j in differ:
+        near.setdefault(i, set()).add(j)
+        near.setdefault(j, set()).add(i)
     found, covered = [], set[tuple[int, int]]()
     for i, j in differ:
         if (i, j) in covered:
@@ -481,3 +477,15 @@ def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
         if len(clique) > 2 and int(num_labels[clique].max()) < 2 * len(clique):
             found.append(np.array(clique, dtype=np.int64))
     return found
+
+
+def _all_different(labels: Ints, tables: list[Bools]) -> Bools:
+    """Which tables allow no equal labels; `labels` has the numbers of their rows and columns."""
+    if not tables:
+        return np.zeros(0, dtype=bool)
+    sizes, equal = labels.prod(axis=1), labels.min(axis=1)
+    start = np.cumsum(sizes) - sizes
+    begin = np.cumsum(equal) - equal
+    inside = np.arange(equal.sum()) - np.repeat(begin, equal)  # of each diagonal
+    places = np.repeat(start, equal) + inside * np.repeat(labels[:, 1] + 1, equal)
+    return ~np.logical_or.reduceat(np.concatenate(tables)[places], begin)

@@ -223,7 +223,6 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
             return
-        self._anneal(best, share)
         found = self._current(best, share).go_on(
             incumbent=best.labels if best.found else None,
             time_limit=share.left if share.timed else TUNING.longest,
@@ -238,20 +237,13 @@ class Search(Stage):
             )
         self._offer(best, found)
 
-    def _anneal(self, best: Best, share: Share) -> None:
-        """Improve the labels before the first slice: a search is shorter the lower its cut."""
-        model, interrupts = self.problem.model, share.budget.interrupts
-        if self._search is not None or not best.found or self.entries > TUNING.annealed:
-            return
-        if self.narrow or Annealing.takes(model, self.entries) > self.room:
-            return
-        labels = Annealing(self._flattened(), self.options.seed).improve(
-            best.labels,
-            seconds=TUNING.lean * share.left,
-            work=min(TUNING.cooled * self.entries, TUNING.cooling),
-            stopped=lambda: interrupts.noted,
-        )
-        best.offer_labels(labels)
+    def _anneals(self, best: Best) -> int:
+        """Work of annealing the labels in the first slice; 0 if it does not pay."""
+        again = self._search is not None or not best.found or best.cutoff < math.inf
+        if again or self.narrow or self.entries > TUNING.annealed:
+            return 0
+        fits = Annealing.takes(self.problem.model, self.entries) <= self.room
+        return min(TUNING.cooled * self.entries, TUNING.cooling) if fits else 0
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice without a time limit."""
@@ -306,6 +298,8 @@ class Search(Stage):
                 seconds=min(share.budget.left, 1e9),
                 threads=threads,
                 log=None if self.fresh_log is None else self.fresh_log(),
+                anneal=self._anneals(best),
+                seed=self.options.seed,
             )
         return self._search
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap import core
+from softmap.arguments import seeded
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel, flatten
@@ -92,6 +93,11 @@ class ExactSearch:
         Table entries read before further threads start; by default 20 to 80 ms.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
+    anneal : int, default 0
+        Work of annealing the known labelling before the search, as of `Annealing.improve`: a search
+        is shorter the lower its cut.
+    seed : int, default 0
+        Seed of the random numbers of annealing.
 
     Attributes
     ----------
@@ -116,13 +122,15 @@ class ExactSearch:
         threads: int = 1,
         split_work: int = -1,
         log: str | Path | None = None,
+        anneal: int = 0,
+        seed: int = 0,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self.native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
             open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
-            "" if log is None else str(log),
+            "" if log is None else str(log), anneal, seeded(seed),
         )  # fmt: skip
 
     def go_on(
