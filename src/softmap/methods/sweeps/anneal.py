@@ -323,7 +323,8 @@ class Annealed(Algorithm):
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
-        state.passes, state.samples = sampling.after(count)
+        after = sampling.after(count)
+        state.passes, state.samples = after.passes, after.samples
         state.work += 2 * self.engine.model.m * count
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
