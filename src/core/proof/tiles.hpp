@@ -94,13 +94,15 @@ template <int W> struct Side {
     // As `take`, from marginals in single precision: each divided by their sum, in double
     // precision.
     void take(const float *array, double *out) const {
-        for (int k = 0; k < W; ++k) {
-            double sum = 0.0;
-            for (Index x = 0; x < labels; ++x)
-                sum += double(array[node[k] + x]);
-            for (Index x = 0; x < labels; ++x)
-                out[W * x + k] = double(array[node[k] + x]) / sum;
-        }
+        double sum[W] = {};
+        for (int k = 0; k < W; ++k)
+            for (Index x = 0; x < labels; ++x) {
+                out[W * x + k] = double(array[node[k] + x]);
+                sum[k] += out[W * x + k];
+            }
+        const auto whole = Pack<W>::load(sum);
+        for (Index x = 0; x < labels; ++x)
+            (Pack<W>::load(out + W * x) / whole).store(out + W * x);
     }
     // out = λ of the labels, +inf at forbidden labels. Returns 0 in lanes where λ is finite at all
     // allowed labels, NaN in the other lanes.

@@ -119,7 +119,9 @@ class ChainLoops:
     """The compiled loops over one schedule of chains, and the scratch memory they share.
 
     The scratch memory holds the shares θ̂_i / n_i of the nodes. After `lowered`, the shares and the
-    forward messages belong to one bound, identified by its `token`, until the next loop.
+    forward messages belong to one bound, identified by its `token`, until the next loop. After
+    other half passes, the shares are those of the messages: no message into a node changes after
+    the half pass has reached it.
     """
 
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
@@ -129,10 +131,11 @@ class ChainLoops:
         self._theta = aligned(plan.cost_size)
         self._dot = np.zeros(len(plan.blocks))
         self._sent: object = None  # token of the bound of the current forward messages
+        self._shared: Floats | None = None  # the messages whose shares the scratch memory holds
 
     def forget(self) -> None:
-        """Record that the forward messages belong to no bound."""
-        self._sent = None
+        """Record that messages have changed, or will: they belong to no bound, nor do the shares."""
+        self._sent = self._shared = None
 
     def has_sent(self, token: object) -> bool:
         """Whether the forward messages and the shares are those of the bound `token`."""
@@ -154,6 +157,7 @@ class ChainLoops:
             self.layout, self.plan.native, halves, state.msg, state.prev, self._theta, eta,
             momentum, state.shift, self._dot, state.clock, threads,
         )  # fmt: skip
+        self._shared = state.msg
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """Do `count` passes with momentum, and add marginals to the average at intervals."""
@@ -172,6 +176,7 @@ class ChainLoops:
             AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
             AVERAGING.recent, threads,
         )  # fmt: skip
+        self._shared = state.msg
 
     def half_pass(
         self,
@@ -255,7 +260,9 @@ class ChainLoops:
             self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
-        """Compute the shares θ̂_i / n_i of some messages in the scratch memory."""
+        """Compute the shares θ̂_i / n_i of messages in the scratch memory, if it holds others."""
+        if self._shared is messages:
+            return
         self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
@@ -449,6 +456,7 @@ class Chains:
         messages are not set, because the first pass computes them.
         """
         loops = self.loops
+        loops.forget()
         core.spread(loops.layout, self.plan.native, lam, source, part, state.msg, loops.threads)
         state.prev[:] = state.msg[: len(state.prev)]
         self._last = None
