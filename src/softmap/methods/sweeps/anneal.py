@@ -31,7 +31,6 @@ from softmap.methods.sweeps.chains import (
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
-from softmap.model.inputs import offsets
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Coupled
 
@@ -112,13 +111,8 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
-    low, high = np.empty((2, model.n))
-    core.row_extremes(model.unary, offsets(model.num_labels), low, high)
-    apart = (
-        potential.extremes(*model.end_labels(first, last))[1].sum()
-        for first, last, potential in model.groups()
-    )
-    return bool(sum(apart) >= COARSENING.tied * (high - low).sum())
+    sizes = model.cost_sizes
+    return sizes.width - sizes.node_width >= COARSENING.tied * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:

@@ -605,7 +605,8 @@ class KeptPoint:
         self._chains, self._half = chains, last is not None and last.messages is messages
         self._eta, self._forward = (last.eta, last.forward) if last else (math.nan, False)
         kept = messages[self._read()] if self._half else messages
-        self._kept = kept.copy()
+        self._kept = np.empty_like(kept)
+        core.copy_into(kept, self._kept, chains.loops.threads)
 
     def _read(self) -> slice:
         """The slice of the messages that the last half pass only read."""
