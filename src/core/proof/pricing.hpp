@@ -12,7 +12,11 @@ struct Prices {
     double cost, entropy, slack;
 };
 
-inline Prices added(const double *cost, const double *entropy, const double *slack, Index count) {
+// Entropy and slack are 0 unless `whole`.
+inline Prices added(const double *cost, const double *entropy, const double *slack, Index count,
+                    bool whole) {
+    if (!whole)
+        return {careful_sum(cost, count), 0.0, 0.0};
     return {careful_sum(cost, count), careful_sum(entropy, count), careful_sum(slack, count)};
 }
 
@@ -45,7 +49,7 @@ template <class S> class Pricing {
             entropy[k - first] = found.entropy;
             slack[k - first] = found.slack;
         }
-        return added(cost, entropy, slack, last - first);
+        return added(cost, entropy, slack, last - first, at_.whole);
     }
 
   private:
@@ -94,7 +98,7 @@ template <class S> class Pricing {
         const bool kappa = at_.whole || way_of(edges, run, at_.eta) != Way::closed;
         couple_run<W>(room_.numbers(), edges, run, ask, solve_,
                       [&](const Cells<W> &cells) { load(cells, run, b, kappa); });
-        return added(cost, entropy, slack, run.count);
+        return added(cost, entropy, slack, run.count, at_.whole);
     }
 
     // Reads the marginals and, if `kappa`, κ.

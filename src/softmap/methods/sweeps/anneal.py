@@ -313,7 +313,8 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            state.mean, state.lent = state.mean.copy(), False
+            given, state.mean, state.lent = state.mean, np.empty_like(state.mean), False
+            core.copy_into(given, state.mean, self.threads)
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)

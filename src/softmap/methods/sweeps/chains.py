@@ -545,7 +545,7 @@ class Chains:
         """
         plan, sent = self.plan, state.msg[: self.plan.back_size]
         if plan.message_size <= CHAINS.spare or not len(state.prev):
-            room = aligned(len(sent), sent.dtype)
+            room = aligned(len(sent), sent.dtype, zeros=False)
         else:
             room, state.prev = state.prev, state.prev[:0].copy()
         core.copy_into(sent, room, self.loops.threads)
@@ -555,7 +555,7 @@ class Chains:
         """Allocate and fill `prev` if `_kept_back` has taken its memory."""
         size = self.plan.back_size
         if not len(state.prev):
-            state.prev = aligned(size, state.msg.dtype)
+            state.prev = aligned(size, state.msg.dtype, zeros=False)
             core.copy_into(state.msg[:size], state.prev, self.loops.threads)
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
