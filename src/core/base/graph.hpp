@@ -5,8 +5,8 @@
 #include "team.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <compare>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 

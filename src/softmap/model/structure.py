@@ -251,7 +251,9 @@ class Structure:
                 width[edges] += float(widths.sum())
                 several += int(np.count_nonzero(widths))
         both = sum(width)
-        return CostSizes(exponent, largest, both, width[0], both / several if several else 0.0, total)
+        return CostSizes(
+            exponent, largest, both, width[0], both / several if several else 0.0, total
+        )
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite cost of every node, then of every edge.

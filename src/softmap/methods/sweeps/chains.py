@@ -134,7 +134,7 @@ class ChainLoops:
         self._shared: Floats | None = None  # the messages whose shares the scratch memory holds
 
     def forget(self) -> None:
-        """Record that messages have changed, or will: they belong to no bound, nor do the shares."""
+        """Record that messages have changed or will: they belong to no bound, nor do the shares."""
         self._sent = self._shared = None
 
     def has_sent(self, token: object) -> bool:

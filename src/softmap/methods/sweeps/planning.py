@@ -192,7 +192,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def aligned(size: int, dtype: Any = np.float64, *, zeros: bool = True) -> NDArray[Any]:
-    """Return an array aligned to a cache line, so that no vector crosses one: zeros, or unfilled."""
+    """Return an array (zeros or not) aligned to a cache line, so that no vector crosses one."""
     item = np.dtype(dtype).itemsize
     raw = (np.zeros if zeros else np.empty)(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
