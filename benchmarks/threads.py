@@ -187,7 +187,7 @@ def run(name: str, model: Model, threads: int, options: argparse.Namespace) -> t
 
 def _in_passes(place: tuple[str, int, str]) -> bool:
     """Whether a function of a profile is the call of the compiled passes of a run."""
-    return place[0].endswith("sweeps/chains.py") and place[2] == "soft_passes"
+    return place[0].endswith("sweeps/chains.py") and place[2] == "_soft_passes"
 
 
 def sections(name: str, seconds: float, stats: Any) -> Iterator[Row]:

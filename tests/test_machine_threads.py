@@ -66,6 +66,29 @@ def test_a_machine_that_changes_is_followed(monkeypatch):
     assert machine.calls[2] - before > 20
 
 
+def test_a_call_that_may_be_slow_is_announced(monkeypatch):
+    machine, pace = Machine(monkeypatch, 1.0, 2.0), Pace(2)
+    announced, slow = [], []
+    for _ in range(10 * TRIALS.retry):
+        before = machine.calls[1]
+        announced.append(pace.trying)
+        pace.run(1, machine.work)
+        slow.append(machine.calls[1] > before)
+    assert sum(slow) > 1
+    assert announced == [True, *slow[1:]]  # nothing is known of the first call
+
+
+@pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0)])
+def test_other_loops_follow_the_faster_way(monkeypatch, many, one):
+    machine, pace = Machine(monkeypatch, many, one), Pace(2)
+    assert pace.threads == 2
+    pace.run(1, machine.work)
+    assert pace.threads == 2  # one thread has not been timed
+    for _ in range(2 * TRIALS.retry):
+        pace.run(1, machine.work)
+        assert pace.threads == (2 if many < one else 1)
+
+
 def test_one_thread_leaves_no_choice():
     seen = []
     for _ in range(2 * TRIALS.retry):

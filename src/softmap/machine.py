@@ -28,7 +28,7 @@ class Trials:
     """
 
     retry: int = 25
-    long: float = 0.02
+    long: float = 0.008
     busy: float = 0.7
     forget: float = 1.1
 
@@ -61,6 +61,18 @@ class Pace:
         if not known and which == 0 and self._parallel(whole, used):
             self._seconds[1:] = [self._choices[0] * taken] * (len(self._choices) - 1)
         self._calls = 0 if which != self._fastest() else self._calls + 1
+
+    @property
+    def threads(self) -> int:
+        """The faster number of threads as far as is known; all threads at first."""
+        timed = [k for k, seconds in enumerate(self._seconds) if seconds] or [0]
+        return self._choices[min(timed, key=self._seconds.__getitem__)]
+
+    @property
+    def trying(self) -> bool:
+        """Whether the next call times a choice that may be slow, so that it should be short."""
+        which = self._choice()
+        return not self._seconds[which] or which != self._fastest()
 
     def _parallel(self, seconds: float, used: float) -> bool:
         """Whether a call on all threads was long and had most of the cores."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from unittest import mock
 
@@ -175,7 +176,59 @@ def test_marginals_in_single_precision_are_divided_by_their_sums(model, seed):
     expected = np.concatenate([part / part.sum() for part in parts])
     assert normalised(model, nodes) == pytest.approx(expected, rel=1e-15)
     out = np.empty(model.unary.size)
-    core.normalise(layout(model), nodes, 0, model.n, out, 3)
+    core.normalise(layout(model), nodes, out, 3)
     assert np.array_equal(out, normalised(model, nodes))
-    with pytest.raises(ValueError, match="no nodes"):
-        core.normalise(layout(model), nodes, 0, model.n + 1, out)
+    with pytest.raises(ValueError, match="mass"):
+        core.normalise(layout(model), nodes[1:], out)
+
+
+@given(models(hard=True), st.integers(0, 10**6), st.sampled_from([1, 3]))
+def test_the_cost_of_marginals_in_single_precision_is_that_of_what_they_stand_for(
+    model, seed, threads
+):
+    nodes = np.random.default_rng(seed).random(model.unary.size).astype(np.float32) + 0.1
+    nodes[np.isinf(model.unary)] = 0.0
+    terms = np.multiply(
+        model.unary, normalised(model, nodes), where=nodes > 0, out=np.zeros(nodes.size)
+    )
+    assert node_cost(model, nodes, threads) == math.fsum(terms)
+    with pytest.raises(ValueError, match="mass"):
+        core.careful_node_cost(layout(model), nodes[1:])
+
+
+@given(
+    models(hard=True).map(tighten),
+    DTYPES,
+    st.sampled_from([1, 3]),
+    st.sampled_from([0.5, 30.0, 1e4]),
+    st.booleans(),
+)
+def test_the_shares_that_a_pass_leaves_are_those_of_its_messages(
+    model, dtype, threads, eta, forward
+):
+    chains = sweeps.Chains(model, threads, dtype)
+    state, loops = chains.start(None), chains.loops
+    chains.passes(state, 3, eta, momentum=True)
+    if forward:
+        chains.prove(state)
+        chains.resend(state, eta)
+    left = loops.marginals(state.msg, eta, forward=forward)
+    loops.forget()
+    anew = loops.marginals(state.msg, eta, forward=forward)
+    for one, other in zip(left, anew, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_shares_of_messages_that_were_changed_are_computed_anew():
+    model = generators.potts_grid(6, 6, 3, seed=0)
+    chains = sweeps.Chains(model, 1)
+    state = chains.start(None)
+    chains.passes(state, 3, 10.0, momentum=False)
+    before = chains.nodes(state.msg, 10.0)
+    half = np.arange(2 * model.m)
+    lam = np.random.default_rng(0).normal(size=model.half_size)
+    chains.begin_with(state, lam, half, np.ones(len(half)))
+    after = chains.nodes(state.msg, 10.0)
+    chains.loops.forget()
+    assert not np.allclose(before, after)
+    np.testing.assert_array_equal(after, chains.nodes(state.msg, 10.0))

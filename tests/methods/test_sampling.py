@@ -41,7 +41,8 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
         for count in counts:
             sampling = Sampling(passes, samples, longest, mean)
             sampled(engine, state, count, eta, sampling)
-            passes, samples = sampling.after(count)
+            after = sampling.after(count)
+            passes, samples = after.passes, after.samples
         ways.append((mean, state.msg, state.prev, state.clock, state.shift, samples))
     assert passes == sum(counts)
     assert samples == (passes // AVERAGING.every if averaging else 0)

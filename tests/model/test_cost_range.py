@@ -79,3 +79,17 @@ def test_the_ends_of_the_range_are_legal():
     assert model.energy([0, 0]) == 5e-324
     assert model.energy([0, 1]) == 0.0
     assert softmap.Model([[5e-324, 0.0]], [], []).energy([0]) == 5e-324
+
+
+def test_ranges_of_nodes_and_edges_are_added_up_apart():
+    rng = np.random.default_rng(0)
+    edges = softmap.generators.grid_edges(5, 6)
+    unary = rng.normal(size=(30, 3))
+    for weights in (0.7, rng.random(len(edges))):
+        sizes = softmap.Model(unary, edges, softmap.Potts(weights)).cost_sizes
+        nodes = np.ptp(unary, axis=1).sum()
+        both = nodes + np.broadcast_to(weights, len(edges)).sum()
+        unit = 2.0**sizes.exponent
+        assert sizes.node_width * unit == pytest.approx(nodes, rel=1e-14)
+        assert sizes.width * unit == pytest.approx(both, rel=1e-14)
+        assert sizes.scale * unit == pytest.approx(both / (30 + len(edges)), rel=1e-14)

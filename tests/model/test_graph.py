@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import grid_edges
-from softmap.model.graph import Graph, spanning_forest
+from softmap.model.graph import Graph, grid_width, spanning_forest
 
 
 @st.composite
@@ -113,3 +113,33 @@ def test_a_spanning_forest_takes_the_first_of_equal_weights(case, random):
             expected.append(k)
             tree = [i if each == j else each for each in tree]
     assert spanning_forest(n, pairs, weight).tolist() == sorted(expected)
+
+
+def width_plainly(edges):
+    """The twin of `grid_width`."""
+    steps = [abs(int(i) - int(j)) for i, j in edges]
+    width = max(steps, default=0)
+    joins = all(
+        step == width or (step == 1 and min(i, j) % width != width - 1)
+        for step, (i, j) in zip(steps, edges.tolist(), strict=True)
+    )
+    return width if width > 1 and joins else None
+
+
+@given(graphs())
+def test_edges_of_any_graph_are_those_of_a_grid_only_if_they_are(case):
+    assert grid_width(case[1]) == width_plainly(case[1])
+
+
+@given(st.integers(2, 5), st.integers(2, 5), st.data())
+def test_a_grid_is_known_with_edges_missing_and_reversed_but_not_with_others(rows, cols, data):
+    edges = grid_edges(rows, cols)
+    turned = np.where(data.draw(st.lists(st.booleans(), min_size=len(edges), max_size=len(edges))))
+    edges[turned] = edges[turned][:, ::-1]
+    kept = np.append(data.draw(st.permutations(range(len(edges)))), np.arange(len(edges)))
+    down = np.flatnonzero(np.abs(np.diff(edges, axis=1)) == cols)[:1]
+    some = np.append(kept[: data.draw(st.integers(0, len(edges)))], down)
+    assert grid_width(edges) == grid_width(edges[some]) == cols
+    around = [cols - 1, cols]  # the end of a row, and the start of the next one
+    assert grid_width(np.vstack([edges, [around]])) is None
+    assert grid_width(np.vstack([edges, [[0, cols + 1]]])) is None

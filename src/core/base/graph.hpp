@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -36,6 +37,24 @@ inline void sort_halves(const std::int32_t *node, Index halves, Index n, Index *
     std::vector<Index> next(start, start + n);
     for (Index h = 0; h < halves; ++h)
         half[next[node[h]]++] = std::int32_t(h);
+}
+
+// The number of columns if the edges (pairs of nodes) join neighbours of a grid whose nodes are
+// numbered row by row, else 0.
+inline Index grid_width(const std::int32_t *ends, Index edges) {
+    const auto step = [&](Index e) { return std::abs(Index(ends[2 * e]) - ends[2 * e + 1]); };
+    Index width = 0;
+    for (Index e = 0; e < edges; ++e)
+        width = std::max(width, step(e));
+    if (width < 2)
+        return 0;
+    for (Index e = 0; e < edges; ++e) {
+        const std::int32_t low = std::min(ends[2 * e], ends[2 * e + 1]);
+        const bool along = step(e) == 1 && low % width != width - 1;
+        if (!along && step(e) != width)
+            return 0;
+    }
+    return width;
 }
 
 // First-fit colours in node order.

@@ -193,6 +193,11 @@ void sort_half_edges(In<std::int32_t> node, Out<Index> start, Out<std::int32_t> 
     sort_halves(node.data(), Index(node.size()), n, start.data(), half.data());
 }
 
+Index width_of_grid(In<std::int32_t> node) {
+    require(node.size() % 2 == 0, "node must have two entries per edge");
+    return grid_width(node.data(), Index(node.size() / 2));
+}
+
 void colour_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half,
                   Out<std::int32_t> out) {
     const Incidence graph = incidence(node, start, half);
@@ -378,6 +383,8 @@ void bind_labels(nb::module_ &m) {
           "return whether it fell.");
     m.def("sort_halves", &sort_half_edges, arg("node"), arg("start"), arg("half"), Unlocked(),
           "Sort the half-edges by node; start[i] is the index of the first one of node i.");
+    m.def("grid_width", &width_of_grid, arg("node"), Unlocked(),
+          "Return the number of columns if the edges join neighbours of a grid, else 0.");
     m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
           Unlocked(), "Compute a greedy (first-fit) colouring in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),

@@ -147,11 +147,10 @@ template <class S> struct ChainCalls {
             if (done % every)
                 continue;
             clock.data()[0] = std::min(clock.data()[0], longest);
-            if (mean.size()) {
-                share(plan, In<S>(msg), theta, threads);
+            // theta holds the shares of all nodes: none changed after the half pass reached it
+            if (mean.size())
                 blend(costs, plan, In<double>(theta), eta,
                       (recent + 1.0) / (double(++samples) + recent), mean, threads);
-            }
         }
     }
     // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be

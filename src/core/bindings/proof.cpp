@@ -197,25 +197,26 @@ nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Inde
     return out;
 }
 
-// Σ term(k) over k < count, rounded once, whatever the number of threads.
-template <class Term> double careful_sum_by(Index count, int threads, Term term) {
+// Σ over the items k < count of the `values` numbers that each(k, add) passes to add, rounded once,
+// whatever the number of threads.
+template <class Each> double careful_sum_by(Index count, Index values, int threads, Each each) {
     constexpr Index portions = 64;
     Compensated sums[portions];
-    split_portions(threads, portions, count, [&](Index portion) {
+    split_portions(threads, portions, values, [&](Index portion) {
         const Part part{int(portion), int(portions)};
         Compensated sum;
         for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-            sum.add(term(k));
+            each(k, [&](double value) { sum.add(value); });
         sums[portion] = sum;
     });
     Compensated sum;
     for (const Compensated &one : sums)
         sum.add(one);
-    return rounded_once(sum, count + portions, [&] {
-        std::vector<double> values(static_cast<std::size_t>(count));
+    return rounded_once(sum, values + portions, [&] {
+        std::vector<double> all;
         for (Index k = 0; k < count; ++k)
-            values[k] = term(k);
-        return exact_sum(values.data(), count);
+            each(k, [&](double value) { all.push_back(value); });
+        return exact_sum(all.data(), Index(all.size()));
     });
 }
 
@@ -223,30 +224,46 @@ double careful_sum_of(In<double> values, int threads) {
     if (threads < 2 || Index(values.size()) < worthwhile)
         return careful_sum(values.data(), Index(values.size()));
     const double *from = values.data();
-    return careful_sum_by(Index(values.size()), threads, [=](Index k) { return from[k]; });
+    const Index count = Index(values.size());
+    return careful_sum_by(count, count, threads, [=](Index k, auto add) { add(from[k]); });
 }
+
+// cost · mass, and 0 if the mass is 0, also at cost +inf.
+double priced_mass(double cost, double mass) { return mass == 0.0 ? 0.0 : cost * mass; }
 
 // Σ costs · mass, each product and the sum rounded once, with inf · 0 = 0.
 double careful_product(In<double> costs, In<double> mass, int threads) {
     require_size(mass, Index(costs.size()), "mass");
     const double *cost = costs.data(), *amount = mass.data();
-    return careful_sum_by(Index(costs.size()), threads,
-                          [=](Index k) { return amount[k] == 0.0 ? 0.0 : cost[k] * amount[k]; });
+    const Index count = Index(costs.size());
+    return careful_sum_by(count, count, threads,
+                          [=](Index k, auto add) { add(priced_mass(cost[k], amount[k])); });
 }
 
-// out = marginals of nodes first..last-1 that are stored in single precision, each node's divided
-// by their sum.
-void normalise_nodes(const HeldLayout<double> &lay, In<float> mass, Index first, Index last,
-                     Out<double> out, int threads) {
+// The cost of the nodes at marginals in single precision, which stand for `normalise_nodes` of
+// them: as `careful_product`.
+double careful_node_cost(const HeldLayout<double> &lay, In<float> mass, int threads) {
     const Layout<double> &v = lay.view;
-    require(0 <= first && first <= last && last <= v.n, "there are no nodes ", first, "..", last);
-    const Index begin = v.node_offset[first], size = v.node_offset[last] - begin;
-    require_size(mass, size, "mass");
-    require_size(out, size, "out");
-    split(threads, last - first, [&](Index one, Index end) {
-        for (Index i = first + one; i < first + end; ++i) {
-            const float *own = mass.data() + (v.node_offset[i] - begin);
-            double *to = out.data() + (v.node_offset[i] - begin), sum = 0.0;
+    require_size(mass, v.node_offset[v.n], "mass");
+    return careful_sum_by(v.n, Index(mass.size()), threads, [&](Index i, auto add) {
+        const Index begin = v.node_offset[i], labels = v.num_labels[i];
+        double sum = 0.0;
+        for (Index x = 0; x < labels; ++x)
+            sum += double(mass.data()[begin + x]);
+        for (Index x = 0; x < labels; ++x)
+            add(priced_mass(v.unary[begin + x], double(mass.data()[begin + x]) / sum));
+    });
+}
+
+// out = marginals that are stored in single precision, each node's divided by their sum.
+void normalise_nodes(const HeldLayout<double> &lay, In<float> mass, Out<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require_size(mass, v.node_offset[v.n], "mass");
+    require_size(out, Index(mass.size()), "out");
+    split(threads, v.n, [&](Index first, Index last) {
+        for (Index i = first; i < last; ++i) {
+            const float *own = mass.data() + v.node_offset[i];
+            double *to = out.data() + v.node_offset[i], sum = 0.0;
             for (Index x = 0; x < v.num_labels[i]; ++x)
                 sum += double(own[x]);
             for (Index x = 0; x < v.num_labels[i]; ++x)
@@ -307,9 +324,11 @@ void bind_proof(nb::module_ &m) {
     m.def("careful_product", &careful_product, arg("costs"), arg("mass"), nb::arg("threads") = 1,
           Unlocked(),
           "Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.");
-    m.def("normalise", &normalise_nodes, arg("layout"), arg("mass"), arg("first"), arg("last"),
-          arg("out"), arg("threads") = 1, Unlocked(),
-          "Divide marginals in single precision by their sums, node by node.");
+    m.def("careful_node_cost", &careful_node_cost, arg("layout"), arg("mass"),
+          nb::arg("threads") = 1, Unlocked(),
+          "Return Σ unary costs · normalised mass, as careful_product of `normalise`.");
+    m.def("normalise", &normalise_nodes, arg("layout"), arg("mass"), arg("out"), arg("threads") = 1,
+          Unlocked(), "Divide marginals in single precision by their sums, node by node.");
 }
 
 } // namespace softmap

@@ -12,7 +12,11 @@ struct Prices {
     double cost, entropy, slack;
 };
 
-inline Prices added(const double *cost, const double *entropy, const double *slack, Index count) {
+// Entropy and slack are 0 unless `whole`.
+inline Prices added(const double *cost, const double *entropy, const double *slack, Index count,
+                    bool whole) {
+    if (!whole)
+        return {careful_sum(cost, count), 0.0, 0.0};
     return {careful_sum(cost, count), careful_sum(entropy, count), careful_sum(slack, count)};
 }
 
@@ -45,7 +49,7 @@ template <class S> class Pricing {
             entropy[k - first] = found.entropy;
             slack[k - first] = found.slack;
         }
-        return added(cost, entropy, slack, last - first);
+        return added(cost, entropy, slack, last - first, at_.whole);
     }
 
   private:
@@ -90,18 +94,24 @@ template <class S> class Pricing {
                             nullptr,
                             nullptr};
         reserve(room_of<W>(edges, run, at_.eta));
+        // the cost of a plan in closed form depends on the node marginals alone
+        const bool kappa = at_.whole || way_of(edges, run, at_.eta) != Way::closed;
         couple_run<W>(room_.numbers(), edges, run, ask, solve_,
-                      [&](const Cells<W> &cells) { load(cells, run, b); });
-        return added(cost, entropy, slack, run.count);
+                      [&](const Cells<W> &cells) { load(cells, run, b, kappa); });
+        return added(cost, entropy, slack, run.count, at_.whole);
     }
 
+    // Reads the marginals and, if `kappa`, κ.
     template <int W>
-    [[gnu::noinline]] void load(const Cells<W> &t, const Run &run, const Block &b) const {
+    [[gnu::noinline]] void load(const Cells<W> &t, const Run &run, const Block &b,
+                                bool kappa) const {
         const bool forward = b.orientation == 0; // the first endpoint is the early one
-        stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
-                 reinterpret_cast<Pack<W> *>(t.row));
-        stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
-                 reinterpret_cast<Pack<W> *>(t.col));
+        if (kappa) {
+            stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
+                     reinterpret_cast<Pack<W> *>(t.row));
+            stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
+                     reinterpret_cast<Pack<W> *>(t.col));
+        }
         const Side<W> rows(at_.costs, run, 0), cols(at_.costs, run, 1);
         if (at_.nodes)
             rows.take(at_.nodes, t.p), cols.take(at_.nodes, t.q);

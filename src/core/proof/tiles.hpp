@@ -86,21 +86,21 @@ template <int W> struct Side {
     }
     // out[W · x + k] = entry x of the node of lane k. Lane by lane, because a node's entries are
     // contiguous in memory.
-    void take(const double *array, double *out) const {
+    template <class T> void take_as_is(const T *array, double *out) const {
         for (int k = 0; k < W; ++k)
             for (Index x = 0; x < labels; ++x)
-                out[W * x + k] = array[node[k] + x];
+                out[W * x + k] = double(array[node[k] + x]);
     }
+    void take(const double *array, double *out) const { take_as_is(array, out); }
     // As `take`, from marginals in single precision: each divided by their sum, in double
     // precision.
     void take(const float *array, double *out) const {
-        for (int k = 0; k < W; ++k) {
-            double sum = 0.0;
-            for (Index x = 0; x < labels; ++x)
-                sum += double(array[node[k] + x]);
-            for (Index x = 0; x < labels; ++x)
-                out[W * x + k] = double(array[node[k] + x]) / sum;
-        }
+        take_as_is(array, out);
+        Pack<W> sum(0.0);
+        for (Index x = 0; x < labels; ++x)
+            sum += Pack<W>::load(out + W * x);
+        for (Index x = 0; x < labels; ++x)
+            (Pack<W>::load(out + W * x) / sum).store(out + W * x);
     }
     // out = λ of the labels, +inf at forbidden labels. Returns 0 in lanes where λ is finite at all
     // allowed labels, NaN in the other lanes.

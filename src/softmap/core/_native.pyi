@@ -1196,6 +1196,15 @@ def sort_halves(
     Sort the half-edges by node; start[i] is the index of the first one of node i.
     """
 
+def grid_width(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> int:
+    """
+    Return the number of columns if the edges join neighbours of a grid, else 0.
+    """
+
 def greedy_colouring(
     node: Annotated[
         NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -1517,13 +1526,22 @@ def careful_product(
     Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.
     """
 
+def careful_node_cost(
+    layout: Layout,
+    mass: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int = 1,
+) -> float:
+    """
+    Return Σ unary costs · normalised mass, as careful_product of `normalise`.
+    """
+
 def normalise(
     layout: Layout,
     mass: Annotated[
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    first: int,
-    last: int,
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:

@@ -60,15 +60,7 @@ def grid_width(edges: Any) -> int | None:
 
     The variables of the grid are numbered row by row.
     """
-    if not len(edges):
-        return None
-    low = np.minimum(edges[:, 0], edges[:, 1])
-    step = np.abs(edges[:, 0] - edges[:, 1])
-    width = int(step.max())
-    if width < 2 or not ((step == 1) | (step == width)).all():
-        return None
-    crosses = (step == 1) & (low % width == width - 1)
-    return None if crosses.any() else width
+    return core.grid_width(np.ascontiguousarray(edges, dtype=np.int32).reshape(-1)) or None
 
 
 def _ahead(step: tuple[int, ...]) -> bool:

@@ -174,6 +174,7 @@ class CostSizes:
     exponent: int
     largest: float  # largest |cost|: between 1/2 and 1, or 0
     width: float  # sum of the ranges (largest - smallest cost) of all tables
+    node_width: float  # the part of `width` that unary costs have
     scale: float  # mean of the ranges that are not 0; 0 if all tables are constant
     total: float  # sum over all tables of the largest |cost|
 
@@ -232,24 +233,27 @@ class Structure:
     @cached_property
     def has_forbidden(self) -> bool:
         """Whether any cost is +inf, projections of auxiliary nodes excepted."""
-        return bool(np.isposinf(self.unary).any()) or any(
-            p.has_forbidden() for p in self.potentials
-        )
+        largest = self.unary.max(initial=0.0)  # faster than a mask of all costs
+        return bool(largest == np.inf) or any(p.has_forbidden() for p in self.potentials)
 
     @cached_property
     def cost_sizes(self) -> CostSizes:
         """The sizes of the costs."""
         low, high = self.extremes()
         exponent = int(np.frexp(max(-low.min(), high.max(), 0.0))[1])
-        largest, total, width, apart, several = 0.0, 0.0, 0.0, 0.0, 0
-        for begin in range(0, len(low), PIECE):  # pieces that stay in the cache
-            least, most = (np.ldexp(a[begin : begin + PIECE], -exponent) for a in (low, high))
-            size, widths = np.maximum(np.abs(least), np.abs(most)), most - least
-            wide = widths[widths > 0]
-            largest, total = max(largest, float(size.max())), total + float(size.sum())
-            width, apart = width + float(widths.sum()), apart + float(wide.sum())
-            several += len(wide)
-        return CostSizes(exponent, largest, width, apart / several if several else 0.0, total)
+        largest, total, width, several = 0.0, 0.0, [0.0, 0.0], 0
+        for first, last, edges in ((0, self.n, 0), (self.n, len(low), 1)):
+            for begin in range(first, last, PIECE):  # pieces that stay in the cache
+                piece = slice(begin, min(begin + PIECE, last))
+                least, most = (np.ldexp(a[piece], -exponent) for a in (low, high))
+                size, widths = np.maximum(np.abs(least), np.abs(most)), most - least
+                largest, total = max(largest, float(size.max())), total + float(size.sum())
+                width[edges] += float(widths.sum())
+                several += int(np.count_nonzero(widths))
+        both = sum(width)
+        return CostSizes(
+            exponent, largest, both, width[0], both / several if several else 0.0, total
+        )
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite cost of every node, then of every edge.

@@ -10,7 +10,6 @@ slack over `model.half_offset`. Node marginals are normalised. Constraints hold 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,6 @@ from softmap.model.inputs import within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
-from softmap.model.structure import PIECE
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.transport import MASS, cheapest_coupling, nearest_coupling
@@ -116,11 +114,7 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
 def node_cost(model: Model, node_mu: NDArray[Any], threads: int = 1) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0; `node_mu` may be in single precision (`normalised`)."""
     if node_mu.dtype == np.float32:
-        parts = [
-            core.careful_product(model.unary[states], nodes, threads)
-            for states, nodes in _by_piece(model, node_mu, threads)
-        ]
-        return float(core.careful_sum(np.array(parts)))
+        return float(core.careful_node_cost(layout(model), node_mu, threads))
     return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
 
 
@@ -133,23 +127,8 @@ def normalised(model: Model, nodes: NDArray[Any]) -> Floats:
     if nodes.dtype == np.float64:
         return nodes
     out = np.empty(nodes.size)
-    for states, part in _by_piece(model, nodes):
-        out[states] = part
+    core.normalise(layout(model), nodes, out)
     return out
-
-
-def _by_piece(
-    model: Model, nodes: NDArray[Any], threads: int = 1
-) -> Iterator[tuple[slice, Floats]]:
-    """Yield slices of node states, and their marginals in double precision."""
-    first = 0
-    for begin in range(0, model.n, PIECE):
-        end = min(begin + PIECE, model.n)
-        states = slice(first, first + int(model.num_labels[begin:end].sum()))
-        part = np.empty(states.stop - first)
-        core.normalise(layout(model), nodes[states], begin, end, part, threads)
-        yield states, part
-        first = states.stop
 
 
 def batch_cost(batch: EdgeBatch, mu: Floats) -> float:

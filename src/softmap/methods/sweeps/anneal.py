@@ -31,7 +31,6 @@ from softmap.methods.sweeps.chains import (
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
-from softmap.model.inputs import offsets
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Coupled
 
@@ -112,13 +111,8 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 
 def _tied(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
-    low, high = np.empty((2, model.n))
-    core.row_extremes(model.unary, offsets(model.num_labels), low, high)
-    apart = (
-        potential.extremes(*model.end_labels(first, last))[1].sum()
-        for first, last, potential in model.groups()
-    )
-    return bool(sum(apart) >= COARSENING.tied * (high - low).sum())
+    sizes = model.cost_sizes
+    return sizes.width - sizes.node_width >= COARSENING.tied * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:
@@ -319,11 +313,13 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            state.mean, state.lent = state.mean.copy(), False
+            given, state.mean, state.lent = state.mean, np.empty_like(state.mean), False
+            core.copy_into(given, state.mean, self.threads)
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
-        state.passes, state.samples = sampling.after(count)
+        after = sampling.after(count)
+        state.passes, state.samples = after.passes, after.samples
         state.work += 2 * self.engine.model.m * count
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:

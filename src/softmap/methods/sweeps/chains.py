@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -63,11 +63,11 @@ class Sampling:
     longest: float
     mean: Floats
 
-    def after(self, count: int) -> tuple[int, int]:
-        """Return the numbers of passes and samples after `count` more passes."""
+    def after(self, count: int) -> Sampling:
+        """Return the state of sampling after `count` more passes."""
         passes = self.passes + count
         taken = passes // AVERAGING.every - self.passes // AVERAGING.every if len(self.mean) else 0
-        return passes, self.samples + taken
+        return replace(self, passes=passes, samples=self.samples + taken)
 
 
 def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: Sampling) -> None:
@@ -119,20 +119,23 @@ class ChainLoops:
     """The compiled loops over one schedule of chains, and the scratch memory they share.
 
     The scratch memory holds the shares θ̂_i / n_i of the nodes. After `lowered`, the shares and the
-    forward messages belong to one bound, identified by its `token`, until the next loop.
+    forward messages belong to one bound, identified by its `token`, until the next loop. After
+    other half passes, the shares are those of the messages: no message into a node changes after
+    the half pass has reached it.
     """
 
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model, plan.table.dtype)
-        self._soft, self._hard = Pace(threads), Pace(threads)
+        self._pace = Pace(threads)  # of the passes of the run; loops of checks follow it
         self._theta = aligned(plan.cost_size)
         self._dot = np.zeros(len(plan.blocks))
         self._sent: object = None  # token of the bound of the current forward messages
+        self._shared: Floats | None = None  # the messages whose shares the scratch memory holds
 
     def forget(self) -> None:
-        """Record that the forward messages belong to no bound."""
-        self._sent = None
+        """Record that messages have changed or will: they belong to no bound, nor do the shares."""
+        self._sent = self._shared = None
 
     def has_sent(self, token: object) -> bool:
         """Whether the forward messages and the shares are those of the bound `token`."""
@@ -140,29 +143,40 @@ class ChainLoops:
 
     def passes(self, halves: int, state: Messages, eta: float, *, momentum: bool) -> None:
         """Do `halves` half passes at η (inf: hard-min), forward first."""
+        self._pace.run(halves, partial(self._passes, halves, state, eta, momentum))
+
+    def polish(self, halves: int, state: Messages) -> None:
+        """Do hard half passes without momentum, forward first, between two passes of a run."""
+        self._passes(halves, state, np.inf, False, self._pace.threads)
+
+    def _passes(
+        self, halves: int, state: Messages, eta: float, momentum: bool, threads: int
+    ) -> None:
         self.forget()
-        pace = self._hard if eta == np.inf else self._soft
-        pace.run(
-            halves,
-            lambda threads: core.passes(
-                self.layout, self.plan.native, halves, state.msg, state.prev, self._theta, eta,
-                momentum, state.shift, self._dot, state.clock, threads,
-            ),
+        core.passes(
+            self.layout, self.plan.native, halves, state.msg, state.prev, self._theta, eta,
+            momentum, state.shift, self._dot, state.clock, threads,
         )  # fmt: skip
+        self._shared = state.msg
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """Do `count` passes with momentum, and add marginals to the average at intervals."""
+        while count > 0:
+            now = 1 if self._pace.trying else count
+            self._pace.run(2 * now, partial(self._soft_passes, state, now, eta, sampling))
+            sampling, count = sampling.after(now), count - now
+
+    def _soft_passes(
+        self, state: Messages, count: int, eta: float, sampling: Sampling, threads: int
+    ) -> None:
         self.forget()
-
-        def soft_passes(threads: int) -> None:
-            core.sampled_passes(
-                self.layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
-                self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
-                AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
-                AVERAGING.recent, threads,
-            )  # fmt: skip
-
-        self._soft.run(2 * count, soft_passes)
+        core.sampled_passes(
+            self.layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
+            self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
+            AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
+            AVERAGING.recent, threads,
+        )  # fmt: skip
+        self._shared = state.msg
 
     def half_pass(
         self,
@@ -208,13 +222,8 @@ class ChainLoops:
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
         """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
         self.forget()
-        native = self.plan.native
-        self._hard.run(
-            1,
-            lambda threads: core.lowered_half(
-                self.layout, native, messages, self._theta, shift, self._dot, threads
-            ),
-        )
+        native, threads = self.plan.native, self._pace.threads
+        core.lowered_half(self.layout, native, messages, self._theta, shift, self._dot, threads)
         self._sent = token
         constant = self.model.constant
         return float(core.chain_bound(native, self._theta, shift, constant, self.threads))
@@ -251,7 +260,9 @@ class ChainLoops:
             self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
-        """Compute the shares θ̂_i / n_i of some messages in the scratch memory."""
+        """Compute the shares θ̂_i / n_i of messages in the scratch memory, if it holds others."""
+        if self._shared is messages:
+            return
         self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
@@ -445,6 +456,7 @@ class Chains:
         messages are not set, because the first pass computes them.
         """
         loops = self.loops
+        loops.forget()
         core.spread(loops.layout, self.plan.native, lam, source, part, state.msg, loops.threads)
         state.prev[:] = state.msg[: len(state.prev)]
         self._last = None
@@ -514,7 +526,7 @@ class Chains:
         sent = KeptBound(self, state, self._kept_back(state))
         if hard:
             polished = Messages(messages, messages, np.ones(3), shift)
-            self.loops.passes(2 * hard, polished, np.inf, momentum=False)
+            self.loops.polish(2 * hard, polished)
         bound = self.loops.lowered(messages, shift, sent.token)
         if hard:  # keep the messages of the bound, restore those of the run
             sent.swap()
@@ -533,7 +545,7 @@ class Chains:
         """
         plan, sent = self.plan, state.msg[: self.plan.back_size]
         if plan.message_size <= CHAINS.spare or not len(state.prev):
-            room = aligned(len(sent), sent.dtype)
+            room = aligned(len(sent), sent.dtype, zeros=False)
         else:
             room, state.prev = state.prev, state.prev[:0].copy()
         core.copy_into(sent, room, self.loops.threads)
@@ -543,7 +555,7 @@ class Chains:
         """Allocate and fill `prev` if `_kept_back` has taken its memory."""
         size = self.plan.back_size
         if not len(state.prev):
-            state.prev = aligned(size, state.msg.dtype)
+            state.prev = aligned(size, state.msg.dtype, zeros=False)
             core.copy_into(state.msg[:size], state.prev, self.loops.threads)
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
@@ -593,7 +605,8 @@ class KeptPoint:
         self._chains, self._half = chains, last is not None and last.messages is messages
         self._eta, self._forward = (last.eta, last.forward) if last else (math.nan, False)
         kept = messages[self._read()] if self._half else messages
-        self._kept = kept.copy()
+        self._kept = np.empty_like(kept)
+        core.copy_into(kept, self._kept, chains.loops.threads)
 
     def _read(self) -> slice:
         """The slice of the messages that the last half pass only read."""

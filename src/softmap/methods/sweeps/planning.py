@@ -191,10 +191,10 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     return flat.view(np.uint8) if flat.dtype.names else flat
 
 
-def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return zeros aligned to a cache line, so that no vector crosses one."""
+def aligned(size: int, dtype: Any = np.float64, *, zeros: bool = True) -> NDArray[Any]:
+    """Return an array (zeros or not) aligned to a cache line, so that no vector crosses one."""
     item = np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64 // item, dtype)
+    raw = (np.zeros if zeros else np.empty)(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
     return raw[first : first + size]
 

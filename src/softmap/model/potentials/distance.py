@@ -15,6 +15,7 @@ from softmap.model.potentials.base import (
     KernelData,
     Potential,
     compact,
+    is_one_value,
     largest,
     per_edge,
     places,
@@ -64,6 +65,9 @@ class Potts(Potential):
         return largest(self.weights)
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        if all(map(is_one_value, (self.weights, rows, cols))) and len(self) > 1:  # one for all
+            low, high = Potts(self.weights[:1]).extremes(rows[:1], cols[:1])
+            return np.broadcast_to(low, len(self)), np.broadcast_to(high, len(self))
         differ = np.maximum(rows, cols) > 1
         reach = np.where(differ & np.isfinite(self.weights), self.weights, 0.0)
         return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
