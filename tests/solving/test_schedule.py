@@ -16,13 +16,14 @@ from softmap import generators
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
 from softmap.solving.options import Options
+from softmap.solving.pace import TurnClock
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.relax import Relaxation
 from softmap.solving.schedule import TUNING, Schedule, _gained
 from softmap.solving.stage import Stage
 from softmap.solving.stages import Tighten
-from softmap.solving.tighten import Tightening, TurnClock
+from softmap.solving.tighten import Tightening
 from softmap.solving.trace import StageName, Status
 from support.stage_runs import begun
 
