@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
 #include <optional>
 
 namespace softmap {
@@ -155,25 +156,29 @@ void exchange_batch(Stack<double> cost, OutStack<double> plan) {
                     cols);
 }
 
-void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
-                    int threads) {
-    const Index count = place.shape(0), length = place.shape(1);
+void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index> variables,
+                    Out<double> out, int threads) {
+    const Index count = variables.shape(0), length = variables.shape(1);
     require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
-    require(Index(turned.shape(0)) == count && Index(turned.shape(1)) == length,
-            "place and turned differ in shape");
+    require_size(code, Index(tables.shape(0)), "code");
     require(length > 0, "a cycle has no pairs");
     require_size(out, count, "out");
-    for (Index k = 0; k < count * length; ++k)
-        require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
-    const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
+    const Cycles cycles{
+        tables.data(), Index(tables.shape(1)), code.data(), Index(code.size()), n, variables.data(),
+        length};
     constexpr Index portions = 256;
     const Index work = count * length * cycles.width * cycles.width * cycles.width;
+    std::atomic<bool> complete = true;
     split_portions(threads, portions, work, [&](Index portion) {
         const Part part{int(portion), int(portions)};
         CycleGain gain(cycles);
         for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-            out.data()[k] = gain(k);
+            if (gain.find(k))
+                out.data()[k] = gain();
+            else
+                complete = false;
     });
+    require(complete, "two consecutive variables of a cycle have no table");
 }
 
 nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most,
@@ -293,8 +298,8 @@ void bind_proof(nb::module_ &m) {
           arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Improve the couplings of a stack by moves among two rows and two columns.");
-    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
-          nb::arg("threads") = 1, Unlocked(),
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("code"), nb::arg("n"),
+          arg("variables"), arg("out"), nb::arg("threads") = 1, Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
     m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),

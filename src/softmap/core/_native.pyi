@@ -1461,11 +1461,12 @@ def cycle_gains(
         NDArray[numpy.float64],
         dict(shape=(None, None, None), order="C", device="cpu", writable=False),
     ],
-    place: Annotated[
-        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    code: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    turned: Annotated[
-        NDArray[numpy.bool_], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    n: int,
+    variables: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,

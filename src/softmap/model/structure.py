@@ -332,12 +332,17 @@ def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
     As `np.unique` along the first axis, which is slow.
     """
     code = np.zeros(len(rows), dtype=np.int64)
+    count = 1
     for column in rows.T:
-        values, place = np.unique(column, return_inverse=True)
-        # at most len(rows) codes times len(rows) values: no overflow
-        code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)[1]
-    first = np.unique(code, return_index=True)[1]
-    return rows[first], code.reshape(-1)
+        values = np.unique(column)
+        if count * len(values) >= 1 << 62:
+            # at most len(rows) codes times len(rows) values: no overflow
+            distinct = np.unique(code)
+            code, count = np.searchsorted(distinct, code), len(distinct)
+        code = code * len(values) + np.searchsorted(values, column)
+        count *= len(values)
+    _, first, index = np.unique(code, return_index=True, return_inverse=True)
+    return rows[first], index.reshape(-1)
 
 
 def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 from softmap import core
+from softmap.methods.base import Proposal
 from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal
+from softmap.methods.sweeps.chains import polish
 from softmap.model.layout import layout
 from softmap.proof.tightening.regions import Tightened, arrange
 from softmap.relaxation.consistency import tighten
@@ -68,13 +70,13 @@ class Clustered:
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
         self._state = self._algorithm.init(tighten(model), lam, 0)
         self.tight = tight
-        self.bound = self._previous = -math.inf
+        self.bound = self._smoothed = self._previous = -math.inf
         self.settled, self.rising, self.idle = False, True, 0
 
     @property
     def smoothing(self) -> float:
         """By how much smoothing lowers the bound."""
-        return self.bound - self._state.smoothed
+        return self.bound - self._smoothed
 
     @property
     def lam(self) -> Floats:
@@ -89,17 +91,31 @@ class Clustered:
         """Do one pass."""
         self._algorithm.step(self._state, 1)
 
-    def propose(self) -> tuple[Floats, Beliefs]:
-        """Return λ and the marginals; nodes have the order of the tightened model."""
-        found = self._algorithm.propose(self._state)
-        assert found.coupling is not None
-        nodes = normalised(self._algorithm.engine.model, found.nodes[0])[self._states]
-        return found.lam, Beliefs(nodes, found.coupling, found.eta)
+    def propose(self) -> Proposal:
+        """Return the marginals, and the bound that hard-min passes prove; its λ and κ are lazy."""
+        engine, state = self._algorithm.engine, self._state
+        engine.resend(state.messages, state.eta)
+        found = engine.marginals(state.messages, state.eta)
+        self._smoothed = found.smoothed
+        proved = engine.prove(state.messages, polish(state.passes))
+        return Proposal(
+            proved.lam, state.eta, found.coupling, (found.nodes,), found.smoothed, proved.bound
+        )
 
-    def bound_of(self, lam: Floats) -> float:
-        """Return the bound of λ."""
+    def nodes(self, found: Proposal) -> Floats:
+        """Return the marginals of variables and pairs, in the order of the tightened model."""
+        return self._nodes(found, int(self.tight.model.node_offset[self.tight.first_cluster]))
+
+    def proof(self, found: Proposal) -> tuple[float, Floats, Beliefs]:
+        """Return the bound, its λ, and all marginals, in the order of the tightened model."""
+        model, lam = self._algorithm.engine.model, found.lam
+        bound = core.dual_bound(layout(model), lam, model.constant, self._algorithm.threads)
+        assert found.coupling is not None
+        return bound, lam, Beliefs(self._nodes(found, len(self._states)), found.coupling, found.eta)
+
+    def _nodes(self, found: Proposal, count: int) -> Floats:
         model = self._algorithm.engine.model
-        return core.dual_bound(layout(model), lam, model.constant, self._algorithm.threads)
+        return normalised(model, found.nodes[0])[self._states[:count]]
 
     def observe(self, bound: float, gained: float, gap: float) -> None:
         """Note the bound of a check; raise η once the smoothed dual has converged.
@@ -112,7 +128,7 @@ class Clustered:
         gap : float
             The MAP gap.
         """
-        smoothed = self._state.smoothed
+        smoothed = self._smoothed
         self.rising = bound - self.bound > TUNING.gain * gap
         self.bound = max(self.bound, bound)
         self.settled = bool(

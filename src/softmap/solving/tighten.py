@@ -16,7 +16,8 @@ from softmap.proof.tightening.clusters import (
     unions,
 )
 from softmap.proof.tightening.labels import candidates, polished
-from softmap.proof.tightening.regions import Scope, Tightened, build, building, carry
+from softmap.proof.tightening.regions import Tightened, build, building, carry
+from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.polytope import Beliefs
@@ -174,7 +175,7 @@ class Tightening:
 
     def rounds(self) -> Generator[None, None, None]:
         """Add clusters, do passes over them until these gain little, add more. Yields often."""
-        if not self.tight.clusters and not (yield from self.grow()):
+        if not len(self.tight.scopes) and not (yield from self.grow()):
             return
         while True:
             yield from self.pace.preparing(self.check()) if self._behind else self.check()
@@ -192,14 +193,18 @@ class Tightening:
         """Do some passes, then compute bound and labels, and raise η if due."""
         yield from self._pass(TUNING.passes)
         began, before = time.perf_counter(), self._proved
-        lam, beliefs = self.at.propose()
-        bound = self.at.bound_of(lam)
-        self._offer(bound, self.tight, lam, beliefs)
+        found = self.at.propose()
+        bound = found.bound
+        assert bound is not None
+        if bound > self.best.bound:  # otherwise λ is not needed
+            bound, lam, beliefs = self.at.proof(found)
+            self._offer(bound, self.tight, lam, beliefs)
+        self._proved = max(self._proved, bound)
         self.at.observe(bound, self._proved - before, self._gap)
         self.pace.checked(time.perf_counter() - began)
         yield
         if self._decoding.due():
-            yield from self._decode(beliefs.nodes)
+            yield from self._decode(self.at.nodes(found))
 
     def grow(self) -> Generator[None, None, bool]:
         """Add clusters that raise the bound; return False if there are none."""
@@ -209,11 +214,11 @@ class Tightening:
             return False
         self.at.restart(TUNING.beliefs / self._scale)
         yield from pace.preparing(
-            self._pass(TUNING.warm if self.tight.clusters else 2 * TUNING.warm)
+            self._pass(TUNING.warm if len(self.tight.scopes) else 2 * TUNING.warm)
         )
         passed = pace.prepared
         fresh = yield from pace.preparing(self._chosen())
-        if not fresh or not self._time_to_use(messages_of(self.problem.model, fresh)):
+        if not len(fresh) or not self._time_to_use(messages_of(self.problem.model, fresh)):
             self._left_to_try = []
             return False
         yield from pace.preparing(self._add(fresh))
@@ -225,24 +230,25 @@ class Tightening:
         more = messages / self.tight.model.half_size
         return self.pace.fits(messages, TUNING.warm + TUNING.used * (1.0 + more))
 
-    def _add(self, fresh: tuple[Scope, ...]) -> Generator[None, None, None]:
+    def _add(self, fresh: Scopes) -> Generator[None, None, None]:
         """Switch to the model with further clusters; λ is carried over."""
-        new = yield from building(self.problem.model, [*self.tight.clusters, *fresh])
+        new = yield from building(self.problem.model, self.tight.scopes.joined(fresh))
         lam = carry(self.tight, self.at.lam, new)
         yield
         self._enter(new, lam, TUNING.beliefs / self._scale)
 
-    def _chosen(self) -> Generator[None, None, tuple[Scope, ...]]:
+    def _chosen(self) -> Generator[None, None, Scopes]:
         """Return cycles that raise the bound; if there are none, once, unions of clusters."""
         limits, tight = self.limits, self.tight
-        _, beliefs = self.at.propose()
+        found = self.at.propose()
+        assert found.coupling is not None
         yield
-        costs = belief_costs(tight, beliefs.nodes, beliefs.coupling, beliefs.eta, limits.labels)
+        costs = belief_costs(tight, self.at.nodes(found), found.coupling, found.eta, limits.labels)
         yield
-        least = min(TUNING.least * self._scale, TUNING.faint / beliefs.eta)
+        least = min(TUNING.least * self._scale, TUNING.faint / found.eta)
         fresh = yield from select(tight, costs, limits, least, threads=self.problem.threads)
-        if not fresh and "unions" in self._left_to_try:
-            fresh = unions(tight, limits, TUNING.unions * len(tight.clusters))
+        if not len(fresh) and "unions" in self._left_to_try:
+            fresh = unions(tight, limits, TUNING.unions * len(tight.scopes))
             self._left_to_try.remove("unions")
         yield
         return fresh
@@ -263,9 +269,8 @@ class Tightening:
     def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
         """Offer a bound of a tightened model; without clusters it is the plain LP bound."""
         self._proved = max(self._proved, bound)
-        if len(tight.clusters):
-            scopes = tuple(tight.clusters)
-            proof = Proof(ProofKind.TIGHTENED, scopes, lam, beliefs=beliefs)
+        if len(tight.scopes):
+            proof = Proof(ProofKind.TIGHTENED, tight.clusters, lam, beliefs=beliefs)
             self.best.offer_bound(bound, proof)
 
     def _decode(self, nodes: Floats) -> Generator[None, None, None]:

@@ -70,7 +70,7 @@ def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     run.at.restart(500.0 / cost_scale(model))
     for _ in range(1000):
         run.at.step()
-    (_, beliefs), clusters = run.at.propose(), run.tight.clusters
+    (_, _, beliefs), clusters = run.at.proof(run.at.propose()), run.tight.clusters
     optimum = lp.solve(run.tight.model).value
     primal, nodes = tightened_point(model, clusters, beliefs, None)
     assert optimum - 1e-7 <= primal <= optimum + 0.01 * abs(optimum)

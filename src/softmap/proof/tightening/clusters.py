@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
-from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +11,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.regions import Scope, Tightened, blocks, pair_codes
+from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
+from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
 
 
@@ -39,6 +38,8 @@ class ClusterLimits:
     paths : int
         Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
         are examined per smallest variable of the cycles.
+    ranked : int
+        Number of cycles, the best ones first, whose clusters are looked at together.
     """
 
     cycles: int = 100_000
@@ -47,6 +48,7 @@ class ClusterLimits:
     tiny: float = 1e-30
     work: int = 1 << 24
     paths: int = 5_000
+    ranked: int = 20_000
 
 
 SEARCHED = ClusterLimits()
@@ -147,7 +149,7 @@ class Limits:
 
 def select(
     tight: Tightened, costs: PairCosts, limits: Limits, least: float, *, threads: int = 1
-) -> Generator[None, None, tuple[Scope, ...]]:  # fmt: skip
+) -> Generator[None, None, Scopes]:
     """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
     Cycles are ranked by their gain divided by the square of their number of triangles, and taken
@@ -173,29 +175,26 @@ def select(
         cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
         cycles = [_small(tight, some, limits) for some in cycles]
         yield
-        if longest == 4 and not tight.clusters:
+        if longest == 4 and not len(tight.scopes):
             faces = _faces(tight, costs.graph, cycles, limits)
-            if faces:
+            if len(faces):
                 return faces
         found += [_spread(some, most) for some in cycles]
         for some in found[-2:]:
             gains = yield from _scored(costs, some, threads)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
-        chosen, all_fit = _within(tight, _ranked(found, scores), limits, limits.growth)
+        chosen, all_fit = _within(tight, _ranked(tight, found, scores), limits, limits.growth)
         if not all_fit:
             break
     return chosen
 
 
-def _faces(
-    tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
-) -> tuple[Scope, ...]:
+def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits) -> Scopes:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
     if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
-        return ()
-    cycles = (tuple(cycle) for some in found for cycle in some.tolist())
-    chosen, all_fit = _within(tight, cycles, limits, limits.faces)
-    return chosen if all_fit else ()
+        return tight.scopes[:0]
+    chosen, all_fit = _within(tight, _padded(tight, found), limits, limits.faces)
+    return chosen if all_fit else chosen[:0]
 
 
 def _spread(rows: Ints, most: int) -> Ints:
@@ -205,76 +204,89 @@ def _spread(rows: Ints, most: int) -> Ints:
 
 def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
     """Return the cycles whose triangles all have few enough joint states."""
-    labels = np.sort(tight.base.num_labels[cycles], axis=1).astype(np.int64)
+    labels = tight.base.num_labels
+    if int(labels.max(initial=0)) ** 3 <= limits.cluster:
+        return cycles
+    labels = np.sort(labels[cycles], axis=1).astype(np.int64)
     largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
     whole = labels.prod(axis=1) <= limits.whole
     return cycles[whole | (largest <= limits.cluster)]
 
 
-def _ranked(found: list[Ints], scores: list[Floats]) -> Iterator[Scope]:
-    """Yield the cycles of positive score, the largest score first."""
-    kind = np.repeat(np.arange(len(found)), [len(part) for part in found])
-    place = np.concatenate([np.arange(len(part)) for part in found])
+def _padded(tight: Tightened, found: list[Ints]) -> Ints:
+    """Return cycles of several lengths as rows of one array, filled up with n."""
+    widest = max(some.shape[1] for some in found)
+    rows = np.full((sum(map(len, found)), widest), tight.base.num_variables, dtype=np.int64)
+    at = 0
+    for some in found:
+        rows[at : at + len(some), : some.shape[1]] = some
+        at += len(some)
+    return rows
+
+
+def _ranked(tight: Tightened, found: list[Ints], scores: list[Floats]) -> Ints:
+    """Return the cycles of positive score, the largest score first, filled up with n."""
     score = np.concatenate(scores)
     fine = np.flatnonzero(score > 0)
-    for r in fine[np.argsort(-score[fine], kind="stable")]:
-        yield tuple(found[kind[r]][place[r]].tolist())
+    return _padded(tight, found)[fine[np.argsort(-score[fine], kind="stable")]]
 
 
 def _within(
-    tight: Tightened, cycles: Iterable[Scope], limits: Limits, growth: float
-) -> tuple[tuple[Scope, ...], bool]:  # fmt: skip
+    tight: Tightened, cycles: Ints, limits: Limits, growth: float
+) -> tuple[Scopes, bool]:  # fmt: skip
     """Return the new clusters of the first cycles within the limits, and whether these are all.
 
     A cluster of k variables is coupled to about k pairs: a pass sends k messages of as many entries
     as the cluster has joint states.
     """
-    labels = tight.base.num_labels.tolist()
+    have, labels = tight.scopes, tight.base.num_labels
     states = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
     messages = max(limits.messages, growth * tight.model.half_size)
-    chosen: dict[Scope, None] = {}
-    for cycle in cycles:
-        for scope in cluster_scopes(cycle, labels, limits.whole):
-            if scope in tight.cluster_number or scope in chosen:
-                continue
-            size = math.prod(labels[i] for i in scope)
-            states, messages = states - size, messages - len(scope) * size
-            if states < 0 or (messages < 0 and chosen):
-                return tuple(chosen), False
-            chosen[scope] = None
-    return tuple(chosen), True
+    for at in range(0, len(cycles), SEARCHED.ranked):
+        some = cycles[at : at + SEARCHED.ranked]
+        fresh = have.fresh(cluster_scopes(some, labels, have.n, limits.whole))
+        size = fresh.labels(labels).prod(axis=1)
+        left = messages - np.cumsum(fresh.arity * size)
+        if len(have) == len(tight.scopes):
+            left[:1] = 0.0  # the first one may be larger
+        over = (np.cumsum(size) > states) | (left < 0)
+        count = int(over.argmax()) if over.any() else len(fresh)
+        have = have.joined(fresh[:count])
+        if count < len(fresh):
+            return have[len(tight.scopes) :], False
+        states, messages = states - int(size.sum()), messages - (fresh.arity * size).sum()
+    return have[len(tight.scopes) :], True
 
 
-def messages_of(base: Model, clusters: Iterable[Scope]) -> int:
+def messages_of(base: Model, clusters: Scopes) -> int:
     """Return the approximate number of message entries of clusters in a pass; see `_within`."""
-    labels = base.num_labels.tolist()
-    return sum(len(scope) * math.prod(labels[i] for i in scope) for scope in clusters)
+    return int((clusters.arity * clusters.labels(base.num_labels).prod(axis=1)).sum())
 
 
-def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
+def unions(tight: Tightened, limits: Limits, most: int) -> Scopes:
     """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
     The result is empty if there are more than `most` unions, because a few of them gain little.
     """
-    first = tight.first_cluster
-    sharing: dict[int, list[Scope]] = {}
-    pairs = (tight.upper >= first) & (tight.lower >= tight.first_pair)
-    inside = np.stack([tight.upper, tight.lower], axis=1)[pairs]
-    for upper, lower in inside.tolist():
-        sharing.setdefault(lower, []).append(tight.clusters[upper - first])
-    labels: list[int] = tight.base.num_labels.tolist()
-    chosen: dict[Scope, None] = {}
-    left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
-    for clusters in sharing.values():
-        for a, b in combinations(clusters, 2):
-            scope = tuple(sorted({*a, *b}))
-            size = math.prod(labels[i] for i in scope)
-            if size <= limits.union and scope not in tight.cluster_number and scope not in chosen:
-                chosen[scope] = None
-                left -= size
-        if len(chosen) > most or left < 0:
-            return ()
-    return tuple(chosen)
+    have, labels = tight.scopes, tight.base.num_labels
+    inside = (tight.upper >= tight.first_cluster) & (tight.lower >= tight.first_pair)
+    order = np.lexsort((tight.upper[inside], tight.lower[inside]))
+    pair, cluster = tight.lower[inside][order], tight.upper[inside][order] - tight.first_cluster
+    room = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
+    chosen = have[:0]
+    for apart in range(1, len(pair)):  # clusters so far apart in the list of the same pair
+        at = np.flatnonzero(pair[apart:] == pair[:-apart])
+        if not len(at):
+            break
+        both = np.concatenate([have.rows[cluster[at]], have.rows[cluster[at + apart]]], axis=1)
+        both.sort(axis=1)
+        both[:, 1:][both[:, 1:] == both[:, :-1]] = have.n
+        joint = Scopes.ascending(have.n, both)
+        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.union]
+        chosen = chosen.joined(have.joined(chosen).fresh(joint))
+        if len(chosen) > most or chosen.labels(labels).prod(axis=1).sum() > room:
+            return have[:0]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -372,9 +384,19 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
             if not len(some):
                 continue
             values = cost[some].transpose(0, 2, 1) if flip else cost[some]
-            x, y = np.arange(values.shape[1])[:, None], np.arange(values.shape[2])
-            flat = (place[some][:, None, None] * tables.shape[1] + x) * tables.shape[2] + y
-            np.add.at(tables.reshape(-1), flat, values)
+            rows, cols = values.shape[1:]
+            # parallel edges one after the other: an indexed sum takes only one of them
+            for once in _apart(place[some]):
+                tables[place[some[once]], :rows, :cols] += values[once]
+
+
+def _apart(place: Ints) -> Generator[Ints, None, None]:
+    """Yield the indices of places in groups, in each of which no place occurs twice."""
+    left = np.arange(len(place))
+    while len(left):
+        once = np.unique(place[left], return_index=True)[1]
+        yield left[once]
+        left = np.delete(left, once)
 
 
 def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
@@ -385,9 +407,8 @@ def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
     the cycle is feasible.
     """
     gains = np.zeros(len(cycles))
-    i = np.ascontiguousarray(cycles)
-    j = np.roll(i, -1, axis=1)
-    core.cycle_gains(costs.tables, costs.graph.find(i, j), i > j, gains, threads)
+    graph, rows = costs.graph, np.ascontiguousarray(cycles)
+    core.cycle_gains(costs.tables, graph.code, graph.n, rows, gains, threads)
     return gains
 
 
@@ -401,16 +422,33 @@ def _scored(costs: PairCosts, cycles: Ints, threads: int) -> Generator[None, Non
     return np.concatenate(gains)
 
 
-def cluster_scopes(cycle: Scope, num_labels: Sequence[int], whole: int) -> Iterator[Scope]:
-    """Yield the clusters of a cycle: the cycle itself if it has few joint states, else triangles.
+def cluster_scopes(cycles: Ints, num_labels: Ints, n: int, whole: int) -> Scopes:
+    """Return the clusters of cycles: the cycle if it has few joint states, otherwise triangles.
 
-    All triangles share a variable with the fewest labels, which keeps them and the chords small.
+    All triangles of a cycle share a variable with the fewest labels, which keeps them and the
+    chords small.
+
+    Parameters
+    ----------
+    cycles : int64[cycles, longest]
+        The variables of each cycle in their order, then n.
+    num_labels : int64 array
+    n : int
+        Number of variables.
+    whole : int
+        Largest number of joint states of a cycle that is one cluster.
     """
-    labels = [num_labels[i] for i in cycle]
-    if len(cycle) == 3 or math.prod(labels) <= whole:
-        yield tuple(sorted(cycle))
-        return
-    hub = labels.index(min(labels))
-    rest = cycle[hub + 1 :] + cycle[:hub]
-    for i, j in pairwise(rest):
-        yield tuple(sorted((cycle[hub], i, j)))
+    longest = cycles.shape[1]
+    clusters = np.full((len(cycles), longest - 2, longest), n, dtype=np.int64)
+    labels = Scopes(n, cycles).labels(num_labels)
+    length = (cycles < n).sum(axis=1)
+    entire = (length == 3) | (labels.prod(axis=1) <= whole)
+    clusters[entire, 0] = cycles[entire]
+    hub = np.where(cycles < n, labels, np.iinfo(np.int64).max).argmin(axis=1)
+    for k in range(4, longest + 1):
+        split = np.flatnonzero((length == k) & ~entire)
+        turned = cycles[split[:, None], (hub[split, None] + np.arange(k)) % k]
+        for t in range(k - 2):
+            clusters[split, t, :3] = turned[:, [0, t + 1, t + 2]]
+    flat = clusters.reshape(-1, longest)
+    return Scopes.ascending(n, flat[flat[:, 0] < n])

@@ -46,18 +46,18 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
 
 
 def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
-    """Return the mutual information of each pair region."""
+    """Return the mutual information of each pair region, H(i) + H(j) - H(i, j)."""
     model = tight.model
     out = np.empty(len(tight.pairs))
     labels = model.num_labels[tight.pairs]
     for rows, cols in np.unique(labels, axis=0).tolist():
         some = np.flatnonzero((labels == (rows, cols)).all(axis=1))
         at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
-        joint = nodes[at].reshape(-1, rows, cols)
-        first = np.log(np.maximum(joint.sum(axis=2, keepdims=True), SEARCHED.tiny))
-        second = np.log(np.maximum(joint.sum(axis=1, keepdims=True), SEARCHED.tiny))
-        ratio = logs[at].reshape(-1, rows, cols) - first - second
-        out[some] = (joint * ratio).sum(axis=(1, 2))
+        joint = nodes[at]
+        out[some] = np.einsum("ks,ks->k", joint, logs[at])
+        by_label = joint.reshape(-1, rows, cols)
+        for single in (np.einsum("kxy->xk", by_label), np.einsum("kxy->yk", by_label)):
+            out[some] -= (single * np.log(np.maximum(single, SEARCHED.tiny))).sum(axis=0)
     return out
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.inputs import FlatUnary, Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
 from softmap.model.structure import Auxiliaries, unique_rows
+from softmap.proof.tightening.scopes import Bools, Scope, Scopes
 from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
 
@@ -27,12 +25,13 @@ def region_order(tight: Tightened) -> Ints:
     (j, k) and to k, so that chains are long. With all regions after all variables a chain would
     have at most three nodes.
     """
-    aux, n = tight.model.auxiliaries, tight.model.num_variables
-    arity = np.concatenate([np.ones(n, dtype=np.int64), np.diff(aux.start)])
-    least = np.arange(n)
-    if len(aux):
-        least = np.concatenate([least, np.minimum.reduceat(aux.member, aux.start[:-1])])
-    return np.lexsort((np.arange(tight.model.n), arity, least))
+    own, n = tight.base.auxiliaries, tight.base.num_variables
+    first = [np.minimum.reduceat(own.member, own.start[:-1])] if len(own) else []
+    least = np.concatenate([np.arange(n), *first, tight.pairs[:, 0], tight.scopes.rows[:, 0]])
+    arity = np.concatenate(
+        [np.ones(n), np.diff(own.start), np.full(len(tight.pairs), 2), tight.scopes.arity]
+    )
+    return np.lexsort((arity, least))
 
 
 def arrange(tight: Tightened) -> tuple[Model, Ints]:
@@ -51,9 +50,6 @@ def arrange(tight: Tightened) -> tuple[Model, Ints]:
 
 ROUNDING = 2.0**-51  # safe bound on the error of one addition, relative to the |terms|
 
-Scope = tuple[int, ...]
-Bools = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class Tightened:
@@ -66,8 +62,8 @@ class Tightened:
     Attributes
     ----------
     base, model : Model
-    clusters : tuple of tuples of int
-        The variables of each cluster, ascending.
+    scopes : Scopes
+        The variables of each cluster.
     pairs : int64[P, 2]
         First and second variable (ascending) of each pair region.
     kept : int64 array
@@ -85,7 +81,7 @@ class Tightened:
 
     base: Model
     model: Model
-    clusters: tuple[Scope, ...]
+    scopes: Scopes
     pairs: Ints
     kept: Ints
     absorbed: Ints
@@ -104,10 +100,26 @@ class Tightened:
         """The node of the first cluster."""
         return self.base.n + len(self.pairs)
 
-    @cached_property
-    def cluster_number(self) -> dict[Scope, int]:
-        """The index of each cluster in `clusters`."""
-        return {scope: k for k, scope in enumerate(self.clusters)}
+    @property
+    def clusters(self) -> tuple[Scope, ...]:
+        """The variables of each cluster, ascending."""
+        return self.scopes.listed
+
+    def declared(self) -> Tightened:
+        """Return the same with regions that `model` knows as auxiliary nodes, which checks them."""
+        base, model = self.base, self.model.with_auxiliaries(self._states())
+        return replace(self, model=model if base.shape is None else model.with_shape(base.shape))
+
+    def _states(self) -> Auxiliaries:
+        """Return the joint states of the auxiliary nodes of the base, of pairs and of clusters."""
+        own, new = self.base.auxiliaries, Scopes(self.scopes.n, self.pairs).joined(self.scopes)
+        stride = _strides(new.labels(self.base.num_labels))
+        start = own.start[-1] + offsets(new.arity)[1:]
+        return Auxiliaries(
+            frozen(np.concatenate([own.start, start]), np.int64),
+            frozen(np.concatenate([own.member, new.rows[new.inside]]), np.int64),
+            frozen(np.concatenate([own.stride, stride[new.inside]]), np.int64),
+        )
 
     def arranged(self, order: Ints) -> Model:
         """Return `model` with its nodes in another order; edges and λ keep theirs."""
@@ -162,22 +174,18 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     clusters : iterable of iterables of int
         The variables of each cluster, three or more.
     """
-    steps = building(base, clusters)
+    steps = building(base, Scopes.of(clusters, base.num_variables))
     while True:
         try:
             next(steps)
         except StopIteration as end:
             made: Tightened = end.value
-            return made
+            return made.declared()
 
 
-def building(
-    base: Model, clusters: Iterable[Iterable[int]]
-) -> Generator[None, None, Tightened]:  # fmt: skip
-    """As `build`, in several steps, between which it yields."""
-    scopes = _checked(base, clusters)
-    members = _clusters(base, scopes, 0)
-    yield
+def building(base: Model, scopes: Scopes) -> Generator[None, None, Tightened]:
+    """As `build`, in several steps, between which it yields; regions are not `declared`."""
+    members = _clusters(base, scopes)
     pairs = _chosen_pairs(base, [*_auxiliaries(base), *members])
     first = base.n + len(pairs)
     members = [replace(group, node=first + group.node) for group in members]
@@ -194,10 +202,6 @@ def building(
     unary = FlatUnary(np.concatenate([base.unary, costs, np.zeros(int(sizes.sum()))]), labels)
     groups = _kept_groups(base, kept) + _tie_groups(ties)
     model = Model(unary, None, groups, constant=base.constant)
-    yield
-    model = model.with_auxiliaries(_states(base, pairs, scopes))
-    if base.shape is not None:
-        model = model.with_shape(base.shape)
     return Tightened(
         base, model, scopes, pairs, kept, absorbed, edge_pair[absorbed], flipped[absorbed],
         ties.rows[:, 0], ties.rows[:, 1],
@@ -215,61 +219,34 @@ def pair_codes(pairs: Ints, n: int) -> Ints:
     return np.asarray(low.astype(np.int64) * n + high)
 
 
-def _checked(base: Model, clusters: Iterable[Iterable[int]]) -> tuple[Scope, ...]:
-    scopes = dict.fromkeys(tuple(sorted(int(i) for i in c)) for c in clusters)
-    for scope in scopes:
-        if len(scope) < 3 or len(set(scope)) != len(scope):
-            raise ModelError(f"cluster {scope} must have three or more different variables")
-        if scope[0] < 0 or scope[-1] >= base.num_variables:
-            raise ModelError(f"cluster {scope} is not within 0..{base.num_variables - 1}")
-    return tuple(scopes)
-
-
-def _by_arity(start: Ints, member: Ints, stride: Ints, first: int, base: Model) -> list[_Holders]:
-    arity = np.diff(start)
+def _auxiliaries(base: Model) -> list[_Holders]:
+    aux, arity = base.auxiliaries, np.diff(base.auxiliaries.start)
     out = []
     for k in np.unique(arity).tolist():
         which = np.flatnonzero(arity == k)
-        at = start[which][:, None] + np.arange(k)
-        out.append(
-            _Holders(
-                first + which, member[at], stride[at], base.num_labels[member[at]].prod(axis=1)
-            )
-        )
+        at = blocks(aux.start, which, k)
+        size = base.num_labels[aux.member[at]].prod(axis=1)
+        out.append(_Holders(base.num_variables + which, aux.member[at], aux.stride[at], size))
     return out
 
 
-def _auxiliaries(base: Model) -> list[_Holders]:
-    aux = base.auxiliaries
-    return _by_arity(aux.start, aux.member, aux.stride, base.num_variables, base)
+def _clusters(base: Model, scopes: Scopes) -> list[_Holders]:
+    """Return the clusters by arity, numbered from 0."""
+    labels = scopes.labels(base.num_labels)
+    stride, size = _strides(labels), labels.prod(axis=1)
+    out = []
+    for k in np.unique(scopes.arity).tolist():
+        which = np.flatnonzero(scopes.arity == k)
+        out.append(_Holders(which, scopes.rows[which, :k], stride[which, :k], size[which]))
+    return out
 
 
-def _clusters(base: Model, scopes: tuple[Scope, ...], first: int) -> list[_Holders]:
-    states = _joint_states(base, scopes)
-    return _by_arity(states.start, states.member, states.stride, first, base)
-
-
-def _joint_states(base: Model, scopes: Iterable[Scope]) -> Auxiliaries:
-    """Return the row-major joint states of each scope (ascending variables)."""
-    listed = list(scopes)
-    start = offsets(np.array([len(s) for s in listed], dtype=np.int64))
-    member = np.array([i for s in listed for i in s], dtype=np.int64)
-    stride = np.ones(len(member), dtype=np.int64)
-    labels = base.num_labels[member]
-    arity = np.diff(start)
-    for back in range(2, int(arity.max(initial=0)) + 1):  # strides, from the last member backwards
-        at = start[1:][arity >= back] - back
-        stride[at] = stride[at + 1] * labels[at + 1]
-    return Auxiliaries(start, frozen(member, np.int64), frozen(stride, np.int64))
-
-
-def _states(base: Model, pairs: Ints, scopes: tuple[Scope, ...]) -> Auxiliaries:
-    own, new = base.auxiliaries, _joint_states(base, [*map(tuple, pairs.tolist()), *scopes])
-    return Auxiliaries(
-        frozen(np.concatenate([own.start, own.start[-1] + new.start[1:]]), np.int64),
-        frozen(np.concatenate([own.member, new.member]), np.int64),
-        frozen(np.concatenate([own.stride, new.stride]), np.int64),
-    )
+def _strides(labels: Ints) -> Ints:
+    """Return the strides of row-major joint states, for the label counts of their variables."""
+    stride = np.ones_like(labels)
+    for k in range(labels.shape[1] - 2, -1, -1):
+        stride[:, k] = stride[:, k + 1] * labels[:, k + 1]
+    return stride
 
 
 def _inner_pairs(holders: _Holders, n: int) -> list[tuple[int, int, Ints]]:
@@ -436,10 +413,9 @@ def _node_map(old: Tightened, new: Tightened) -> Ints:
     at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
     found = have[at] == code if len(have) else np.zeros(len(code), dtype=bool)
     pairs = np.where(found, new.first_pair + at, -1)
-    number = new.cluster_number
-    clusters = [number.get(scope, -1 - new.first_cluster) for scope in old.clusters]
-    shifted = new.first_cluster + np.array(clusters, dtype=np.int64)
-    return np.concatenate([np.arange(old.base.n), pairs, shifted])
+    number = new.scopes.find(old.scopes)
+    clusters = np.where(number >= 0, new.first_cluster + number, -1)
+    return np.concatenate([np.arange(old.base.n), pairs, clusters])
 
 
 def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
