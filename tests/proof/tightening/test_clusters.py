@@ -199,15 +199,25 @@ def test_clusters_of_many_cycles_are_those_of_each(seed, whole):
 @given(st.integers(0, 10_000), st.integers(0, 400), st.integers(0, 2_000), st.integers(1, 9))
 def test_the_first_cycles_within_the_limits_are_taken(seed, states, messages, block):
     rng, model = np.random.default_rng(seed), random_model("tables", seed, hard=False)
-    n, labels = model.num_variables, model.num_labels
+    n = model.num_variables
     some = [tuple(rng.permutation(n)[: rng.integers(3, min(n, 6) + 1)].tolist()) for _ in range(12)]
     tight = build(model, [sorted(some[0][:3])])
     limits = Limits(states=states, messages=messages, growth=0.0)
     wanted, all_fit = greedily(tight, some, limits)
+    blocks = (padded(some[at : at + block], n, 6) for at in range(0, len(some), block))
+    found, fit = clusters._within(tight, blocks, limits, 0.0)
+    assert (list(found), fit) == (wanted, all_fit)
+
+
+@given(st.lists(st.integers(-2, 5), min_size=1, max_size=30), st.integers(1, 40))
+def test_cycles_are_ranked_block_by_block(scores, block):
+    cycles = np.arange(3 * len(scores)).reshape(-1, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "SEARCHED", replace(clusters.SEARCHED, ranked=block))
-        found, fit = clusters._within(tight, padded(some, n, 6), limits, 0.0)
-    assert (list(found), fit) == (wanted, all_fit)
+        blocks = list(clusters._ranked([cycles], [np.array(scores, dtype=np.float64)], 1000))
+    found = np.concatenate([np.zeros((0, 3), dtype=np.int64), *blocks])[:, 0] // 3
+    wanted = sorted((k for k, s in enumerate(scores) if s > 0), key=lambda k: (-scores[k], k))
+    assert found.tolist() == wanted
 
 
 def greedily(tight, cycles, limits):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
+from softmap.model.inputs import offsets
 from softmap.model.potentials.base import Ints
+from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
@@ -39,7 +41,7 @@ class ClusterLimits:
         Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
         are examined per smallest variable of the cycles.
     ranked : int
-        Number of cycles, the best ones first, whose clusters are looked at together.
+        Number of cycles that are sorted, and whose clusters are looked at, together.
     """
 
     cycles: int = 100_000
@@ -48,7 +50,7 @@ class ClusterLimits:
     tiny: float = 1e-30
     work: int = 1 << 24
     paths: int = 5_000
-    ranked: int = 20_000
+    ranked: int = 10_000
 
 
 SEARCHED = ClusterLimits()
@@ -71,7 +73,7 @@ class Adjacency:
         """Make the graph from distinct pairs (i, j) with i < j."""
         code = np.sort(pairs[:, 0] * np.int64(n) + pairs[:, 1])
         ends = np.concatenate([pairs, pairs[:, ::-1]])
-        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        order = np.argsort(ends[:, 0] * np.int64(n) + ends[:, 1])
         start = np.searchsorted(ends[order, 0], np.arange(n + 1))
         return cls(n, code, start, ends[order, 1])
 
@@ -183,7 +185,8 @@ def select(
         for some in found[-2:]:
             gains = yield from _scored(costs, some, threads)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
-        chosen, all_fit = _within(tight, _ranked(tight, found, scores), limits, limits.growth)
+        ranked = _ranked(found, scores, tight.base.num_variables)
+        chosen, all_fit = _within(tight, ranked, limits, limits.growth)
         if not all_fit:
             break
     return chosen
@@ -193,7 +196,8 @@ def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
     if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
         return tight.scopes[:0]
-    chosen, all_fit = _within(tight, _padded(tight, found), limits, limits.faces)
+    every = [_padded(found, graph.n)]
+    chosen, all_fit = _within(tight, every, limits, limits.faces)
     return chosen if all_fit else chosen[:0]
 
 
@@ -213,28 +217,33 @@ def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
     return cycles[whole | (largest <= limits.cluster)]
 
 
-def _padded(tight: Tightened, found: list[Ints]) -> Ints:
+def _padded(found: Sequence[Ints], n: int) -> Ints:
     """Return cycles of several lengths as rows of one array, filled up with n."""
     widest = max(some.shape[1] for some in found)
-    rows = np.full((sum(map(len, found)), widest), tight.base.num_variables, dtype=np.int64)
-    at = 0
-    for some in found:
+    rows = np.full((sum(map(len, found)), widest), n, dtype=np.int64)
+    for some, at in zip(found, offsets(np.array([*map(len, found)])).tolist(), strict=False):
         rows[at : at + len(some), : some.shape[1]] = some
-        at += len(some)
     return rows
 
 
-def _ranked(tight: Tightened, found: list[Ints], scores: list[Floats]) -> Ints:
-    """Return the cycles of positive score, the largest score first, filled up with n."""
-    score = np.concatenate(scores)
-    fine = np.flatnonzero(score > 0)
-    return _padded(tight, found)[fine[np.argsort(-score[fine], kind="stable")]]
+def _ranked(found: list[Ints], scores: list[Floats], n: int) -> Iterator[Ints]:
+    """Yield the cycles of positive score in blocks, the largest score first, filled up with n."""
+    rows, score = _padded(found, n), np.concatenate(scores)
+    left = np.flatnonzero(score > 0)
+    while len(left):
+        rest = max(0, len(left) - SEARCHED.ranked)
+        least = np.partition(score[left], rest)[rest]
+        best = score[left] >= least
+        block, left = left[best], left[~best]
+        yield rows[block[np.argsort(-score[block], kind="stable")]]
 
 
 def _within(
-    tight: Tightened, cycles: Ints, limits: Limits, growth: float
-) -> tuple[Scopes, bool]:  # fmt: skip
+    tight: Tightened, cycles: Iterable[Ints], limits: Limits, growth: float
+) -> tuple[Scopes, bool]:
     """Return the new clusters of the first cycles within the limits, and whether these are all.
+
+    Cycles come in blocks, of which only the first ones may be needed.
 
     A cluster of k variables is coupled to about k pairs: a pass sends k messages of as many entries
     as the cluster has joint states.
@@ -242,8 +251,7 @@ def _within(
     have, labels = tight.scopes, tight.base.num_labels
     states = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
     messages = max(limits.messages, growth * tight.model.half_size)
-    for at in range(0, len(cycles), SEARCHED.ranked):
-        some = cycles[at : at + SEARCHED.ranked]
+    for some in cycles:
         fresh = have.fresh(cluster_scopes(some, labels, have.n, limits.whole))
         size = fresh.labels(labels).prod(axis=1)
         left = messages - np.cumsum(fresh.arity * size)
@@ -363,19 +371,17 @@ def _add_shares(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Flo
 
 
 def _add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
-    labels = tight.model.num_labels[tight.pairs]
+    shapes, which = unique_rows(tight.model.num_labels[tight.pairs])
     place = graph.find(tight.pairs[:, 0], tight.pairs[:, 1])
-    for rows, cols in np.unique(labels, axis=0).tolist():
-        some = np.flatnonzero((labels == (rows, cols)).all(axis=1) & (place >= 0))
+    for s, (rows, cols) in enumerate(shapes.tolist()):
+        some = np.flatnonzero((which == s) & (place >= 0))
         at = blocks(tight.model.node_offset, tight.first_pair + some, rows * cols)
         tables[place[some], :rows, :cols] += reduced[at].reshape(len(some), rows, cols)
 
 
 def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) -> None:
     model, n = tight.model, tight.base.num_variables
-    for batch in edge_batches(model):
-        if batch.edges[0] >= len(tight.kept):
-            break  # the coupling edges of regions come last
+    for batch in edge_batches(model, before=len(tight.kept)):  # coupling edges come last
         i, j = model.edges[batch.edges].astype(np.int64).T
         place = np.where(np.maximum(i, j) < n, graph.find(i, j), -1)
         cost, turned = batch.reduced(lam), i > j

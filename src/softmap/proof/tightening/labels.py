@@ -11,6 +11,7 @@ from softmap.model.graph import spanning_forest
 from softmap.model.inputs import FlatUnary
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
+from softmap.model.structure import unique_rows
 from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
@@ -49,9 +50,9 @@ def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
     """Return the mutual information of each pair region, H(i) + H(j) - H(i, j)."""
     model = tight.model
     out = np.empty(len(tight.pairs))
-    labels = model.num_labels[tight.pairs]
-    for rows, cols in np.unique(labels, axis=0).tolist():
-        some = np.flatnonzero((labels == (rows, cols)).all(axis=1))
+    shapes, which = unique_rows(model.num_labels[tight.pairs])
+    for s, (rows, cols) in enumerate(shapes.tolist()):
+        some = np.flatnonzero(which == s)
         at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
         joint = nodes[at]
         out[some] = np.einsum("ks,ks->k", joint, logs[at])

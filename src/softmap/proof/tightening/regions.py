@@ -28,10 +28,10 @@ def region_order(tight: Tightened) -> Ints:
     own, n = tight.base.auxiliaries, tight.base.num_variables
     first = [np.minimum.reduceat(own.member, own.start[:-1])] if len(own) else []
     least = np.concatenate([np.arange(n), *first, tight.pairs[:, 0], tight.scopes.rows[:, 0]])
-    arity = np.concatenate(
-        [np.ones(n), np.diff(own.start), np.full(len(tight.pairs), 2), tight.scopes.arity]
-    )
-    return np.lexsort((arity, least))
+    pairs = np.full(len(tight.pairs), 2)
+    arity = np.concatenate([np.ones(n, np.int64), np.diff(own.start), pairs, tight.scopes.arity])
+    key = least * (arity.max(initial=0) + 1) + arity
+    return np.argsort(key * len(key) + np.arange(len(key)))
 
 
 def arrange(tight: Tightened) -> tuple[Model, Ints]:
@@ -288,12 +288,10 @@ def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped:
     costs, sizes = np.zeros((2, int(begin[-1])))
     for first, last, potential in base.groups():
         mine = np.flatnonzero((absorbed >= first) & (absorbed < last))
-        shapes, which = np.unique(
-            base.num_labels[base.edges[absorbed[mine]]], axis=0, return_inverse=True
-        )
+        shapes, which = unique_rows(base.num_labels[base.edges[absorbed[mine]]])
         for s, (rows, cols) in enumerate(shapes.tolist()):
             for turned in (False, True):
-                some = mine[(which.reshape(-1) == s) & (flipped[mine] == turned)]
+                some = mine[(which == s) & (flipped[mine] == turned)]
                 tables = lower_stack(potential, absorbed[some] - first, rows, cols)
                 tables = tables.transpose(0, 2, 1) if turned else tables
                 place = blocks(begin, region[some], rows * cols)
@@ -387,7 +385,7 @@ def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None
     node = _node_map(old, new)
     upper, lower = node[old.upper], node[old.lower]
     wanted = new.upper * np.int64(new.model.n) + new.lower
-    order = np.argsort(wanted, kind="stable")
+    order = np.argsort(wanted)
     code = upper * np.int64(new.model.n) + lower
     at = np.minimum(np.searchsorted(wanted[order], code), max(len(wanted) - 1, 0))
     same = (upper >= 0) & (lower >= 0) & (len(wanted) > 0)
@@ -452,11 +450,9 @@ def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: F
     axis = np.where(new.flipped[fresh], 1 - side, side)
     tie = len(new.kept) + 2 * region + axis
     ends = new.base.num_labels[new.pairs[region]]
-    shapes, which = np.unique(
-        np.column_stack([ends, axis]).reshape(-1, 3), axis=0, return_inverse=True
-    )
+    shapes, which = unique_rows(np.column_stack([ends, axis]))
     for s, (d_i, d_j, a) in enumerate(shapes.tolist()):
-        some = which.reshape(-1) == s
+        some = which == s
         d = d_j if a else d_i
         label = np.arange(d_i * d_j) % d_j if a else np.arange(d_i * d_j) // d_j
         value = by_edge[blocks(new.base.half_offset, 2 * edge[some] + side, d)]

@@ -108,9 +108,10 @@ class Scopes:
             if k and k % per_key == 0:
                 keys.append(np.zeros(len(self), dtype=np.int64))
             keys[-1] = keys[-1] * (self.n + 1) + column
-        order = np.lexsort(keys)  # equal sets keep their order
+        order = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys)
         change = np.ones(len(self), dtype=bool)
         change[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+        least = np.minimum.reduceat(order, np.flatnonzero(change)) if len(order) else order
         first = np.empty(len(self), dtype=np.int64)
-        first[order] = order[change][np.cumsum(change) - 1]
+        first[order] = least[np.cumsum(change) - 1]
         return first
