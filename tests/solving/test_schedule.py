@@ -16,7 +16,6 @@ from softmap import generators
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
 from softmap.solving.options import Options
-from softmap.solving.pace import TurnClock
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.relax import Relaxation
@@ -24,6 +23,7 @@ from softmap.solving.schedule import TUNING, Schedule, _gained
 from softmap.solving.stage import Stage
 from softmap.solving.stages import Tighten
 from softmap.solving.tighten import Tightening
+from softmap.solving.times import TurnClock
 from softmap.solving.trace import StageName, Status
 from support.stage_runs import begun
 

@@ -16,10 +16,10 @@ from softmap.proof.tightening.labels import tree_labels
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from softmap.solving.pace import TurnClock
 from softmap.solving.proof import ProofKind
 from softmap.solving.schedule import _History
 from softmap.solving.tighten import Tightening
+from softmap.solving.times import TurnClock
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
 from support.stage_runs import begun, finish, tightened, tightening
@@ -109,10 +109,10 @@ def test_passes_are_expected_to_take_longer_once_clusters_were_added(monkeypatch
     run = tightening(model, *start(model))
     finish(run._pass(20))
     monkeypatch.setattr(run, "_pass", lambda count: iter(()))
-    seconds, size = run.pace.step, run.tight.model.half_size
+    seconds, size = run.times.step, run.tight.model.half_size
     assert finish(run.grow())
     assert run.tight.model.half_size > size
-    assert run.pace.step == pytest.approx(seconds * run.tight.model.half_size / size)
+    assert run.times.step == pytest.approx(seconds * run.tight.model.half_size / size)
 
 
 def stopped_run(model, clock, *, threads=1, work=300_000):
@@ -165,7 +165,7 @@ def test_an_interrupt_ends_a_slice_before_the_next_step():
 def test_a_run_that_is_nearly_over_adds_no_clusters():
     model = softmap.generators.erdos_renyi(40, seed=3)
     run = tightening(model, *start(model))
-    run.pace.clock, run.pace.step = TurnClock(end=time.perf_counter() + 1.0), 0.1
+    run.times.clock, run.times.step = TurnClock(end=time.perf_counter() + 1.0), 0.1
     assert not finish(run.grow())
     assert not run.tight.clusters
 

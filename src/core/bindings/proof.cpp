@@ -181,6 +181,26 @@ void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index>
     require(complete, "two consecutive variables of a cycle have no table");
 }
 
+void move_blocks_of(In<double> source, In<Index> begin, In<Index> size, Out<double> out,
+                    In<Index> target, int threads) {
+    const Index count = Index(begin.size());
+    require_size(size, count, "size");
+    require_size(target, count, "target");
+    Index total = 0;
+    for (Index k = 0; k < count; ++k) {
+        require_range(begin.data()[k], begin.data()[k] + size.data()[k], Index(source.size()));
+        require_range(target.data()[k], target.data()[k] + size.data()[k], Index(out.size()));
+        total += size.data()[k];
+    }
+    constexpr Index portions = 256;
+    split_portions(threads, portions, total, [&](Index portion) {
+        const Part part{int(portion), int(portions)};
+        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+            std::copy_n(source.data() + begin.data()[k], size.data()[k],
+                        out.data() + target.data()[k]);
+    });
+}
+
 nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most,
                          int threads) {
     const Index n = Index(start.size()) - 1;
@@ -302,6 +322,10 @@ void bind_proof(nb::module_ &m) {
           arg("variables"), arg("out"), nb::arg("threads") = 1, Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
+    m.def("move_blocks", &move_blocks_of, arg("source"), arg("begin"), arg("size"), arg("out"),
+          arg("target"), nb::arg("threads") = 1, Unlocked(),
+          "Copy blocks of an array, which start at `begin`, to blocks of another one, which start "
+          "at `target` and do not overlap.");
     m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
           nb::arg("most"), nb::arg("threads") = 1,
           "Return the chordless cycles of 3 to `longest` vertices, one flat array per length.");

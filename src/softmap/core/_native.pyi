@@ -1475,6 +1475,26 @@ def cycle_gains(
     Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their minima.
     """
 
+def move_blocks(
+    source: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    begin: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    size: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    target: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int = 1,
+) -> None:
+    """
+    Copy blocks of an array, which start at `begin`, to blocks of another one, which start at `target` and do not overlap.
+    """
+
 def short_cycles(
     start: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -63,17 +63,10 @@ class EdgeBatch:
         return mu
 
 
-def edge_batches(
-    model: Model, limit: int = 1 << 20, before: int | None = None
-) -> Iterator[EdgeBatch]:
-    """Yield the edges of a model in batches of at most about `limit` table entries.
-
-    Groups of edges that begin at `before` or later are left out.
-    """
+def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
+    """Yield all edges of a model, in batches of at most about `limit` table entries."""
     for g, potential in enumerate(model.potentials):
         begin, end = int(model.group_start[g]), int(model.group_start[g + 1])
-        if before is not None and begin >= before:
-            return
         shapes, which = unique_rows(model.num_labels[model.edges[begin:end]])
         for s, (d_i, d_j) in enumerate(shapes.tolist()):
             members = np.flatnonzero(which == s)

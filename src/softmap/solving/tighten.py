@@ -23,9 +23,9 @@ from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.polytope import Beliefs
 from softmap.solving.best import Best
 from softmap.solving.clustered import RULE, Clustered
-from softmap.solving.pace import Pace, TurnClock
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.times import Times, TurnClock
 from softmap.solving.warm import Clusters
 
 __all__ = ["TightenTuning", "Tightening"]
@@ -124,7 +124,7 @@ class Tightening:
     ----------
     at : Clustered
         The passes over the model with the clusters so far.
-    pace : Pace
+    times : Times
         The time of the parts of the stage.
     work : int
         Number of half-edge messages so far.
@@ -132,7 +132,7 @@ class Tightening:
 
     def __init__(self, problem: Problem, best: Best, limits: Limits | None = None) -> None:
         self.problem, self.best, self.limits = problem, best, limits or Limits()
-        self.work, self.pace = 0, Pace()
+        self.work, self.times = 0, Times()
         self._proved = best.lp_bound  # the best bound of this stage
         self._left_to_try = ["cycles", "unions"]
         self._decoding = _Decoding()
@@ -165,9 +165,9 @@ class Tightening:
 
         The steps and their order do not depend on the time: it only ends them.
         """
-        self.pace.clock = clock
+        self.times.clock = clock
         while self.best.gaps().map > gap:
-            if self.work >= work or clock.over or self.pace.late:
+            if self.work >= work or clock.over or self.times.late:
                 return True
             if next(self._steps, True):
                 return False
@@ -178,7 +178,7 @@ class Tightening:
         if not len(self.tight.scopes) and not (yield from self.grow()):
             return
         while True:
-            yield from self.pace.preparing(self.check()) if self._behind else self.check()
+            yield from self.times.preparing(self.check()) if self._behind else self.check()
             ripe = self.at.smoothing < TUNING.ripe * self._gap
             few = ripe and self.at.settled and not (yield from self.grow())
             if self.at.idle >= (TUNING.stalled if few else TUNING.last):
@@ -201,39 +201,39 @@ class Tightening:
             self._offer(bound, self.tight, lam, beliefs)
         self._proved = max(self._proved, bound)
         self.at.observe(bound, self._proved - before, self._gap)
-        self.pace.checked(time.perf_counter() - began)
+        self.times.checked(time.perf_counter() - began)
         yield
         if self._decoding.due():
             yield from self._decode(self.at.nodes(found))
 
     def grow(self) -> Generator[None, None, bool]:
         """Add clusters that raise the bound; return False if there are none."""
-        size, pace = self.tight.model.half_size, self.pace
+        size, times = self.tight.model.half_size, self.times
         largest = max(self.limits.messages, self.limits.growth * size)
         if not self._left_to_try or not self._time_to_use(largest):
             return False
         self.at.restart(TUNING.beliefs / self._scale)
-        yield from pace.preparing(
+        yield from times.preparing(
             self._pass(TUNING.warm if len(self.tight.scopes) else 2 * TUNING.warm)
         )
-        passed = pace.prepared
-        fresh = yield from pace.preparing(self._chosen())
+        passed = times.prepared
+        fresh = yield from times.preparing(self._chosen())
         if not len(fresh) or not self._time_to_use(messages_of(self.problem.model, fresh)):
             self._left_to_try = []
             return False
-        yield from pace.preparing(self._add(fresh))
-        pace.grew(pace.prepared - passed, size, self.tight.model.half_size)
+        yield from times.preparing(self._add(fresh))
+        times.grew(times.prepared - passed, size, self.tight.model.half_size)
         return True
 
     def _time_to_use(self, messages: float) -> bool:
         """Whether there is time to add clusters with this many message entries, and to use them."""
         more = messages / self.tight.model.half_size
-        return self.pace.fits(messages, TUNING.warm + TUNING.used * (1.0 + more))
+        return self.times.fits(messages, TUNING.warm + TUNING.used * (1.0 + more))
 
     def _add(self, fresh: Scopes) -> Generator[None, None, None]:
         """Switch to the model with further clusters; λ is carried over."""
         new = yield from building(self.problem.model, self.tight.scopes.joined(fresh))
-        lam = carry(self.tight, self.at.lam, new)
+        lam = carry(self.tight, self.at.lam, new, threads=self.problem.threads)
         yield
         self._enter(new, lam, TUNING.beliefs / self._scale)
 
@@ -258,7 +258,7 @@ class Tightening:
         for _ in range(count):
             began = time.perf_counter()
             self.at.step()
-            self.pace.stepped(time.perf_counter() - began)
+            self.times.stepped(time.perf_counter() - began)
             self.work += 2 * self.tight.model.m
             yield
 

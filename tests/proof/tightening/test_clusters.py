@@ -122,6 +122,30 @@ def test_all_faces_of_a_grid_are_added_at_once():
     assert 0 < len(some) < 30
 
 
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_tables_of_pairs_are_sums_over_their_edges(seed, hard):
+    model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=hard)
+    tight = build(model, random_clusters(model, seed) if seed % 2 else [])
+    lam = random_lam(tight.model, seed)
+    graph, tables = clusters._pairs_of(tight, 64)
+    tables[:] = 0.0
+    clusters._add_edges(tight, lam, graph, tables)
+    expected = np.zeros_like(tables)
+    for e in range(len(tight.kept)):
+        i, j = tight.model.edges[e].astype(np.int64)
+        if max(i, j) >= model.num_variables:
+            continue
+        u, v = (tight.model.half_slice(2 * e + side) for side in (0, 1))
+        table = tight.model.table(e) + lam[u][:, None] + lam[v]
+        table[np.isposinf(tight.model.unary[tight.model.node_slice(i)])] = np.inf
+        table[:, np.isposinf(tight.model.unary[tight.model.node_slice(j)])] = np.inf
+        table = table.T if i > j else table
+        at = graph.find(np.array([i]), np.array([j]))[0]
+        expected[at, : table.shape[0], : table.shape[1]] += table
+    assert tables == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_gains_are_those_of_brute_force(seed):
     model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=False)

@@ -15,7 +15,7 @@ from softmap.model.potentials.base import Ints
 from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes
-from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
+from softmap.relaxation.dual import Floats, reduced_unary
 
 
 @dataclass(frozen=True)
@@ -380,29 +380,32 @@ def _add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Fl
 
 
 def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) -> None:
-    model, n = tight.model, tight.base.num_variables
-    for batch in edge_batches(model, before=len(tight.kept)):  # coupling edges come last
-        i, j = model.edges[batch.edges].astype(np.int64).T
-        place = np.where(np.maximum(i, j) < n, graph.find(i, j), -1)
-        cost, turned = batch.reduced(lam), i > j
-        for flip in (False, True):
-            some = np.flatnonzero((place >= 0) & (turned == flip))
-            if not len(some):
-                continue
-            values = cost[some].transpose(0, 2, 1) if flip else cost[some]
-            rows, cols = values.shape[1:]
-            # parallel edges one after the other: an indexed sum takes only one of them
-            for once in _apart(place[some]):
-                tables[place[some[once]], :rows, :cols] += values[once]
+    """Add C_e + λ_i + λ_j of the edges between variables; +inf for forbidden labels."""
+    model, n, kept = tight.model, tight.base.num_variables, len(tight.kept)
+    ends = model.edges[:kept].astype(np.int64)
+    place = np.where(ends.max(axis=1, initial=0) < n, graph.find(ends[:, 0], ends[:, 1]), -1)
+    turned = ends[:, 0] > ends[:, 1]
+    bars = np.where(np.isposinf(model.unary), np.inf, 0.0) if model.has_forbidden else None
+    for first, last, potential in model.groups():
+        among = np.flatnonzero(place[first:last] >= 0)  # empty for coupling edges, the last group
+        for some in np.array_split(among, 1 + len(among) * tables[:1].size // SEARCHED.work):
+            e, x, y = _entries(first + some, model.num_labels[ends[first + some]])
+            cost = potential.value(e - first, x, y)
+            cost = cost + lam[model.half_offset[2 * e] + x] + lam[model.half_offset[2 * e + 1] + y]
+            if bars is not None:
+                i, j = model.node_offset[ends[e, 0]] + x, model.node_offset[ends[e, 1]] + y
+                cost += bars[i] + bars[j]
+            row, col = np.where(turned[e], (y, x), (x, y))
+            at = (place[e] * tables.shape[1] + row) * tables.shape[2] + col
+            np.add.at(tables.reshape(-1), at, cost)  # sums parallel edges
 
 
-def _apart(place: Ints) -> Generator[Ints, None, None]:
-    """Yield the indices of places in groups, in each of which no place occurs twice."""
-    left = np.arange(len(place))
-    while len(left):
-        once = np.unique(place[left], return_index=True)[1]
-        yield left[once]
-        left = np.delete(left, once)
+def _entries(edges: Ints, shapes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return edge, row and column of each entry of the tables of edges, one after the other."""
+    sizes = shapes.prod(axis=1)
+    each = np.repeat(np.arange(len(edges)), sizes)
+    inside = np.arange(len(each)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return edges[each], *np.divmod(inside, shapes[each, 1])
 
 
 def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:

@@ -11,7 +11,6 @@ from softmap.model.graph import spanning_forest
 from softmap.model.inputs import FlatUnary
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
-from softmap.model.structure import unique_rows
 from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
@@ -33,9 +32,11 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     labels of a domain). Variables in no pair region keep their label of `start`.
     """
     base, n = tight.base, tight.base.num_variables
+    nodes = nodes[: int(tight.model.node_offset[tight.first_cluster])]
     logs = np.log(np.maximum(nodes, SEARCHED.tiny))
-    information = _information(tight, nodes, logs)
-    chosen = spanning_forest(n, tight.pairs, -information)
+    terms = np.add.reduceat(nodes * logs, tight.model.node_offset[: tight.first_cluster])
+    single, joint = terms[tight.pairs].sum(axis=1), terms[tight.first_pair :]
+    chosen = spanning_forest(n, tight.pairs, single - joint)  # minus the mutual information
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
@@ -44,22 +45,6 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     )
     found = decoding.forests(model, start, rounds=1)
     return np.where(degree > 0, found, start)
-
-
-def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
-    """Return the mutual information of each pair region, H(i) + H(j) - H(i, j)."""
-    model = tight.model
-    out = np.empty(len(tight.pairs))
-    shapes, which = unique_rows(model.num_labels[tight.pairs])
-    for s, (rows, cols) in enumerate(shapes.tolist()):
-        some = np.flatnonzero(which == s)
-        at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
-        joint = nodes[at]
-        out[some] = np.einsum("ks,ks->k", joint, logs[at])
-        by_label = joint.reshape(-1, rows, cols)
-        for single in (np.einsum("kxy->xk", by_label), np.einsum("kxy->yk", by_label)):
-            out[some] -= (single * np.log(np.maximum(single, SEARCHED.tiny))).sum(axis=0)
-    return out
 
 
 def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list[Floats]:

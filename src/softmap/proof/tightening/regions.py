@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
+from softmap import core
 from softmap.model import Model
 from softmap.model.inputs import FlatUnary, Group, offsets
 from softmap.model.potentials import Projection
@@ -357,30 +359,35 @@ def _tie_groups(ties: _Ties) -> list[Group]:
     if not len(ties.rows):
         return []
     shapes, index = unique_rows(ties.rows[:, 2:])
+    states = np.arange(shapes[:, 0].max(), dtype=np.int32)  # fits, as a model holds all states
     maps = []
     for size, stride_i, d_i, stride_j, d_j in shapes.tolist():
-        s = np.arange(size)
+        s = states[:size]
         maps.append((s // stride_i % d_i) * d_j + s // stride_j % d_j)
     labels = ties.rows[:, 4] * ties.rows[:, 6]
     return [(ties.rows[:, :2], Projection(maps, labels, index))]
 
 
-def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+def carry(old: Tightened, lam: Floats, new: Tightened, *, threads: int = 1) -> Floats:
     """Return λ for `new` whose bound is at least that of `lam` for `old`.
 
     `new` must have all clusters of `old`.
     """
     flat = check_lam(old.model, lam)
     out = np.zeros(int(new.model.half_offset[-1]))
-    _copy_ties(old, flat, new, out)
-    by_edge = _edge_lam(old, flat, new)
+    move = partial(_move, threads=threads)
+    _copy_ties(old, flat, new, out, move)
+    by_edge = _edge_lam(old, flat, new, move)
+    kept = np.arange(len(new.kept))
     for side in (0, 1):
-        _to_edges(new, by_edge, side, out)
+        move(new.base, by_edge, 2 * new.kept + side, new.model, out, 2 * kept + side)
         _to_pairs(old, new, by_edge, side, out)
     return out
 
 
-def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None:
+def _copy_ties(
+    old: Tightened, lam: Floats, new: Tightened, out: Floats, move: Callable[..., None]
+) -> None:
     """Copy λ of the coupling edges that both have."""
     node = _node_map(old, new)
     upper, lower = node[old.upper], node[old.lower]
@@ -393,15 +400,13 @@ def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None
     source = len(old.kept) + np.flatnonzero(same)
     target = len(new.kept) + order[at[same]] if len(wanted) else source
     for side in (0, 1):
-        _move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
+        move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
 
 
-def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints) -> None:
+def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints, threads: int) -> None:
     """Copy `lam` at half-edges `h` of `a` to `out` at half-edges `g` of `b`."""
     size = a.half_offset[h + 1] - a.half_offset[h]
-    for d in np.unique(size).tolist():
-        some = size == d
-        out[blocks(b.half_offset, g[some], d)] = lam[blocks(a.half_offset, h[some], d)]
+    core.move_blocks(lam, a.half_offset[h], size, out, b.half_offset[g], threads)
 
 
 def _node_map(old: Tightened, new: Tightened) -> Ints:
@@ -416,7 +421,7 @@ def _node_map(old: Tightened, new: Tightened) -> Ints:
     return np.concatenate([np.arange(old.base.n), pairs, clusters])
 
 
-def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+def _edge_lam(old: Tightened, lam: Floats, new: Tightened, move: Callable[..., None]) -> Floats:
     """Return λ on the edges of the base, 0 for edges whose pair is a region in both.
 
     The two coupling edges of a pair region carry the λ of its edge: C_e + λ_i + λ_j is the sum of
@@ -426,7 +431,7 @@ def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
     out = np.zeros(int(base.half_offset[-1]))
     kept = np.arange(len(old.kept))
     for side in (0, 1):
-        _move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
+        move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
     alone = np.isin(pair_codes(old.pairs, base.num_variables),
                     pair_codes(new.pairs, base.num_variables), invert=True)  # fmt: skip
     first = np.unique(old.region, return_index=True)[1]  # the first of parallel edges gets their λ
@@ -434,13 +439,8 @@ def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
     for side in (0, 1):
         axis = np.where(old.flipped[first], 1 - side, side)
         tie = len(old.kept) + 2 * old.region[first] + axis
-        _move(old.model, lam, 2 * tie + 1, base, out, 2 * old.absorbed[first] + side)
+        move(old.model, lam, 2 * tie + 1, base, out, 2 * old.absorbed[first] + side)
     return out
-
-
-def _to_edges(new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
-    kept = np.arange(len(new.kept))
-    _move(new.base, by_edge, 2 * new.kept + side, new.model, out, 2 * kept + side)
 
 
 def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:

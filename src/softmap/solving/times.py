@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-__all__ = ["Pace", "PaceTuning", "TurnClock"]
+__all__ = ["Times", "TimesTuning", "TurnClock"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class PaceTuning:
+class TimesTuning:
     """Time estimates before anything was timed.
 
     Attributes
@@ -32,7 +32,7 @@ class PaceTuning:
     calmer: float = 0.8
 
 
-TUNING = PaceTuning()
+TUNING = TimesTuning()
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TurnClock:
 
 
 @dataclass
-class Pace:
+class Times:
     """How long the parts of the stage take, and what fits into the time left.
 
     Attributes
