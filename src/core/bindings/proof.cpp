@@ -201,8 +201,8 @@ void move_blocks_of(In<double> source, In<Index> begin, In<Index> size, Out<doub
     });
 }
 
-nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most,
-                         int threads) {
+nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most, Index kept,
+                         Index first, Index last, int threads) {
     const Index n = Index(start.size()) - 1;
     require(n >= 0 && start.data()[0] == 0, "start must begin with 0");
     for (Index i = 0; i < n; ++i)
@@ -210,11 +210,12 @@ nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Inde
     require_size(neighbour, start.data()[n], "neighbour");
     for (std::size_t k = 0; k < neighbour.size(); ++k)
         require_range(0, neighbour.data()[k] + 1, n);
+    require_range(first, last, n);
     const Neighbours graph{n, start.data(), neighbour.data()};
     CycleRows found;
     {
         nb::gil_scoped_release unlocked;
-        found = short_cycles(graph, longest, most, threads);
+        found = short_cycles(graph, longest, most, kept, first, last, threads);
     }
     nb::list out;
     for (int length = 3; length <= std::min(longest, 6); ++length)
@@ -327,8 +328,10 @@ void bind_proof(nb::module_ &m) {
           "Copy blocks of an array, which start at `begin`, to blocks of another one, which start "
           "at `target` and do not overlap.");
     m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
-          nb::arg("most"), nb::arg("threads") = 1,
-          "Return the chordless cycles of 3 to `longest` vertices, one flat array per length.");
+          nb::arg("most"), nb::arg("kept"), nb::arg("first"), nb::arg("last"),
+          nb::arg("threads") = 1,
+          "Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in "
+          "first..last - 1, one flat array per length.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
           "Return a lower bound on Σ values.");
     m.def("careful_sum", &careful_sum_of, arg("values"), nb::arg("threads") = 1, Unlocked(),

@@ -1504,10 +1504,13 @@ def short_cycles(
     ],
     longest: int,
     most: int,
+    kept: int,
+    first: int,
+    last: int,
     threads: int = 1,
 ) -> list:
     """
-    Return the chordless cycles of 3 to `longest` vertices, one flat array per length.
+    Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in first..last - 1, one flat array per length.
     """
 
 def lower_sum(

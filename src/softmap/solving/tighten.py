@@ -163,11 +163,12 @@ class Tightening:
     def go_on(self, clock: TurnClock, work: float, gap: float) -> bool:
         """Run until a time or an amount of work; return False if no more progress is expected.
 
-        The steps and their order do not depend on the time: it only ends them.
+        This is also so if no pass ends before the run does. The steps and their order do not depend
+        on the time: it only ends them.
         """
         self.times.clock = clock
-        while self.best.gaps().map > gap:
-            if self.work >= work or clock.over or self.times.late:
+        while self.best.gaps().map > gap and not self.times.late:
+            if self.work >= work or clock.over:
                 return True
             if next(self._steps, True):
                 return False

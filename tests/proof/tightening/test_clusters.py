@@ -57,7 +57,7 @@ def test_all_short_chordless_cycles_are_found_once(seed):
     every = np.array(list(combinations(range(n), 2)))
     pairs = every[rng.random(len(every)) < (0.25, 0.35, 0.6)[seed % 3]]
     graph = Adjacency.of(pairs, n)
-    for length, cycles in zip(range(3, 7), short_cycles(graph), strict=True):
+    for length, cycles in zip(range(3, 7), finish(short_cycles(graph)), strict=True):
         sets = [tuple(sorted(c)) for c in cycles.tolist()]
         assert len(set(sets)) == len(sets)
         assert set(sets) == chordless(pairs, n, length)
@@ -70,14 +70,14 @@ def test_a_wrapped_grid_has_its_faces():
     across = np.stack([index.ravel(), np.roll(index, -1, 1).ravel()], axis=1)
     down = np.stack([index.ravel(), np.roll(index, -1, 0).ravel()], axis=1)
     pairs = np.unique(np.sort(np.concatenate([across, down]), axis=1), axis=0)
-    found = short_cycles(Adjacency.of(pairs, 25))
+    found = finish(short_cycles(Adjacency.of(pairs, 25)))
     assert [len(c) for c in found] == [0, 25, 10, 0]  # faces, and the rows and columns themselves
 
 
 def test_a_limit_cuts_the_search_short():
     rng, every = np.random.default_rng(1), np.array(list(combinations(range(40), 2)))
     graph = Adjacency.of(every[rng.random(len(every)) < 0.2], 40)
-    whole, short = short_cycles(graph), short_cycles(graph, paths=30)
+    whole, short = (finish(short_cycles(graph, paths=most)) for most in (5000, 30))
     assert len(whole[0]) == len(short[0])  # triangles are not limited
     for length in (1, 2, 3):
         assert 0 < len(short[length]) < len(whole[length])
@@ -90,7 +90,7 @@ def test_cycles_do_not_depend_on_the_number_of_threads():
     pairs = np.unique(np.sort(model.edges.astype(np.int64), axis=1), axis=0)
     graph = Adjacency.of(pairs, model.n)
     assert len(graph.neighbour) > 8192  # otherwise one thread is used
-    one, three = (short_cycles(graph, threads=threads) for threads in (1, 3))
+    one, three = (finish(short_cycles(graph, threads=threads)) for threads in (1, 3))
     assert min(map(len, one)) > 0
     assert all(map(np.array_equal, one, three))
     assert all((np.diff(cycles[:, 0]) >= 0).all() for cycles in one)
@@ -151,7 +151,7 @@ def test_gains_are_those_of_brute_force(seed):
     model = random_model(("tables", "mix", "factors")[seed % 3], seed, hard=False)
     tight = build(model, random_clusters(model, seed) if seed % 2 else [])
     costs = pair_costs(tight, random_lam(tight.model, seed))
-    for cycles in short_cycles(costs.graph):
+    for cycles in finish(short_cycles(costs.graph)):
         for cycle, gain in zip(cycles, cycle_gains(costs, cycles), strict=True):
             ring = list(zip(cycle, np.roll(cycle, -1), strict=True))
             tables = [table_of(costs, i, j) for i, j in ring]
@@ -168,7 +168,7 @@ def test_a_cluster_raises_the_lp_by_its_gain_at_least(seed):
     model = softmap.generators.erdos_renyi(8, 2, c=2.0, seed=seed)
     solution = lp.solve(model)
     costs = pair_costs(build(model, []), solution.lam)
-    for cycles in short_cycles(costs.graph):
+    for cycles in finish(short_cycles(costs.graph)):
         for cycle, gain in zip(cycles.tolist(), cycle_gains(costs, cycles), strict=True):
             assert gain >= -1e-9
             if gain > 1e-6:

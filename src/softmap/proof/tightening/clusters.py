@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,12 @@ class ClusterLimits:
         interrupted.
     paths : int
         Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
-        are examined per smallest variable of the cycles.
+        are searched per smallest variable of the cycles.
+    kept, all_kept : int
+        Largest number of these pairs that are examined, evenly spaced: `kept` per variable, or
+        `all_kept` in all if that is more.
+    step : int
+        Number of paths that are examined in one step, which is not interrupted.
     ranked : int
         Number of cycles that are sorted, and whose clusters are looked at, together.
     """
@@ -50,6 +56,9 @@ class ClusterLimits:
     tiny: float = 1e-30
     work: int = 1 << 24
     paths: int = 5_000
+    kept: int = 1_000
+    all_kept: int = 1_000_000
+    step: int = 2_000_000
     ranked: int = 10_000
 
 
@@ -92,8 +101,8 @@ class Adjacency:
 
 def short_cycles(
     graph: Adjacency, longest: int = 6, *, paths: int | None = None, threads: int = 1
-) -> list[Ints]:
-    """Return the chordless cycles of 3 to `longest` (at most 6) variables.
+) -> Generator[None, None, list[Ints]]:
+    """Return the chordless cycles of 3 to `longest` (at most 6) variables. Yields between steps.
 
     The result has one array (count, length) per length; a row lists the variables in the order of
     the cycle, the smallest first.
@@ -104,13 +113,24 @@ def short_cycles(
     longest : int, default 6
         Largest length of a cycle.
     paths : int, optional
-        Largest number of paths, and of pairs of paths, that are examined per smallest variable and
+        Largest number of paths, and of pairs of paths, that are searched per smallest variable and
         length; by default `ClusterLimits.paths`.
     threads : int, default 1
     """
+    n, start, near = graph.n, graph.start, graph.neighbour
     most = SEARCHED.paths if paths is None else paths
-    found = core.short_cycles(graph.start, graph.neighbour, longest, most, threads)
-    return [np.asarray(flat).reshape(-1, k) for k, flat in enumerate(found, start=3)]
+    kept = max(SEARCHED.kept, SEARCHED.all_kept // max(n, 1))
+    found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
+    # paths of two edges from each variable, and what is examined beyond them
+    examined = np.append(0, np.cumsum(np.diff(start)[near]))[start[1:]] + kept * np.arange(1, n + 1)
+    steps = np.arange(SEARCHED.step, int(examined[-1]) if n else 0, SEARCHED.step)
+    ends = [0, *np.unique(np.searchsorted(examined, steps) + 1).tolist(), n]
+    for first, last in pairwise(ends):
+        some = core.short_cycles(start, near, longest, most, kept, first, last, threads)
+        for rows, more in zip(found, some, strict=True):
+            rows.append(np.asarray(more))
+        yield
+    return [np.concatenate(rows).reshape(-1, k) for k, rows in enumerate(found, start=3)]
 
 
 @dataclass(frozen=True)
@@ -174,8 +194,8 @@ def select(
     found: list[Ints] = []
     scores: list[Floats] = []
     for longest in (4, 6):
-        cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
-        cycles = [_small(tight, some, limits) for some in cycles]
+        cycles = yield from short_cycles(costs.graph, longest, threads=threads)
+        cycles = [_small(tight, some, limits) for some in cycles[-2:]]
         yield
         if longest == 4 and not len(tight.scopes):
             faces = _faces(tight, costs.graph, cycles, limits)
