@@ -435,7 +435,7 @@ class Chains:
         msg, prev = (aligned(size, dtype) for size in (plan.message_size, plan.back_size))
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
-            prev[:] = msg[: len(prev)]
+            core.copy_into(msg[: len(prev)], prev, loops.threads)
         return Messages(msg, prev, np.array(CLOCK), np.zeros(len(plan.blocks)))
 
     def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:
@@ -593,7 +593,8 @@ class KeptPoint:
         self._chains, self._half = chains, last is not None and last.messages is messages
         self._eta, self._forward = (last.eta, last.forward) if last else (math.nan, False)
         kept = messages[self._read()] if self._half else messages
-        self._kept = kept.copy()
+        self._kept = np.empty_like(kept)
+        core.copy_into(kept, self._kept, chains.loops.threads)
 
     def _read(self) -> slice:
         """The slice of the messages that the last half pass only read."""
