@@ -175,11 +175,10 @@ def test_a_run_that_is_nearly_over_adds_no_clusters():
 
 
 def test_a_stage_that_cannot_do_another_pass_before_the_end_is_over():
-    model = softmap.generators.erdos_renyi(40, seed=3)
+    model = softmap.generators.erdos_renyi(200, seed=3)
     best = begun(model, *start(model))
     stage = Tighten(best.problem, Options())
-    assert stage.active
-    stage(best, Share(Budget(time_limit=60.0), time.perf_counter() + 0.05))
+    stage(best, Share(Budget(), work=1_000_000))
     assert stage.active
     assert best.proof.clusters
     before = best.bound
