@@ -22,7 +22,8 @@ from softmap.solving.relax import Relaxation
 from softmap.solving.schedule import TUNING, Schedule, _gained
 from softmap.solving.stage import Stage
 from softmap.solving.stages import Tighten
-from softmap.solving.tighten import Tightening, TurnClock
+from softmap.solving.tighten import Tightening
+from softmap.solving.times import TurnClock
 from softmap.solving.trace import StageName, Status
 from support.stage_runs import begun
 

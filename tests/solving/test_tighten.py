@@ -12,13 +12,18 @@ import pytest
 import softmap
 from softmap import lp
 from softmap.errors import InfeasibleModel
+from softmap.proof.tightening.clusters import Adjacency, short_cycles
 from softmap.proof.tightening.labels import tree_labels
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
+from softmap.solving.budget import Budget, Share
+from softmap.solving.options import Options
 from softmap.solving.proof import ProofKind
 from softmap.solving.schedule import _History
-from softmap.solving.tighten import Tightening, TurnClock
+from softmap.solving.stages import Tighten
+from softmap.solving.tighten import Tightening
+from softmap.solving.times import TurnClock
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
 from support.stage_runs import begun, finish, tightened, tightening
@@ -108,10 +113,10 @@ def test_passes_are_expected_to_take_longer_once_clusters_were_added(monkeypatch
     run = tightening(model, *start(model))
     finish(run._pass(20))
     monkeypatch.setattr(run, "_pass", lambda count: iter(()))
-    seconds, size = run.seconds, run.tight.model.half_size
+    seconds, size = run.times.step, run.tight.model.half_size
     assert finish(run.grow())
     assert run.tight.model.half_size > size
-    assert run.seconds == pytest.approx(seconds * run.tight.model.half_size / size)
+    assert run.times.step == pytest.approx(seconds * run.tight.model.half_size / size)
 
 
 def stopped_run(model, clock, *, threads=1, work=300_000):
@@ -164,9 +169,31 @@ def test_an_interrupt_ends_a_slice_before_the_next_step():
 def test_a_run_that_is_nearly_over_adds_no_clusters():
     model = softmap.generators.erdos_renyi(40, seed=3)
     run = tightening(model, *start(model))
-    run._clock, run.seconds = TurnClock(end=time.perf_counter() + 1.0), 0.1
+    run.times.clock, run.times.step = TurnClock(end=time.perf_counter() + 1.0), 0.1
     assert not finish(run.grow())
     assert not run.tight.clusters
+
+
+def test_a_stage_that_cannot_do_another_pass_before_the_end_is_over():
+    model = softmap.generators.erdos_renyi(200, seed=3)
+    best = begun(model, *start(model))
+    stage = Tighten(best.problem, Options())
+    stage(best, Share(Budget(), work=1_000_000))
+    assert stage.active
+    assert best.proof.clusters
+    before = best.bound
+    stage(best, Share(Budget(time_limit=1e-6), time.perf_counter() + 0.05))
+    assert not stage.active  # otherwise it gets slices that it cannot use, again and again
+    assert best.bound == before
+
+
+def test_the_search_for_cycles_is_done_in_steps():
+    """Twenty variables with an edge to all others: 14 million paths of two edges."""
+    hubs, n = 20, 820
+    edges = [(i, j) for i in range(hubs) for j in range(hubs, n)]
+    pairs = np.array(edges, dtype=np.int64)
+    steps = short_cycles(Adjacency.of(pairs, n), 4)
+    assert len(list(steps)) > 5
 
 
 def test_time_before_the_new_clusters_gain_is_no_time_in_vain():

@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
 #include <optional>
 
 namespace softmap {
@@ -155,29 +156,53 @@ void exchange_batch(Stack<double> cost, OutStack<double> plan) {
                     cols);
 }
 
-void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
-                    int threads) {
-    const Index count = place.shape(0), length = place.shape(1);
+void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index> variables,
+                    Out<double> out, int threads) {
+    const Index count = variables.shape(0), length = variables.shape(1);
     require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
-    require(Index(turned.shape(0)) == count && Index(turned.shape(1)) == length,
-            "place and turned differ in shape");
+    require_size(code, Index(tables.shape(0)), "code");
     require(length > 0, "a cycle has no pairs");
     require_size(out, count, "out");
-    for (Index k = 0; k < count * length; ++k)
-        require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
-    const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
+    const Cycles cycles{
+        tables.data(), Index(tables.shape(1)), code.data(), Index(code.size()), n, variables.data(),
+        length};
     constexpr Index portions = 256;
     const Index work = count * length * cycles.width * cycles.width * cycles.width;
+    std::atomic<bool> complete = true;
     split_portions(threads, portions, work, [&](Index portion) {
         const Part part{int(portion), int(portions)};
         CycleGain gain(cycles);
         for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-            out.data()[k] = gain(k);
+            if (gain.find(k))
+                out.data()[k] = gain();
+            else
+                complete = false;
+    });
+    require(complete, "two consecutive variables of a cycle have no table");
+}
+
+void move_blocks_of(In<double> source, In<Index> begin, In<Index> size, Out<double> out,
+                    In<Index> target, int threads) {
+    const Index count = Index(begin.size());
+    require_size(size, count, "size");
+    require_size(target, count, "target");
+    Index total = 0;
+    for (Index k = 0; k < count; ++k) {
+        require_range(begin.data()[k], begin.data()[k] + size.data()[k], Index(source.size()));
+        require_range(target.data()[k], target.data()[k] + size.data()[k], Index(out.size()));
+        total += size.data()[k];
+    }
+    constexpr Index portions = 256;
+    split_portions(threads, portions, total, [&](Index portion) {
+        const Part part{int(portion), int(portions)};
+        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+            std::copy_n(source.data() + begin.data()[k], size.data()[k],
+                        out.data() + target.data()[k]);
     });
 }
 
-nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most,
-                         int threads) {
+nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most, Index kept,
+                         Index first, Index last, int threads) {
     const Index n = Index(start.size()) - 1;
     require(n >= 0 && start.data()[0] == 0, "start must begin with 0");
     for (Index i = 0; i < n; ++i)
@@ -185,11 +210,12 @@ nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Inde
     require_size(neighbour, start.data()[n], "neighbour");
     for (std::size_t k = 0; k < neighbour.size(); ++k)
         require_range(0, neighbour.data()[k] + 1, n);
+    require_range(first, last, n);
     const Neighbours graph{n, start.data(), neighbour.data()};
     CycleRows found;
     {
         nb::gil_scoped_release unlocked;
-        found = short_cycles(graph, longest, most, threads);
+        found = short_cycles(graph, longest, most, kept, first, last, threads);
     }
     nb::list out;
     for (int length = 3; length <= std::min(longest, 6); ++length)
@@ -310,13 +336,19 @@ void bind_proof(nb::module_ &m) {
           arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Improve the couplings of a stack by moves among two rows and two columns.");
-    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
-          nb::arg("threads") = 1, Unlocked(),
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("code"), nb::arg("n"),
+          arg("variables"), arg("out"), nb::arg("threads") = 1, Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
+    m.def("move_blocks", &move_blocks_of, arg("source"), arg("begin"), arg("size"), arg("out"),
+          arg("target"), nb::arg("threads") = 1, Unlocked(),
+          "Copy blocks of an array, which start at `begin`, to blocks of another one, which start "
+          "at `target` and do not overlap.");
     m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
-          nb::arg("most"), nb::arg("threads") = 1,
-          "Return the chordless cycles of 3 to `longest` vertices, one flat array per length.");
+          nb::arg("most"), nb::arg("kept"), nb::arg("first"), nb::arg("last"),
+          nb::arg("threads") = 1,
+          "Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in "
+          "first..last - 1, one flat array per length.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
           "Return a lower bound on Σ values.");
     m.def("careful_sum", &careful_sum_of, arg("values"), nb::arg("threads") = 1, Unlocked(),

@@ -9,15 +9,23 @@
 
 namespace softmap {
 
-// Square tables of shape (pairs, width, width), and cycles of `length` pairs each: `place` has the
-// index of each pair in the order of its cycle, and `turned` says whether the pair's table is to be
-// transposed (its rows belong to the later variable of the cycle).
+// Square tables of shape (pairs, width, width), and cycles of `length` variables each, row by row.
+// The table of variables i < j, with i by rows, is the one whose code is i * n + j; `code` ascends.
 struct Cycles {
     const double *tables;
     Index width;
-    const Index *place;
-    const bool *turned;
+    const Index *code;
+    Index pairs;
+    Index n;
+    const Index *variables;
     Index length;
+
+    // The table of two variables, in either order; `pairs` if there is none.
+    Index find(Index i, Index j) const {
+        const Index wanted = std::min(i, j) * n + std::max(i, j);
+        const Index at = std::lower_bound(code, code + pairs, wanted) - code;
+        return at < pairs && code[at] == wanted ? at : pairs;
+    }
 };
 
 // The gain of a cycle by dynamic programming along it. Tables have the first variable of the cycle
@@ -25,12 +33,25 @@ struct Cycles {
 class CycleGain {
   public:
     explicit CycleGain(const Cycles &cycles)
-        : c_(cycles), so_far_(cells()), next_(cells()), longer_(cells()) {}
+        : c_(cycles), place_(std::size_t(cycles.length)), so_far_(cells()), next_(cells()),
+          longer_(cells()) {}
 
-    double operator()(Index cycle) {
-        double apart = load(cycle * c_.length, so_far_);
+    // False if two consecutive variables of the cycle have no table.
+    bool find(Index cycle) {
+        ring_ = c_.variables + cycle * c_.length;
+        for (Index k = 0; k < c_.length; ++k) {
+            place_[std::size_t(k)] = c_.find(ring_[k], ring_[after(k)]);
+            if (place_[std::size_t(k)] == c_.pairs)
+                return false;
+        }
+        return true;
+    }
+
+    // The gain of the cycle that was found last.
+    double operator()() {
+        double apart = load(0, so_far_);
         for (Index k = 1; k < c_.length; ++k) {
-            apart += load(cycle * c_.length + k, next_);
+            apart += load(k, next_);
             extend();
         }
         double joint = infinity;
@@ -41,14 +62,16 @@ class CycleGain {
 
   private:
     std::size_t cells() const { return std::size_t(c_.width * c_.width); }
+    Index after(Index k) const { return k + 1 < c_.length ? k + 1 : 0; }
 
     // Loads the table of one pair with the earlier variable by rows; returns its minimum.
-    double load(Index at, std::vector<double> &out) const {
-        const double *table = c_.tables + c_.place[at] * c_.width * c_.width;
+    double load(Index k, std::vector<double> &out) const {
+        const double *table = c_.tables + place_[std::size_t(k)] * c_.width * c_.width;
+        const bool turned = ring_[k] > ring_[after(k)];
         double least = infinity;
         for (Index x = 0; x < c_.width; ++x)
             for (Index y = 0; y < c_.width; ++y) {
-                out[x * c_.width + y] = table[c_.turned[at] ? y * c_.width + x : x * c_.width + y];
+                out[x * c_.width + y] = table[turned ? y * c_.width + x : x * c_.width + y];
                 least = std::min(least, out[x * c_.width + y]);
             }
         return least;
@@ -72,6 +95,8 @@ class CycleGain {
     }
 
     const Cycles c_;
+    const Index *ring_ = nullptr;
+    std::vector<Index> place_;
     std::vector<double> so_far_, next_, longer_;
 };
 

@@ -1,6 +1,7 @@
 // The chordless cycles of 3 to 6 vertices of a graph, each once.
 #pragma once
 
+#include "base/random.hpp"
 #include "base/team.hpp"
 
 #include <algorithm>
@@ -32,14 +33,15 @@ using CycleRows = std::array<std::vector<Index>, 4>;
 // 5 vertices: that the shorter path does) finds every cycle once.
 class ShortCycles {
   public:
-    // `most` is the largest number of paths of three edges, and of pairs of paths, that are
-    // examined for each u.
-    ShortCycles(const Neighbours &graph, int longest, Index most)
-        : g_(graph), longest_(longest), most_(most) {}
+    // For each u, the first `most` paths of three edges and `kept` of the first `most` pairs of
+    // paths are examined. Cycles that have pairs in common raise the bound together.
+    ShortCycles(const Neighbours &graph, int longest, Index most, Index kept)
+        : g_(graph), longest_(longest), most_(most), kept_(std::max<Index>(kept, 1)) {}
 
     void find(Index u, CycleRows &out) {
         const Index *first = g_.above(u, u), *last = g_.end(u);
         two_.clear(), three_.clear();
+        spread_seed(std::uint64_t(u), random_.word); // the same on any thread
         for (const Index *a = first; a != last; ++a)
             for (const Index *v = g_.above(*a, u); v != g_.end(*a); ++v)
                 if (!g_.adjacent(u, *v))
@@ -48,7 +50,7 @@ class ShortCycles {
                     out[0].insert(out[0].end(), {u, *a, *v});
         if (longest_ >= 5)
             extend(u);
-        std::sort(two_.begin(), two_.end());
+        order(two_);
         std::sort(three_.begin(), three_.end());
         if (longest_ >= 4)
             squares(u, out[1]);
@@ -66,6 +68,24 @@ class ShortCycles {
     };
     using Paths = std::vector<Path>;
 
+    // Sorts paths u, a, v, which are ordered by a, by v. Many of them are counted: through a vertex
+    // of many neighbours, most vertices have a path to most others.
+    void order(Paths &paths) {
+        if (Index(paths.size()) < g_.n / 4) {
+            std::sort(paths.begin(), paths.end());
+            return;
+        }
+        place_.assign(std::size_t(g_.n) + 1, 0);
+        for (const Path &path : paths)
+            ++place_[std::size_t(path.v) + 1];
+        for (std::size_t v = 1; v < place_.size(); ++v)
+            place_[v] += place_[v - 1];
+        sorted_.resize(paths.size());
+        for (const Path &path : paths)
+            sorted_[std::size_t(place_[std::size_t(path.v)]++)] = path;
+        paths.swap(sorted_);
+    }
+
     // three_ = the chordless paths u, a, b, v with b and v larger than u.
     void extend(Index u) {
         Index left = most_;
@@ -78,38 +98,55 @@ class ShortCycles {
             }
     }
 
-    // Calls f(p, q) for the pairs of paths that end in the same vertex: `every` pair, or only those
-    // in which p comes before q in the same list.
-    template <class F> void joined(const Paths &left, const Paths &right, bool every, F f) const {
-        Index tests = most_;
-        auto q = right.begin();
-        for (auto p = left.begin(); p != left.end(); ++p) {
-            while (q != right.end() && q->v < p->v)
-                ++q;
-            for (auto r = every ? q : right.begin() + (p - left.begin()) + 1;
-                 r != right.end() && r->v == p->v; ++r) {
-                if (--tests < 0)
-                    return;
-                f(*p, *r);
-            }
+    // Calls f(path, first, last) for each path and those that end in the same vertex: `every` one
+    // of `right`, or only those that come after it in the same list.
+    template <class F> void meeting(const Paths &left, const Paths &right, bool every, F f) const {
+        const Path *first = right.data(), *last = first, *end = first + right.size();
+        for (const Path &path : left) {
+            while (first != end && first->v < path.v)
+                ++first;
+            last = std::max(first, last);
+            while (last != end && last->v == path.v)
+                ++last;
+            f(path, every ? first : &path + 1, last);
         }
     }
 
-    void squares(Index u, std::vector<Index> &out) const {
+    // Calls f(p, q) for pairs of paths that end in the same vertex: the first most_, or, if these
+    // are more than kept_, about as many of them. The distances between these are random: equal
+    // ones would choose the same vertices again and again, as all vertices have similar lists of
+    // paths.
+    template <class F> void joined(const Paths &left, const Paths &right, bool every, F f) {
+        Index pairs = 0, skip = 0, seen = 0;
+        meeting(left, right, every,
+                [&](const Path &, const Path *first, const Path *last) { pairs += last - first; });
+        pairs = std::min(pairs, most_);
+        const Index step = (pairs - 1) / kept_ + 1;
+        meeting(left, right, every, [&](const Path &path, const Path *first, const Path *last) {
+            for (; skip < last - first && seen + skip < pairs; skip += gap(step))
+                f(path, first[skip]);
+            skip -= last - first;
+            seen += last - first;
+        });
+    }
+
+    Index gap(Index mean) { return mean > 1 ? 1 + random_.below(2 * mean - 1) : 1; }
+
+    void squares(Index u, std::vector<Index> &out) {
         joined(two_, two_, false, [&](const Path &p, const Path &q) {
             if (!g_.adjacent(p.a, q.a))
                 out.insert(out.end(), {u, p.a, p.v, q.a});
         });
     }
 
-    void pentagons(Index u, std::vector<Index> &out) const {
+    void pentagons(Index u, std::vector<Index> &out) {
         joined(two_, three_, true, [&](const Path &p, const Path &q) {
             if (p.a < q.a && !g_.adjacent(p.a, q.a) && !g_.adjacent(p.a, q.b))
                 out.insert(out.end(), {u, p.a, p.v, q.b, q.a});
         });
     }
 
-    void hexagons(Index u, std::vector<Index> &out) const {
+    void hexagons(Index u, std::vector<Index> &out) {
         joined(three_, three_, false, [&](const Path &p, const Path &q) {
             if (p.a < q.a && p.b != q.b && !g_.adjacent(p.a, q.a) && !g_.adjacent(p.a, q.b) &&
                 !g_.adjacent(p.b, q.a) && !g_.adjacent(p.b, q.b))
@@ -119,22 +156,30 @@ class ShortCycles {
 
     const Neighbours g_;
     const int longest_;
-    const Index most_;
-    Paths two_, three_;
+    const Index most_, kept_;
+    Paths two_, three_, sorted_;
+    std::vector<Index> place_;
+    Random random_{};
 };
 
-// All cycles of 3 to `longest` vertices, ordered by their smallest vertex, whatever the number of
-// threads.
-inline CycleRows short_cycles(const Neighbours &graph, int longest, Index most, int threads) {
+// All cycles of 3 to `longest` vertices whose smallest vertex is in first..last - 1, ordered by it,
+// whatever the number of threads.
+inline CycleRows short_cycles(const Neighbours &graph, int longest, Index most, Index kept,
+                              Index first, Index last, int threads) {
     constexpr Index portions = 256, stride = 101; // small vertices, which have more cycles than
                                                   // large ones, are spread over the threads
     std::vector<CycleRows> found(portions);
-    split_portions(threads, portions, graph.start[graph.n], [&](Index k) {
-        const Index portion = k * stride % portions;
-        const Part part{int(portion), int(portions)};
-        ShortCycles cycles(graph, longest, most);
-        for (Index u = part.first(0, graph.n); u < part.last(0, graph.n); ++u)
-            cycles.find(u, found[portion]);
+    const Index size = graph.start[last] - graph.start[first];
+    together(size < worthwhile ? 1 : threads, [&](Member &me) {
+        ShortCycles cycles(graph, longest, most, kept);
+        me.phase([&](Part mine) {
+            for (Index k = mine.first(0, portions); k < mine.last(0, portions); ++k) {
+                const Index portion = k * stride % portions;
+                const Part part{int(portion), int(portions)};
+                for (Index u = part.first(first, last); u < part.last(first, last); ++u)
+                    cycles.find(u, found[portion]);
+            }
+        });
     });
     CycleRows out;
     for (std::size_t k = 0; k < out.size(); ++k)

@@ -1470,17 +1470,38 @@ def cycle_gains(
         NDArray[numpy.float64],
         dict(shape=(None, None, None), order="C", device="cpu", writable=False),
     ],
-    place: Annotated[
-        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    code: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    turned: Annotated[
-        NDArray[numpy.bool_], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    n: int,
+    variables: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """
     Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their minima.
+    """
+
+def move_blocks(
+    source: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    begin: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    size: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    target: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int = 1,
+) -> None:
+    """
+    Copy blocks of an array, which start at `begin`, to blocks of another one, which start at `target` and do not overlap.
     """
 
 def short_cycles(
@@ -1492,10 +1513,13 @@ def short_cycles(
     ],
     longest: int,
     most: int,
+    kept: int,
+    first: int,
+    last: int,
     threads: int = 1,
 ) -> list:
     """
-    Return the chordless cycles of 3 to `longest` vertices, one flat array per length.
+    Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in first..last - 1, one flat array per length.
     """
 
 def lower_sum(

@@ -335,13 +335,23 @@ def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
 
     As `np.unique` along the first axis, which is slow.
     """
-    code = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:
-        values, place = np.unique(column, return_inverse=True)
-        # at most len(rows) codes times len(rows) values: no overflow
-        code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)[1]
-    first = np.unique(code, return_index=True)[1]
-    return rows[first], code.reshape(-1)
+    code, count = np.zeros(len(rows), dtype=np.int64), 1
+    for column in rows.T if len(rows) else ():
+        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if count * span >= 1 << 62:  # ranks: at most len(rows) codes times len(rows) values
+            (code, count), (column, span), low = _ranks(code), _ranks(column), 0
+        code, count = code * span + (column - low), count * span
+    distinct = np.unique(code)
+    index = np.searchsorted(distinct, code)
+    which = np.empty(len(distinct), dtype=np.int64)
+    which[index] = np.arange(len(rows))  # any of equal rows
+    return rows[which], index
+
+
+def _ranks(values: Ints) -> tuple[Ints, int]:
+    """Return the index of each value among the distinct ones, and the number of these."""
+    distinct = np.unique(values)
+    return np.searchsorted(distinct, values), len(distinct)
 
 
 def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:

@@ -17,6 +17,7 @@ from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.model.potentials.base import numbers, softmin, softmin_by_block
+from softmap.model.structure import unique_rows
 from softmap.relaxation.consistency import tighten
 
 Floats = NDArray[np.float64]
@@ -64,11 +65,9 @@ class EdgeBatch:
 
 def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
     """Yield all edges of a model, in batches of at most about `limit` table entries."""
-    ends = model.num_labels[model.edges]
     for g, potential in enumerate(model.potentials):
         begin, end = int(model.group_start[g]), int(model.group_start[g + 1])
-        shapes, which = np.unique(ends[begin:end], axis=0, return_inverse=True)
-        which = which.reshape(-1)
+        shapes, which = unique_rows(model.num_labels[model.edges[begin:end]])
         for s, (d_i, d_j) in enumerate(shapes.tolist()):
             members = np.flatnonzero(which == s)
             step = max(1, limit // (d_i * d_j))

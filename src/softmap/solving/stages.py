@@ -529,7 +529,8 @@ class Tighten(Stage):
         if not best.found:
             return
         from softmap.proof.tightening.clusters import Limits  # imported late
-        from softmap.solving.tighten import Tightening, TurnClock
+        from softmap.solving.tighten import Tightening
+        from softmap.solving.times import TurnClock
 
         if self._run is None:
             states = (self.room - self.takes()) / TUNING.state_bytes
@@ -539,10 +540,10 @@ class Tighten(Stage):
             if self._clusters is not None:
                 self._run.adopt(self._clusters)
         run = self._run
-        before, grown = run.work, run.grown
+        before, prepared = run.work, run.times.prepared
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
         end, noted = time.perf_counter() + share.end, share.budget.interrupts
         clock = TurnClock(share.deadline, end, lambda: noted.noted)
         self.active = run.go_on(clock, before + messages, self.options.gap)
-        self.prepared = run.grown - grown
+        self.prepared = run.times.prepared - prepared
         share.budget.spend(run.work - before)

@@ -67,10 +67,10 @@ def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     zeros, labels = np.zeros(int(model.half_offset[-1])), np.zeros(12, dtype=np.int64)
     run = tightening(model, zeros, labels)
     assert finish(run.grow())
-    run.state.eta = 500.0 / cost_scale(model)
-    run.algorithm.step(run.state, 1000)
-    proposal, clusters = run.algorithm.propose(run.state), run.tight.clusters
-    beliefs = Beliefs(proposal.nodes[0][run._at.states], proposal.coupling, proposal.eta)
+    run.at.restart(500.0 / cost_scale(model))
+    for _ in range(1000):
+        run.at.step()
+    (_, _, beliefs), clusters = run.at.proof(run.at.propose()), run.tight.clusters
     optimum = lp.solve(run.tight.model).value
     primal, nodes = tightened_point(model, clusters, beliefs, None)
     assert optimum - 1e-7 <= primal <= optimum + 0.01 * abs(optimum)

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from softmap import lp
+from softmap import core, lp
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection
@@ -96,3 +98,35 @@ def test_another_order_of_nodes_leaves_lam_as_it_is():
 def test_clusters_that_are_none(cluster):
     with pytest.raises(ModelError, match="cluster"):
         build(random_model("tables", 0), [cluster])
+
+
+@given(st.integers(0, 10_000), st.integers(1, 3))
+def test_blocks_are_moved_to_their_places(seed, threads):
+    rng = np.random.default_rng(seed)
+    size = rng.integers(0, 5, 12)
+    begin = rng.integers(0, 20, 12)
+    target = np.cumsum(size) - size
+    source, out = rng.random(24), np.zeros(int(size.sum()) + 1)
+    core.move_blocks(source, begin, size, out, target, threads)
+    expected = np.concatenate([*(source[b : b + s] for b, s in zip(begin, size, strict=True)), [0]])
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "target"), [(3, 2, 0), (-1, 1, 0), (0, 2, 3), (0, -1, 1)]
+)
+def test_blocks_outside_an_array_are_refused(begin, size, target):
+    numbers = [np.array([value]) for value in (begin, size, target)]
+    with pytest.raises(ValueError, match="not within"):
+        core.move_blocks(np.zeros(4), numbers[0], numbers[1], np.zeros(4), numbers[2], 1)
+
+
+def test_blocks_are_moved_by_several_threads():
+    rng = np.random.default_rng(1)
+    size, source = rng.integers(1, 90, 3000), rng.random(200_000)
+    begin, target = rng.integers(0, 200_000 - 90, 3000), np.cumsum(size) - size
+    outs = [np.zeros(int(size.sum())) for _ in range(2)]
+    for out, threads in zip(outs, (1, 3), strict=True):
+        core.move_blocks(source, begin, size, out, target, threads)
+    assert np.array_equal(*outs)
+    assert np.array_equal(outs[0][target], source[begin])

@@ -446,7 +446,7 @@ class Chains:
         msg, prev = (aligned(size, dtype) for size in (plan.message_size, plan.back_size))
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
-            prev[:] = msg[: len(prev)]
+            core.copy_into(msg[: len(prev)], prev, loops.threads)
         return Messages(msg, prev, np.array(CLOCK), np.zeros(len(plan.blocks)))
 
     def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
+from softmap.model.inputs import offsets
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.regions import Scope, Tightened, blocks, pair_codes
-from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
+from softmap.model.structure import unique_rows
+from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
+from softmap.proof.tightening.scopes import Scopes
+from softmap.relaxation.dual import Floats, reduced_unary
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,14 @@ class ClusterLimits:
         interrupted.
     paths : int
         Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
-        are examined per smallest variable of the cycles.
+        are searched per smallest variable of the cycles.
+    kept, all_kept : int
+        Largest number of these pairs that are examined, evenly spaced: `kept` per variable, or
+        `all_kept` in all if that is more.
+    step : int
+        Number of paths that are examined in one step, which is not interrupted.
+    ranked : int
+        Number of cycles that are sorted, and whose clusters are looked at, together.
     """
 
     cycles: int = 100_000
@@ -47,6 +56,10 @@ class ClusterLimits:
     tiny: float = 1e-30
     work: int = 1 << 24
     paths: int = 5_000
+    kept: int = 1_000
+    all_kept: int = 1_000_000
+    step: int = 2_000_000
+    ranked: int = 10_000
 
 
 SEARCHED = ClusterLimits()
@@ -69,7 +82,7 @@ class Adjacency:
         """Make the graph from distinct pairs (i, j) with i < j."""
         code = np.sort(pairs[:, 0] * np.int64(n) + pairs[:, 1])
         ends = np.concatenate([pairs, pairs[:, ::-1]])
-        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        order = np.argsort(ends[:, 0] * np.int64(n) + ends[:, 1])
         start = np.searchsorted(ends[order, 0], np.arange(n + 1))
         return cls(n, code, start, ends[order, 1])
 
@@ -88,8 +101,8 @@ class Adjacency:
 
 def short_cycles(
     graph: Adjacency, longest: int = 6, *, paths: int | None = None, threads: int = 1
-) -> list[Ints]:
-    """Return the chordless cycles of 3 to `longest` (at most 6) variables.
+) -> Generator[None, None, list[Ints]]:
+    """Return the chordless cycles of 3 to `longest` (at most 6) variables. Yields between steps.
 
     The result has one array (count, length) per length; a row lists the variables in the order of
     the cycle, the smallest first.
@@ -100,13 +113,24 @@ def short_cycles(
     longest : int, default 6
         Largest length of a cycle.
     paths : int, optional
-        Largest number of paths, and of pairs of paths, that are examined per smallest variable and
+        Largest number of paths, and of pairs of paths, that are searched per smallest variable and
         length; by default `ClusterLimits.paths`.
     threads : int, default 1
     """
+    n, start, near = graph.n, graph.start, graph.neighbour
     most = SEARCHED.paths if paths is None else paths
-    found = core.short_cycles(graph.start, graph.neighbour, longest, most, threads)
-    return [np.asarray(flat).reshape(-1, k) for k, flat in enumerate(found, start=3)]
+    kept = max(SEARCHED.kept, SEARCHED.all_kept // max(n, 1))
+    found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
+    # paths of two edges from each variable, and what is examined beyond them
+    examined = np.append(0, np.cumsum(np.diff(start)[near]))[start[1:]] + kept * np.arange(1, n + 1)
+    steps = np.arange(SEARCHED.step, int(examined[-1]) if n else 0, SEARCHED.step)
+    ends = [0, *np.unique(np.searchsorted(examined, steps) + 1).tolist(), n]
+    for first, last in pairwise(ends):
+        some = core.short_cycles(start, near, longest, most, kept, first, last, threads)
+        for rows, more in zip(found, some, strict=True):
+            rows.append(np.asarray(more))
+        yield
+    return [np.concatenate(rows).reshape(-1, k) for k, rows in enumerate(found, start=3)]
 
 
 @dataclass(frozen=True)
@@ -147,7 +171,7 @@ class Limits:
 
 def select(
     tight: Tightened, costs: PairCosts, limits: Limits, least: float, *, threads: int = 1
-) -> Generator[None, None, tuple[Scope, ...]]:  # fmt: skip
+) -> Generator[None, None, Scopes]:
     """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
     Cycles are ranked by their gain divided by the square of their number of triangles, and taken
@@ -170,32 +194,31 @@ def select(
     found: list[Ints] = []
     scores: list[Floats] = []
     for longest in (4, 6):
-        cycles = short_cycles(costs.graph, longest, threads=threads)[-2:]
-        cycles = [_small(tight, some, limits) for some in cycles]
+        cycles = yield from short_cycles(costs.graph, longest, threads=threads)
+        cycles = [_small(tight, some, limits) for some in cycles[-2:]]
         yield
-        if longest == 4 and not tight.clusters:
+        if longest == 4 and not len(tight.scopes):
             faces = _faces(tight, costs.graph, cycles, limits)
-            if faces:
+            if len(faces):
                 return faces
         found += [_spread(some, most) for some in cycles]
         for some in found[-2:]:
             gains = yield from _scored(costs, some, threads)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
-        chosen, all_fit = _within(tight, _ranked(found, scores), limits, limits.growth)
+        ranked = _ranked(found, scores, tight.base.num_variables)
+        chosen, all_fit = _within(tight, ranked, limits, limits.growth)
         if not all_fit:
             break
     return chosen
 
 
-def _faces(
-    tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits
-) -> tuple[Scope, ...]:
+def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits) -> Scopes:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
     if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
-        return ()
-    cycles = (tuple(cycle) for some in found for cycle in some.tolist())
-    chosen, all_fit = _within(tight, cycles, limits, limits.faces)
-    return chosen if all_fit else ()
+        return tight.scopes[:0]
+    every = [_padded(found, graph.n)]
+    chosen, all_fit = _within(tight, every, limits, limits.faces)
+    return chosen if all_fit else chosen[:0]
 
 
 def _spread(rows: Ints, most: int) -> Ints:
@@ -205,76 +228,93 @@ def _spread(rows: Ints, most: int) -> Ints:
 
 def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
     """Return the cycles whose triangles all have few enough joint states."""
-    labels = np.sort(tight.base.num_labels[cycles], axis=1).astype(np.int64)
+    labels = tight.base.num_labels
+    if int(labels.max(initial=0)) ** 3 <= limits.cluster:
+        return cycles
+    labels = np.sort(labels[cycles], axis=1).astype(np.int64)
     largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
     whole = labels.prod(axis=1) <= limits.whole
     return cycles[whole | (largest <= limits.cluster)]
 
 
-def _ranked(found: list[Ints], scores: list[Floats]) -> Iterator[Scope]:
-    """Yield the cycles of positive score, the largest score first."""
-    kind = np.repeat(np.arange(len(found)), [len(part) for part in found])
-    place = np.concatenate([np.arange(len(part)) for part in found])
-    score = np.concatenate(scores)
-    fine = np.flatnonzero(score > 0)
-    for r in fine[np.argsort(-score[fine], kind="stable")]:
-        yield tuple(found[kind[r]][place[r]].tolist())
+def _padded(found: Sequence[Ints], n: int) -> Ints:
+    """Return cycles of several lengths as rows of one array, filled up with n."""
+    widest = max(some.shape[1] for some in found)
+    rows = np.full((sum(map(len, found)), widest), n, dtype=np.int64)
+    for some, at in zip(found, offsets(np.array([*map(len, found)])).tolist(), strict=False):
+        rows[at : at + len(some), : some.shape[1]] = some
+    return rows
+
+
+def _ranked(found: list[Ints], scores: list[Floats], n: int) -> Iterator[Ints]:
+    """Yield the cycles of positive score in blocks, the largest score first, filled up with n."""
+    rows, score = _padded(found, n), np.concatenate(scores)
+    left = np.flatnonzero(score > 0)
+    while len(left):
+        rest = max(0, len(left) - SEARCHED.ranked)
+        least = np.partition(score[left], rest)[rest]
+        best = score[left] >= least
+        block, left = left[best], left[~best]
+        yield rows[block[np.argsort(-score[block], kind="stable")]]
 
 
 def _within(
-    tight: Tightened, cycles: Iterable[Scope], limits: Limits, growth: float
-) -> tuple[tuple[Scope, ...], bool]:  # fmt: skip
+    tight: Tightened, cycles: Iterable[Ints], limits: Limits, growth: float
+) -> tuple[Scopes, bool]:
     """Return the new clusters of the first cycles within the limits, and whether these are all.
+
+    Cycles come in blocks, of which only the first ones may be needed.
 
     A cluster of k variables is coupled to about k pairs: a pass sends k messages of as many entries
     as the cluster has joint states.
     """
-    labels = tight.base.num_labels.tolist()
+    have, labels = tight.scopes, tight.base.num_labels
     states = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
     messages = max(limits.messages, growth * tight.model.half_size)
-    chosen: dict[Scope, None] = {}
-    for cycle in cycles:
-        for scope in cluster_scopes(cycle, labels, limits.whole):
-            if scope in tight.cluster_number or scope in chosen:
-                continue
-            size = math.prod(labels[i] for i in scope)
-            states, messages = states - size, messages - len(scope) * size
-            if states < 0 or (messages < 0 and chosen):
-                return tuple(chosen), False
-            chosen[scope] = None
-    return tuple(chosen), True
+    for some in cycles:
+        fresh = have.fresh(cluster_scopes(some, labels, have.n, limits.whole))
+        size = fresh.labels(labels).prod(axis=1)
+        left = messages - np.cumsum(fresh.arity * size)
+        if len(have) == len(tight.scopes):
+            left[:1] = 0.0  # the first one may be larger
+        over = (np.cumsum(size) > states) | (left < 0)
+        count = int(over.argmax()) if over.any() else len(fresh)
+        have = have.joined(fresh[:count])
+        if count < len(fresh):
+            return have[len(tight.scopes) :], False
+        states, messages = states - int(size.sum()), messages - (fresh.arity * size).sum()
+    return have[len(tight.scopes) :], True
 
 
-def messages_of(base: Model, clusters: Iterable[Scope]) -> int:
+def messages_of(base: Model, clusters: Scopes) -> int:
     """Return the approximate number of message entries of clusters in a pass; see `_within`."""
-    labels = base.num_labels.tolist()
-    return sum(len(scope) * math.prod(labels[i] for i in scope) for scope in clusters)
+    return int((clusters.arity * clusters.labels(base.num_labels).prod(axis=1)).sum())
 
 
-def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
+def unions(tight: Tightened, limits: Limits, most: int) -> Scopes:
     """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
     The result is empty if there are more than `most` unions, because a few of them gain little.
     """
-    first = tight.first_cluster
-    sharing: dict[int, list[Scope]] = {}
-    pairs = (tight.upper >= first) & (tight.lower >= tight.first_pair)
-    inside = np.stack([tight.upper, tight.lower], axis=1)[pairs]
-    for upper, lower in inside.tolist():
-        sharing.setdefault(lower, []).append(tight.clusters[upper - first])
-    labels: list[int] = tight.base.num_labels.tolist()
-    chosen: dict[Scope, None] = {}
-    left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
-    for clusters in sharing.values():
-        for a, b in combinations(clusters, 2):
-            scope = tuple(sorted({*a, *b}))
-            size = math.prod(labels[i] for i in scope)
-            if size <= limits.union and scope not in tight.cluster_number and scope not in chosen:
-                chosen[scope] = None
-                left -= size
-        if len(chosen) > most or left < 0:
-            return ()
-    return tuple(chosen)
+    have, labels = tight.scopes, tight.base.num_labels
+    inside = (tight.upper >= tight.first_cluster) & (tight.lower >= tight.first_pair)
+    order = np.lexsort((tight.upper[inside], tight.lower[inside]))
+    pair, cluster = tight.lower[inside][order], tight.upper[inside][order] - tight.first_cluster
+    room = limits.states - int(tight.model.num_labels[tight.base.n :].sum())
+    chosen = have[:0]
+    for apart in range(1, len(pair)):  # clusters so far apart in the list of the same pair
+        at = np.flatnonzero(pair[apart:] == pair[:-apart])
+        if not len(at):
+            break
+        both = np.concatenate([have.rows[cluster[at]], have.rows[cluster[at + apart]]], axis=1)
+        both.sort(axis=1)
+        both[:, 1:][both[:, 1:] == both[:, :-1]] = have.n
+        joint = Scopes.ascending(have.n, both)
+        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.union]
+        chosen = chosen.joined(have.joined(chosen).fresh(joint))
+        if len(chosen) > most or chosen.labels(labels).prod(axis=1).sum() > room:
+            return have[:0]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -351,30 +391,41 @@ def _add_shares(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Flo
 
 
 def _add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
-    labels = tight.model.num_labels[tight.pairs]
+    shapes, which = unique_rows(tight.model.num_labels[tight.pairs])
     place = graph.find(tight.pairs[:, 0], tight.pairs[:, 1])
-    for rows, cols in np.unique(labels, axis=0).tolist():
-        some = np.flatnonzero((labels == (rows, cols)).all(axis=1) & (place >= 0))
+    for s, (rows, cols) in enumerate(shapes.tolist()):
+        some = np.flatnonzero((which == s) & (place >= 0))
         at = blocks(tight.model.node_offset, tight.first_pair + some, rows * cols)
         tables[place[some], :rows, :cols] += reduced[at].reshape(len(some), rows, cols)
 
 
 def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) -> None:
-    model, n = tight.model, tight.base.num_variables
-    for batch in edge_batches(model):
-        if batch.edges[0] >= len(tight.kept):
-            break  # the coupling edges of regions come last
-        i, j = model.edges[batch.edges].astype(np.int64).T
-        place = np.where(np.maximum(i, j) < n, graph.find(i, j), -1)
-        cost, turned = batch.reduced(lam), i > j
-        for flip in (False, True):
-            some = np.flatnonzero((place >= 0) & (turned == flip))
-            if not len(some):
-                continue
-            values = cost[some].transpose(0, 2, 1) if flip else cost[some]
-            x, y = np.arange(values.shape[1])[:, None], np.arange(values.shape[2])
-            flat = (place[some][:, None, None] * tables.shape[1] + x) * tables.shape[2] + y
-            np.add.at(tables.reshape(-1), flat, values)
+    """Add C_e + λ_i + λ_j of the edges between variables; +inf for forbidden labels."""
+    model, n, kept = tight.model, tight.base.num_variables, len(tight.kept)
+    ends = model.edges[:kept].astype(np.int64)
+    place = np.where(ends.max(axis=1, initial=0) < n, graph.find(ends[:, 0], ends[:, 1]), -1)
+    turned = ends[:, 0] > ends[:, 1]
+    bars = np.where(np.isposinf(model.unary), np.inf, 0.0) if model.has_forbidden else None
+    for first, last, potential in model.groups():
+        among = np.flatnonzero(place[first:last] >= 0)  # empty for coupling edges, the last group
+        for some in np.array_split(among, 1 + len(among) * tables[:1].size // SEARCHED.work):
+            e, x, y = _entries(first + some, model.num_labels[ends[first + some]])
+            cost = potential.value(e - first, x, y)
+            cost = cost + lam[model.half_offset[2 * e] + x] + lam[model.half_offset[2 * e + 1] + y]
+            if bars is not None:
+                i, j = model.node_offset[ends[e, 0]] + x, model.node_offset[ends[e, 1]] + y
+                cost += bars[i] + bars[j]
+            row, col = np.where(turned[e], (y, x), (x, y))
+            at = (place[e] * tables.shape[1] + row) * tables.shape[2] + col
+            np.add.at(tables.reshape(-1), at, cost)  # sums parallel edges
+
+
+def _entries(edges: Ints, shapes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return edge, row and column of each entry of the tables of edges, one after the other."""
+    sizes = shapes.prod(axis=1)
+    each = np.repeat(np.arange(len(edges)), sizes)
+    inside = np.arange(len(each)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return edges[each], *np.divmod(inside, shapes[each, 1])
 
 
 def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
@@ -385,9 +436,8 @@ def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
     the cycle is feasible.
     """
     gains = np.zeros(len(cycles))
-    i = np.ascontiguousarray(cycles)
-    j = np.roll(i, -1, axis=1)
-    core.cycle_gains(costs.tables, costs.graph.find(i, j), i > j, gains, threads)
+    graph, rows = costs.graph, np.ascontiguousarray(cycles)
+    core.cycle_gains(costs.tables, graph.code, graph.n, rows, gains, threads)
     return gains
 
 
@@ -401,16 +451,33 @@ def _scored(costs: PairCosts, cycles: Ints, threads: int) -> Generator[None, Non
     return np.concatenate(gains)
 
 
-def cluster_scopes(cycle: Scope, num_labels: Sequence[int], whole: int) -> Iterator[Scope]:
-    """Yield the clusters of a cycle: the cycle itself if it has few joint states, else triangles.
+def cluster_scopes(cycles: Ints, num_labels: Ints, n: int, whole: int) -> Scopes:
+    """Return the clusters of cycles: the cycle if it has few joint states, otherwise triangles.
 
-    All triangles share a variable with the fewest labels, which keeps them and the chords small.
+    All triangles of a cycle share a variable with the fewest labels, which keeps them and the
+    chords small.
+
+    Parameters
+    ----------
+    cycles : int64[cycles, longest]
+        The variables of each cycle in their order, then n.
+    num_labels : int64 array
+    n : int
+        Number of variables.
+    whole : int
+        Largest number of joint states of a cycle that is one cluster.
     """
-    labels = [num_labels[i] for i in cycle]
-    if len(cycle) == 3 or math.prod(labels) <= whole:
-        yield tuple(sorted(cycle))
-        return
-    hub = labels.index(min(labels))
-    rest = cycle[hub + 1 :] + cycle[:hub]
-    for i, j in pairwise(rest):
-        yield tuple(sorted((cycle[hub], i, j)))
+    longest = cycles.shape[1]
+    clusters = np.full((len(cycles), longest - 2, longest), n, dtype=np.int64)
+    labels = Scopes(n, cycles).labels(num_labels)
+    length = (cycles < n).sum(axis=1)
+    entire = (length == 3) | (labels.prod(axis=1) <= whole)
+    clusters[entire, 0] = cycles[entire]
+    hub = np.where(cycles < n, labels, np.iinfo(np.int64).max).argmin(axis=1)
+    for k in range(4, longest + 1):
+        split = np.flatnonzero((length == k) & ~entire)
+        turned = cycles[split[:, None], (hub[split, None] + np.arange(k)) % k]
+        for t in range(k - 2):
+            clusters[split, t, :3] = turned[:, [0, t + 1, t + 2]]
+    flat = clusters.reshape(-1, longest)
+    return Scopes.ascending(n, flat[flat[:, 0] < n])

@@ -32,9 +32,11 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     labels of a domain). Variables in no pair region keep their label of `start`.
     """
     base, n = tight.base, tight.base.num_variables
+    nodes = nodes[: int(tight.model.node_offset[tight.first_cluster])]
     logs = np.log(np.maximum(nodes, SEARCHED.tiny))
-    information = _information(tight, nodes, logs)
-    chosen = spanning_forest(n, tight.pairs, -information)
+    terms = np.add.reduceat(nodes * logs, tight.model.node_offset[: tight.first_cluster])
+    single, joint = terms[tight.pairs].sum(axis=1), terms[tight.first_pair :]
+    chosen = spanning_forest(n, tight.pairs, single - joint)  # minus the mutual information
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
@@ -43,22 +45,6 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     )
     found = decoding.forests(model, start, rounds=1)
     return np.where(degree > 0, found, start)
-
-
-def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
-    """Return the mutual information of each pair region."""
-    model = tight.model
-    out = np.empty(len(tight.pairs))
-    labels = model.num_labels[tight.pairs]
-    for rows, cols in np.unique(labels, axis=0).tolist():
-        some = np.flatnonzero((labels == (rows, cols)).all(axis=1))
-        at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
-        joint = nodes[at].reshape(-1, rows, cols)
-        first = np.log(np.maximum(joint.sum(axis=2, keepdims=True), SEARCHED.tiny))
-        second = np.log(np.maximum(joint.sum(axis=1, keepdims=True), SEARCHED.tiny))
-        ratio = logs[at].reshape(-1, rows, cols) - first - second
-        out[some] = (joint * ratio).sum(axis=(1, 2))
-    return out
 
 
 def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list[Floats]:

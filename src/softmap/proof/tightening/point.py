@@ -19,7 +19,8 @@ from scipy.sparse.csgraph import connected_components
 from softmap.model import Model
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.regions import Scope, Tightened, build
+from softmap.proof.tightening.regions import Tightened, build
+from softmap.proof.tightening.scopes import Scope
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats

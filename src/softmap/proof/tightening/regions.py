@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softmap.errors import ModelError
+from softmap import core
 from softmap.model import Model
 from softmap.model.inputs import FlatUnary, Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
 from softmap.model.structure import Auxiliaries, unique_rows
+from softmap.proof.tightening.scopes import Bools, Scope, Scopes
 from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
 
@@ -27,12 +27,13 @@ def region_order(tight: Tightened) -> Ints:
     (j, k) and to k, so that chains are long. With all regions after all variables a chain would
     have at most three nodes.
     """
-    aux, n = tight.model.auxiliaries, tight.model.num_variables
-    arity = np.concatenate([np.ones(n, dtype=np.int64), np.diff(aux.start)])
-    least = np.arange(n)
-    if len(aux):
-        least = np.concatenate([least, np.minimum.reduceat(aux.member, aux.start[:-1])])
-    return np.lexsort((np.arange(tight.model.n), arity, least))
+    own, n = tight.base.auxiliaries, tight.base.num_variables
+    first = [np.minimum.reduceat(own.member, own.start[:-1])] if len(own) else []
+    least = np.concatenate([np.arange(n), *first, tight.pairs[:, 0], tight.scopes.rows[:, 0]])
+    pairs = np.full(len(tight.pairs), 2)
+    arity = np.concatenate([np.ones(n, np.int64), np.diff(own.start), pairs, tight.scopes.arity])
+    key = least * (arity.max(initial=0) + 1) + arity
+    return np.argsort(key * len(key) + np.arange(len(key)))
 
 
 def arrange(tight: Tightened) -> tuple[Model, Ints]:
@@ -51,9 +52,6 @@ def arrange(tight: Tightened) -> tuple[Model, Ints]:
 
 ROUNDING = 2.0**-51  # safe bound on the error of one addition, relative to the |terms|
 
-Scope = tuple[int, ...]
-Bools = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class Tightened:
@@ -66,8 +64,8 @@ class Tightened:
     Attributes
     ----------
     base, model : Model
-    clusters : tuple of tuples of int
-        The variables of each cluster, ascending.
+    scopes : Scopes
+        The variables of each cluster.
     pairs : int64[P, 2]
         First and second variable (ascending) of each pair region.
     kept : int64 array
@@ -85,7 +83,7 @@ class Tightened:
 
     base: Model
     model: Model
-    clusters: tuple[Scope, ...]
+    scopes: Scopes
     pairs: Ints
     kept: Ints
     absorbed: Ints
@@ -104,10 +102,26 @@ class Tightened:
         """The node of the first cluster."""
         return self.base.n + len(self.pairs)
 
-    @cached_property
-    def cluster_number(self) -> dict[Scope, int]:
-        """The index of each cluster in `clusters`."""
-        return {scope: k for k, scope in enumerate(self.clusters)}
+    @property
+    def clusters(self) -> tuple[Scope, ...]:
+        """The variables of each cluster, ascending."""
+        return self.scopes.listed
+
+    def declared(self) -> Tightened:
+        """Return the same with regions that `model` knows as auxiliary nodes, which checks them."""
+        base, model = self.base, self.model.with_auxiliaries(self._states())
+        return replace(self, model=model if base.shape is None else model.with_shape(base.shape))
+
+    def _states(self) -> Auxiliaries:
+        """Return the joint states of the auxiliary nodes of the base, of pairs and of clusters."""
+        own, new = self.base.auxiliaries, Scopes(self.scopes.n, self.pairs).joined(self.scopes)
+        stride = _strides(new.labels(self.base.num_labels))
+        start = own.start[-1] + offsets(new.arity)[1:]
+        return Auxiliaries(
+            frozen(np.concatenate([own.start, start]), np.int64),
+            frozen(np.concatenate([own.member, new.rows[new.inside]]), np.int64),
+            frozen(np.concatenate([own.stride, stride[new.inside]]), np.int64),
+        )
 
     def arranged(self, order: Ints) -> Model:
         """Return `model` with its nodes in another order; edges and λ keep theirs."""
@@ -162,22 +176,18 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     clusters : iterable of iterables of int
         The variables of each cluster, three or more.
     """
-    steps = building(base, clusters)
+    steps = building(base, Scopes.of(clusters, base.num_variables))
     while True:
         try:
             next(steps)
         except StopIteration as end:
             made: Tightened = end.value
-            return made
+            return made.declared()
 
 
-def building(
-    base: Model, clusters: Iterable[Iterable[int]]
-) -> Generator[None, None, Tightened]:  # fmt: skip
-    """As `build`, in several steps, between which it yields."""
-    scopes = _checked(base, clusters)
-    members = _clusters(base, scopes, 0)
-    yield
+def building(base: Model, scopes: Scopes) -> Generator[None, None, Tightened]:
+    """As `build`, in several steps, between which it yields; regions are not `declared`."""
+    members = _clusters(base, scopes)
     pairs = _chosen_pairs(base, [*_auxiliaries(base), *members])
     first = base.n + len(pairs)
     members = [replace(group, node=first + group.node) for group in members]
@@ -194,10 +204,6 @@ def building(
     unary = FlatUnary(np.concatenate([base.unary, costs, np.zeros(int(sizes.sum()))]), labels)
     groups = _kept_groups(base, kept) + _tie_groups(ties)
     model = Model(unary, None, groups, constant=base.constant)
-    yield
-    model = model.with_auxiliaries(_states(base, pairs, scopes))
-    if base.shape is not None:
-        model = model.with_shape(base.shape)
     return Tightened(
         base, model, scopes, pairs, kept, absorbed, edge_pair[absorbed], flipped[absorbed],
         ties.rows[:, 0], ties.rows[:, 1],
@@ -215,61 +221,34 @@ def pair_codes(pairs: Ints, n: int) -> Ints:
     return np.asarray(low.astype(np.int64) * n + high)
 
 
-def _checked(base: Model, clusters: Iterable[Iterable[int]]) -> tuple[Scope, ...]:
-    scopes = dict.fromkeys(tuple(sorted(int(i) for i in c)) for c in clusters)
-    for scope in scopes:
-        if len(scope) < 3 or len(set(scope)) != len(scope):
-            raise ModelError(f"cluster {scope} must have three or more different variables")
-        if scope[0] < 0 or scope[-1] >= base.num_variables:
-            raise ModelError(f"cluster {scope} is not within 0..{base.num_variables - 1}")
-    return tuple(scopes)
-
-
-def _by_arity(start: Ints, member: Ints, stride: Ints, first: int, base: Model) -> list[_Holders]:
-    arity = np.diff(start)
+def _auxiliaries(base: Model) -> list[_Holders]:
+    aux, arity = base.auxiliaries, np.diff(base.auxiliaries.start)
     out = []
     for k in np.unique(arity).tolist():
         which = np.flatnonzero(arity == k)
-        at = start[which][:, None] + np.arange(k)
-        out.append(
-            _Holders(
-                first + which, member[at], stride[at], base.num_labels[member[at]].prod(axis=1)
-            )
-        )
+        at = blocks(aux.start, which, k)
+        size = base.num_labels[aux.member[at]].prod(axis=1)
+        out.append(_Holders(base.num_variables + which, aux.member[at], aux.stride[at], size))
     return out
 
 
-def _auxiliaries(base: Model) -> list[_Holders]:
-    aux = base.auxiliaries
-    return _by_arity(aux.start, aux.member, aux.stride, base.num_variables, base)
+def _clusters(base: Model, scopes: Scopes) -> list[_Holders]:
+    """Return the clusters by arity, numbered from 0."""
+    labels = scopes.labels(base.num_labels)
+    stride, size = _strides(labels), labels.prod(axis=1)
+    out = []
+    for k in np.unique(scopes.arity).tolist():
+        which = np.flatnonzero(scopes.arity == k)
+        out.append(_Holders(which, scopes.rows[which, :k], stride[which, :k], size[which]))
+    return out
 
 
-def _clusters(base: Model, scopes: tuple[Scope, ...], first: int) -> list[_Holders]:
-    states = _joint_states(base, scopes)
-    return _by_arity(states.start, states.member, states.stride, first, base)
-
-
-def _joint_states(base: Model, scopes: Iterable[Scope]) -> Auxiliaries:
-    """Return the row-major joint states of each scope (ascending variables)."""
-    listed = list(scopes)
-    start = offsets(np.array([len(s) for s in listed], dtype=np.int64))
-    member = np.array([i for s in listed for i in s], dtype=np.int64)
-    stride = np.ones(len(member), dtype=np.int64)
-    labels = base.num_labels[member]
-    arity = np.diff(start)
-    for back in range(2, int(arity.max(initial=0)) + 1):  # strides, from the last member backwards
-        at = start[1:][arity >= back] - back
-        stride[at] = stride[at + 1] * labels[at + 1]
-    return Auxiliaries(start, frozen(member, np.int64), frozen(stride, np.int64))
-
-
-def _states(base: Model, pairs: Ints, scopes: tuple[Scope, ...]) -> Auxiliaries:
-    own, new = base.auxiliaries, _joint_states(base, [*map(tuple, pairs.tolist()), *scopes])
-    return Auxiliaries(
-        frozen(np.concatenate([own.start, own.start[-1] + new.start[1:]]), np.int64),
-        frozen(np.concatenate([own.member, new.member]), np.int64),
-        frozen(np.concatenate([own.stride, new.stride]), np.int64),
-    )
+def _strides(labels: Ints) -> Ints:
+    """Return the strides of row-major joint states, for the label counts of their variables."""
+    stride = np.ones_like(labels)
+    for k in range(labels.shape[1] - 2, -1, -1):
+        stride[:, k] = stride[:, k + 1] * labels[:, k + 1]
+    return stride
 
 
 def _inner_pairs(holders: _Holders, n: int) -> list[tuple[int, int, Ints]]:
@@ -311,12 +290,10 @@ def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped:
     costs, sizes = np.zeros((2, int(begin[-1])))
     for first, last, potential in base.groups():
         mine = np.flatnonzero((absorbed >= first) & (absorbed < last))
-        shapes, which = np.unique(
-            base.num_labels[base.edges[absorbed[mine]]], axis=0, return_inverse=True
-        )
+        shapes, which = unique_rows(base.num_labels[base.edges[absorbed[mine]]])
         for s, (rows, cols) in enumerate(shapes.tolist()):
             for turned in (False, True):
-                some = mine[(which.reshape(-1) == s) & (flipped[mine] == turned)]
+                some = mine[(which == s) & (flipped[mine] == turned)]
                 tables = lower_stack(potential, absorbed[some] - first, rows, cols)
                 tables = tables.transpose(0, 2, 1) if turned else tables
                 place = blocks(begin, region[some], rows * cols)
@@ -382,35 +359,40 @@ def _tie_groups(ties: _Ties) -> list[Group]:
     if not len(ties.rows):
         return []
     shapes, index = unique_rows(ties.rows[:, 2:])
+    states = np.arange(shapes[:, 0].max(), dtype=np.int32)  # fits, as a model holds all states
     maps = []
     for size, stride_i, d_i, stride_j, d_j in shapes.tolist():
-        s = np.arange(size)
+        s = states[:size]
         maps.append((s // stride_i % d_i) * d_j + s // stride_j % d_j)
     labels = ties.rows[:, 4] * ties.rows[:, 6]
     return [(ties.rows[:, :2], Projection(maps, labels, index))]
 
 
-def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+def carry(old: Tightened, lam: Floats, new: Tightened, *, threads: int = 1) -> Floats:
     """Return λ for `new` whose bound is at least that of `lam` for `old`.
 
     `new` must have all clusters of `old`.
     """
     flat = check_lam(old.model, lam)
     out = np.zeros(int(new.model.half_offset[-1]))
-    _copy_ties(old, flat, new, out)
-    by_edge = _edge_lam(old, flat, new)
+    move = partial(_move, threads=threads)
+    _copy_ties(old, flat, new, out, move)
+    by_edge = _edge_lam(old, flat, new, move)
+    kept = np.arange(len(new.kept))
     for side in (0, 1):
-        _to_edges(new, by_edge, side, out)
+        move(new.base, by_edge, 2 * new.kept + side, new.model, out, 2 * kept + side)
         _to_pairs(old, new, by_edge, side, out)
     return out
 
 
-def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None:
+def _copy_ties(
+    old: Tightened, lam: Floats, new: Tightened, out: Floats, move: Callable[..., None]
+) -> None:
     """Copy λ of the coupling edges that both have."""
     node = _node_map(old, new)
     upper, lower = node[old.upper], node[old.lower]
     wanted = new.upper * np.int64(new.model.n) + new.lower
-    order = np.argsort(wanted, kind="stable")
+    order = np.argsort(wanted)
     code = upper * np.int64(new.model.n) + lower
     at = np.minimum(np.searchsorted(wanted[order], code), max(len(wanted) - 1, 0))
     same = (upper >= 0) & (lower >= 0) & (len(wanted) > 0)
@@ -418,15 +400,13 @@ def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None
     source = len(old.kept) + np.flatnonzero(same)
     target = len(new.kept) + order[at[same]] if len(wanted) else source
     for side in (0, 1):
-        _move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
+        move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
 
 
-def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints) -> None:
+def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints, threads: int) -> None:
     """Copy `lam` at half-edges `h` of `a` to `out` at half-edges `g` of `b`."""
     size = a.half_offset[h + 1] - a.half_offset[h]
-    for d in np.unique(size).tolist():
-        some = size == d
-        out[blocks(b.half_offset, g[some], d)] = lam[blocks(a.half_offset, h[some], d)]
+    core.move_blocks(lam, a.half_offset[h], size, out, b.half_offset[g], threads)
 
 
 def _node_map(old: Tightened, new: Tightened) -> Ints:
@@ -436,13 +416,12 @@ def _node_map(old: Tightened, new: Tightened) -> Ints:
     at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
     found = have[at] == code if len(have) else np.zeros(len(code), dtype=bool)
     pairs = np.where(found, new.first_pair + at, -1)
-    number = new.cluster_number
-    clusters = [number.get(scope, -1 - new.first_cluster) for scope in old.clusters]
-    shifted = new.first_cluster + np.array(clusters, dtype=np.int64)
-    return np.concatenate([np.arange(old.base.n), pairs, shifted])
+    number = new.scopes.find(old.scopes)
+    clusters = np.where(number >= 0, new.first_cluster + number, -1)
+    return np.concatenate([np.arange(old.base.n), pairs, clusters])
 
 
-def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+def _edge_lam(old: Tightened, lam: Floats, new: Tightened, move: Callable[..., None]) -> Floats:
     """Return λ on the edges of the base, 0 for edges whose pair is a region in both.
 
     The two coupling edges of a pair region carry the λ of its edge: C_e + λ_i + λ_j is the sum of
@@ -452,7 +431,7 @@ def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
     out = np.zeros(int(base.half_offset[-1]))
     kept = np.arange(len(old.kept))
     for side in (0, 1):
-        _move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
+        move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
     alone = np.isin(pair_codes(old.pairs, base.num_variables),
                     pair_codes(new.pairs, base.num_variables), invert=True)  # fmt: skip
     first = np.unique(old.region, return_index=True)[1]  # the first of parallel edges gets their λ
@@ -460,13 +439,8 @@ def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
     for side in (0, 1):
         axis = np.where(old.flipped[first], 1 - side, side)
         tie = len(old.kept) + 2 * old.region[first] + axis
-        _move(old.model, lam, 2 * tie + 1, base, out, 2 * old.absorbed[first] + side)
+        move(old.model, lam, 2 * tie + 1, base, out, 2 * old.absorbed[first] + side)
     return out
-
-
-def _to_edges(new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
-    kept = np.arange(len(new.kept))
-    _move(new.base, by_edge, 2 * new.kept + side, new.model, out, 2 * kept + side)
 
 
 def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
@@ -476,11 +450,9 @@ def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: F
     axis = np.where(new.flipped[fresh], 1 - side, side)
     tie = len(new.kept) + 2 * region + axis
     ends = new.base.num_labels[new.pairs[region]]
-    shapes, which = np.unique(
-        np.column_stack([ends, axis]).reshape(-1, 3), axis=0, return_inverse=True
-    )
+    shapes, which = unique_rows(np.column_stack([ends, axis]))
     for s, (d_i, d_j, a) in enumerate(shapes.tolist()):
-        some = which.reshape(-1) == s
+        some = which == s
         d = d_j if a else d_i
         label = np.arange(d_i * d_j) % d_j if a else np.arange(d_i * d_j) // d_j
         value = by_edge[blocks(new.base.half_offset, 2 * edge[some] + side, d)]

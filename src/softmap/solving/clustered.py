@@ -1,0 +1,145 @@
+"""Annealed passes over one tightened model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from softmap import core
+from softmap.methods.base import Proposal
+from softmap.methods.policy import Annealing
+from softmap.methods.sweeps.anneal import Anneal
+from softmap.methods.sweeps.chains import polish
+from softmap.model.layout import layout
+from softmap.proof.tightening.regions import Tightened, arrange
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import Floats
+from softmap.relaxation.polytope import Beliefs, normalised
+
+__all__ = ["RULE", "Clustered", "ClusteredTuning"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredTuning:
+    """Tuning numbers of the passes over a tightened model.
+
+    Attributes
+    ----------
+    coarse : float
+        η rises twice as fast while smoothing lowers the bound by more than this many MAP gaps.
+    gain : float
+        A check counts as progress if it raises the bound by this fraction of the MAP gap.
+    """
+
+    coarse: float = 4.0
+    gain: float = 1e-3
+
+
+TUNING = ClusteredTuning()
+RULE = Annealing(first=30.0, growth=2.0, settled=0.1)
+
+
+class Clustered:
+    """Passes over one tightened model, and how far they have come.
+
+    Parameters
+    ----------
+    tight : Tightened
+    lam : float64 array
+        Initial λ.
+    eta : float
+        Initial η.
+    threads : int
+
+    Attributes
+    ----------
+    tight : Tightened
+    bound : float
+        Best bound of this model.
+    settled : bool
+        Whether the smoothed dual has converged: it gained little at the last check.
+    idle : int
+        Number of consecutive checks that did not raise the best bound of any model.
+    rising : bool
+        Whether the last check raised the bound of this model.
+    """
+
+    def __init__(self, tight: Tightened, lam: Floats, eta: float, threads: int) -> None:
+        model, self._states = arrange(tight)
+        # Clusters are chosen by edge marginals: proposals need couplings and no averages.
+        self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
+        self._state = self._algorithm.init(tighten(model), lam, 0)
+        self.tight = tight
+        self.bound = self._smoothed = self._previous = -math.inf
+        self.settled, self.rising, self.idle = False, True, 0
+
+    @property
+    def smoothing(self) -> float:
+        """By how much smoothing lowers the bound."""
+        return self.bound - self._smoothed
+
+    @property
+    def lam(self) -> Floats:
+        """The current λ, to start passes over another model from."""
+        return self._algorithm.restart_point(self._state)
+
+    def restart(self, eta: float) -> None:
+        """Continue at another η."""
+        self._state.eta = eta
+
+    def step(self) -> None:
+        """Do one pass."""
+        self._algorithm.step(self._state, 1)
+
+    def propose(self) -> Proposal:
+        """Return the marginals, and the bound that hard-min passes prove; its λ and κ are lazy."""
+        engine, state = self._algorithm.engine, self._state
+        engine.resend(state.messages, state.eta)
+        found = engine.marginals(state.messages, state.eta)
+        self._smoothed = found.smoothed
+        proved = engine.prove(state.messages, polish(state.passes))
+        return Proposal(
+            proved.lam, state.eta, found.coupling, (found.nodes,), found.smoothed, proved.bound
+        )
+
+    def nodes(self, found: Proposal) -> Floats:
+        """Return the marginals of variables and pairs, in the order of the tightened model."""
+        return self._nodes(found, int(self.tight.model.node_offset[self.tight.first_cluster]))
+
+    def proof(self, found: Proposal) -> tuple[float, Floats, Beliefs]:
+        """Return the bound, its λ, and all marginals, in the order of the tightened model."""
+        model, lam = self._algorithm.engine.model, found.lam
+        bound = core.dual_bound(layout(model), lam, model.constant, self._algorithm.threads)
+        assert found.coupling is not None
+        return bound, lam, Beliefs(self._nodes(found, len(self._states)), found.coupling, found.eta)
+
+    def _nodes(self, found: Proposal, count: int) -> Floats:
+        model = self._algorithm.engine.model
+        return normalised(model, found.nodes[0])[self._states[:count]]
+
+    def observe(self, bound: float, gained: float, gap: float) -> None:
+        """Note the bound of a check; raise η once the smoothed dual has converged.
+
+        Parameters
+        ----------
+        bound : float
+        gained : float
+            By how much this raised the best bound of all models.
+        gap : float
+            The MAP gap.
+        """
+        smoothed = self._smoothed
+        self.rising = bound - self.bound > TUNING.gain * gap
+        self.bound = max(self.bound, bound)
+        self.settled = bool(
+            RULE.due(
+                self._state.eta, bound=bound, smoothed=smoothed, previous=self._previous,
+                primal=math.inf, gap=math.inf, entropy=0.0,
+            )
+        )  # fmt: skip
+        self.idle = 0 if gained > TUNING.gain * gap else self.idle + 1
+        self._previous = smoothed
+        if bound - smoothed > TUNING.coarse * gap:
+            self._state.raise_by(RULE.growth**2)
+        elif self.settled:
+            self._state.raise_by(RULE.growth)
