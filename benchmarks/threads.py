@@ -120,7 +120,7 @@ class Pass:
         """One pass: two messages per edge."""
         state, loops = self.state, self.chains.loops
         core.passes(
-            loops.layout, self.chains.plan.native, 2, state.msg, state.prev, self._theta, ETA, True,
+            loops.layout, self.chains.plan.native, 2, state.msg, state.drift, self._theta, ETA, True,
             state.shift, self._dot, state.clock, threads,
         )  # fmt: skip
 
@@ -134,7 +134,7 @@ class Pass:
         """
         plan, state = self.chains.plan, self.state
         halves = 2 * (state.msg.nbytes + plan.unary.nbytes + plan.table.nbytes + self._theta.nbytes)
-        return int(halves + state.msg.nbytes + 6 * state.prev.nbytes)
+        return int(halves + state.msg.nbytes + 6 * state.drift.nbytes)
 
 
 def passes(

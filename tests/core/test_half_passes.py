@@ -23,15 +23,15 @@ def test_half_passes_make_passes(threads, dtype):
     theta, dot = np.zeros(chains.plan.cost_size), np.zeros(len(chains.plan.blocks))
     lay, plan = layout(model, dtype), chains.plan.native
     for _ in range(6):
-        core.extrapolate(other.msg, other.prev, other.clock, threads)
+        core.extrapolate(other.msg, other.drift, other.clock, threads)
         for forward in (True, False):
             core.half_pass(
-                lay, plan, forward, other.msg, other.prev, theta, 40.0, True, other.shift, dot,
+                lay, plan, forward, other.msg, other.drift, theta, 40.0, True, other.shift, dot,
                 threads,
             )  # fmt: skip
         other.clock[2] = dot.sum()
     assert np.array_equal(one.msg, other.msg)
-    assert np.array_equal(one.prev, other.prev)
+    assert np.array_equal(one.drift, other.drift)
     assert np.array_equal(one.shift, other.shift)
     assert one.clock == pytest.approx(other.clock)
 
@@ -39,11 +39,11 @@ def test_half_passes_make_passes(threads, dtype):
 def test_arrays_are_checked():
     clock = np.array(CLOCK)
     with pytest.raises(ValueError, match="fewer messages"):
-        core.extrapolate(np.zeros(2), np.zeros(3), clock, 1)
+        core.extrapolate(np.zeros(2), np.zeros(3, np.float32), clock, 1)
     with pytest.raises(ValueError, match="at least 1"):
-        core.extrapolate(np.zeros(3), np.zeros(3), clock, 0)
+        core.extrapolate(np.zeros(3), np.zeros(3, np.float32), clock, 0)
     with pytest.raises(ValueError, match="clock"):
-        core.extrapolate(np.zeros(3), np.zeros(3), clock[:2], 1)
+        core.extrapolate(np.zeros(3), np.zeros(3, np.float32), clock[:2], 1)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), max_size=20))

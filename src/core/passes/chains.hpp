@@ -83,12 +83,12 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
     }
 }
 
-// Arrays of a run: messages `msg`, messages before the pass `prev`, shares `theta` (by strip),
-// sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
+// Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
 // block), scratch `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
-    S *msg, *prev;
-    Index moving; // length of prev: momentum acts on the messages into early endpoints only
+    S *msg;
+    float *drift;
+    Index moving; // length of drift: momentum acts on the messages into early endpoints only
     double *theta, *shift, *dot, *sums;
     Clock *clock;
 };
@@ -97,7 +97,7 @@ template <class S> struct ChainArrays {
 // (backward edges if not `forward`). The two steps of each level are those of a wavefront.
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-               const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
+               const ChainArrays<S> &run, double eta, const Momentum &momentum,
                const Scratch &room, Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
@@ -133,7 +133,20 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
     const Scratch room(plan);
     const bool noting = momentum && !forward;
     half_pass(lay, plan, forward, run, eta,
-              noting ? Momentum<S>{run.prev, chain_momentum} : Momentum<S>{}, room, me);
+              noting ? Momentum{run.drift, chain_momentum} : Momentum{}, room, me);
+}
+
+// `count` hard passes. What they subtract from the messages into early endpoints is added to the
+// drift.
+template <class S>
+void traced_passes(const Layout<S> &lay, const Schedule<S> &plan, Index count,
+                   const ChainArrays<S> &run, Member &me) {
+    const Scratch room(plan);
+    for (Index half = 0; half < 2 * count; ++half) {
+        const bool forward = half % 2 == 0;
+        half_pass(lay, plan, forward, run, infinity,
+                  forward ? Momentum{} : Momentum{run.drift, tracing}, room, me);
+    }
 }
 
 // `halves` half passes, beginning with a forward one, with momentum over whole passes if
@@ -150,12 +163,12 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
         const bool forward = half % 2 == 0;
         now.shift = half + 1 == halves ? run.shift : nullptr;
         if (momentum && forward)
-            extrapolate(run.msg, run.prev, run.moving, *run.clock, me);
+            extrapolate(run.msg, run.drift, run.moving, *run.clock, me);
         if (!momentum || forward) {
-            half_pass(lay, plan, forward, now, eta, Momentum<S>{}, room, me);
+            half_pass(lay, plan, forward, now, eta, Momentum{}, room, me);
             continue;
         }
-        half_pass(lay, plan, forward, now, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
+        half_pass(lay, plan, forward, now, eta, Momentum{run.drift, chain_momentum}, room, me);
         steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
@@ -172,7 +185,7 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
                   Member &me) {
     const Scratch room(plan);
     const RoundedDown down;
-    half_pass(lay, plan, true, run, infinity, Momentum<S>{}, room, me);
+    half_pass(lay, plan, true, run, infinity, Momentum{}, room, me);
 }
 
 // A lower bound on min_x C_i(x) - Σ_h λ_h(x) over the allowed labels of the k-th node of a row, for

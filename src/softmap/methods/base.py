@@ -172,6 +172,9 @@ class Algorithm(ABC):
     def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027
         """Receive the verdict of a check, before the next step; an annealed method may raise η."""
 
+    def settle(self, state: Any) -> None:  # noqa: B027
+        """Undo what `propose` has changed in the state, which can be stored then."""
+
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
         """Divide η by a factor, if the method chooses η itself."""
 

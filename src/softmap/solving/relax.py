@@ -647,6 +647,7 @@ class Relaxation:
             return
         with budget.timed(Task.LABELS):
             best.offer_labels(*self.labels.look(known, lam, nodes, best.lp_bound, primal, work))
+            self._hand_back_memory()
             if not best.found:
                 self._find_feasible(nodes)
 

@@ -28,7 +28,7 @@ from softmap.methods.sweeps.chains import (
     Sampling,
     polish,
 )
-from softmap.methods.sweeps.planning import decoding_order
+from softmap.methods.sweeps.planning import aligned, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.model.inputs import offsets
@@ -228,6 +228,8 @@ class Engine(Protocol):
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
+    def settle(self, state: Messages) -> None: ...
+
     def prove(self, state: Messages, hard: int) -> Proved: ...
 
 
@@ -306,7 +308,7 @@ class Annealed(Algorithm):
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
-        mean = np.zeros(model.unary.size, self.engine.point_dtype)
+        mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
@@ -319,12 +321,16 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            state.mean, state.lent = state.mean.copy(), False
+            before, state.mean = state.mean, aligned(state.mean.size, state.mean.dtype)
+            state.mean[:], state.lent = before, False
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
         state.passes, state.samples = sampling.after(count)
         state.work += 2 * self.engine.model.m * count
+
+    def settle(self, state: AnnealState) -> None:
+        self.engine.settle(state.messages)
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, but not below the initial η of a cold start."""
@@ -371,6 +377,7 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
+        self.settle(state)
         if any(verdict.kept):
             state.lent = any(verdict.kept[1:])
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
@@ -391,7 +398,7 @@ class Annealed(Algorithm):
         """Restore the messages of the last check, and lower the limit of momentum."""
         messages = state.messages
         messages.msg[:] = state.good
-        messages.prev[:] = messages.msg[: len(messages.prev)]
+        messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
         state.calm /= RECOVERY.calmer
 

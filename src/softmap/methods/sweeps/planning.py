@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
@@ -192,8 +194,18 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return zeros aligned to a cache line, so that no vector crosses one."""
+    """Return zeros aligned to a cache line, so that no vector crosses one.
+
+    A large array is mapped by itself, so that its memory returns to the system as soon as it is
+    not used: the C library would keep it between smaller arrays.
+    """
     item = np.dtype(dtype).itemsize
+    if size * item >= PLANNING.mapped and hasattr(mmap, "MAP_ANONYMOUS"):
+        pages = mmap.mmap(-1, size * item, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel without huge pages
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        return np.frombuffer(pages, dtype)
     raw = np.zeros(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
     return raw[first : first + size]
@@ -215,6 +227,8 @@ class PlanLimits:
         Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
         Largest number of edges of a graph whose plans are cached.
+    mapped : int
+        Smallest size of an array, in bytes, that is mapped by itself.
     """
 
     narrow: int = core.LANES
@@ -222,6 +236,7 @@ class PlanLimits:
     shortest: int = 64
     cycles: float = 1.1
     remembered: int = 1 << 18
+    mapped: int = 1 << 22
 
 
 PLANNING = PlanLimits()
