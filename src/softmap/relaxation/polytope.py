@@ -141,12 +141,12 @@ def normalised(model: Model, nodes: NDArray[Any]) -> Floats:
 def _by_piece(
     model: Model, nodes: NDArray[Any], threads: int = 1
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield slices of node states, and their marginals in double precision."""
-    first = 0
+    """Yield slices of node states, and their marginals in double precision, in the same memory."""
+    first, room = 0, np.empty(min(model.n, PIECE) * int(model.num_labels.max(initial=0)))
     for begin in range(0, model.n, PIECE):
         end = min(begin + PIECE, model.n)
         states = slice(first, first + int(model.num_labels[begin:end].sum()))
-        part = np.empty(states.stop - first)
+        part = room[: states.stop - first]
         core.normalise(layout(model), nodes[states], begin, end, part, threads)
         yield states, part
         first = states.stop

@@ -377,7 +377,6 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
-        self.settle(state)
         if any(verdict.kept):
             state.lent = any(verdict.kept[1:])
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
@@ -385,6 +384,7 @@ class Annealed(Algorithm):
             self._go_back(state)
             return
         if len(state.good):
+            self.settle(state)
             state.good[:] = state.messages.msg
         state.observe(
             self.rule,
@@ -397,6 +397,7 @@ class Annealed(Algorithm):
     def _go_back(self, state: AnnealState) -> None:
         """Restore the messages of the last check, and lower the limit of momentum."""
         messages = state.messages
+        self.settle(state)
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK

@@ -513,6 +513,7 @@ class Chains:
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass, or one sent forward again."""
         forward = self._last is not None and self._last.forward
+        self._hand_back()
         nodes, entropy, minima = self.loops.marginals(
             state.msg, eta, forward=forward, dtype=self.point_dtype
         )
@@ -524,6 +525,11 @@ class Chains:
         kept = self._keeps_coupling or price is None
         point = KeptPoint(self, state.msg, self._last) if kept else None
         return ChainMarginals(nodes, entropy, point, value, price)
+
+    def _hand_back(self) -> None:
+        """Return freed memory of a large model to the system before more is allocated."""
+        if self.large:
+            core.give_back()
 
     def _value(self, shift: Floats, minima: float) -> float:
         """-L(λ) from the shifts of the last half pass and the soft minima at the ends of chains."""
@@ -538,6 +544,7 @@ class Chains:
         forward messages and the shifts are overwritten; the next pass recomputes them.
         """
         self.settle(state)
+        self._hand_back()
         model, own = self.model, self._polish(state, hard)
         sent = KeptBound(self, state)
         bound = self.loops.lowered(state.msg, state.shift, sent.token)
