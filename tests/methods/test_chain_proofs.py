@@ -171,13 +171,13 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
     found = core.chain_bound(plan.native, theta, shift, 0.0, 1)
     exact = Fraction(0)
-    at, step = plan.node_places
+    (at, step), onwards = plan.node_places, plan.onwards
     for k, i in enumerate(plan.nodes):
-        chains_through = int(plan.chains[k])
+        chains_through = abs(int(plan.chains[k]))
         part = Fraction(1.0 / chains_through)
         if part > Fraction(1, chains_through):  # shares of bounds are rounded down
             part = Fraction(np.nextafter(1.0 / chains_through, 0.0))
-        rest = 1 / part - int(plan.onwards[k])
+        rest = 1 / part - int(onwards[k])
         states = at[i] + step[i] * np.arange(3)
         exact += min(rest * Fraction(share) for share in theta[states])
     assert Fraction(found) <= exact

@@ -23,7 +23,6 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     v.rows = reinterpret_cast<const Row *>(rows);
     const Index nodes = take("nodes", v.nodes);
     require(take("chains", v.chains) == nodes + lanes, "chains needs one entry per node and lane");
-    require(take("onwards", v.onwards) == nodes, "onwards needs one entry per node");
     v.num_costs = take("unary", v.unary);
     take("pull_at", v.pull_at);
     take("pull_step", v.pull_step);
@@ -197,10 +196,11 @@ template <class S> struct ChainCalls {
             Index count = 0;
             for (Index r = first; r < last; ++r)
                 for (Index k = v.rows[r].first; k < v.rows[r].first + v.rows[r].nodes; ++k) {
-                    const Index chains = v.chains[k], degree = v.rows[r].degree;
+                    const Index chains = v.chains_at(k), degree = v.rows[r].degree;
+                    const Index onwards = v.onwards_at(k, degree);
                     entropy[k - begin] *= double(degree - chains);
                     minimum[k - begin] *=
-                        double(chains - (forward ? v.onwards[k] : degree - v.onwards[k]));
+                        double(chains - (forward ? onwards : degree - onwards));
                     ++count;
                 }
             entropies[p] = careful_sum(entropy.data(), count);

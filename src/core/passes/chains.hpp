@@ -17,7 +17,7 @@ namespace softmap {
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = 1.0 / Pack<lanes>::load(plan.chains + row.first);
+    const Pack<lanes> part = 1.0 / size_of(Pack<lanes>::load(plan.chains + row.first));
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
@@ -42,7 +42,7 @@ template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     for (Index k = 0; k < row.nodes; ++k) {
         const Index pull = row.pulls + k * row.degree;
-        const double part = 1.0 / plan.chains[row.first + k];
+        const double part = 1.0 / double(plan.chains_at(row.first + k));
         for (Index x = 0; x < row.labels; ++x) {
             const Index at = row.place + x * row.step + k;
             double value = plan.unary[at];
@@ -56,7 +56,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 // θ̂_i / n_i for a row of one node.
 template <class S>
 void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const double part = 1.0 / plan.chains[row.first];
+    const double part = 1.0 / double(plan.chains_at(row.first));
     double *own = theta + row.place;
     const double *unary = plan.unary + row.place;
     const Index step = row.step;
@@ -197,7 +197,8 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // message as λ. So (1 / part - onwards) · share is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
-    const double part = 1.0 / plan.chains[row.first + k], onwards = plan.onwards[row.first + k];
+    const double part = 1.0 / double(plan.chains_at(row.first + k));
+    const double onwards = double(plan.onwards_at(row.first + k, row.degree));
     // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
     // division is exact
     const double whole = 1.0 / part;

@@ -97,6 +97,8 @@ class Verdict:
         The node marginals of the points.
     kept : tuple of bool
         Which of the points were better than all before, so that their marginals are still in use.
+    labelled : bool
+        Whether labels are better than all points, so that no marginals are in use.
     """
 
     bound: float
@@ -105,6 +107,7 @@ class Verdict:
     slack: float
     nodes: tuple[Floats, ...] = ()
     kept: tuple[bool, ...] = ()
+    labelled: bool = False
 
 
 class Algorithm(ABC):

@@ -142,9 +142,10 @@ def _by_piece(
     model: Model, nodes: NDArray[Any], threads: int = 1
 ) -> Iterator[tuple[slice, Floats]]:
     """Yield slices of node states, and their marginals in double precision, in the same memory."""
-    first, room = 0, np.empty(min(model.n, PIECE) * int(model.num_labels.max(initial=0)))
-    for begin in range(0, model.n, PIECE):
-        end = min(begin + PIECE, model.n)
+    first, size = 0, PIECE // 4
+    room = np.empty(min(model.n, size) * int(model.num_labels.max(initial=0)))
+    for begin in range(0, model.n, size):
+        end = min(begin + size, model.n)
         states = slice(first, first + int(model.num_labels[begin:end].sum()))
         part = room[: states.stop - first]
         core.normalise(layout(model), nodes[states], begin, end, part, threads)

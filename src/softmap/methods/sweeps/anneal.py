@@ -321,8 +321,7 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            before, state.mean = state.mean, aligned(state.mean.size, state.mean.dtype)
-            state.mean[:], state.lent = before, False
+            state.mean, state.lent = _copied(state.mean), False
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
@@ -377,8 +376,8 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
-        if any(verdict.kept):
-            state.lent = any(verdict.kept[1:])
+        if any(verdict.kept) or verdict.labelled:
+            state.lent = any(verdict.kept[1:]) and not verdict.labelled
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)
@@ -402,6 +401,12 @@ class Annealed(Algorithm):
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
         state.calm /= RECOVERY.calmer
+
+
+def _copied(array: Floats) -> Floats:
+    room: Floats = aligned(array.size, array.dtype)
+    room[:] = array
+    return room
 
 
 class Anneal(Annealed):

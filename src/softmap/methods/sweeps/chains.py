@@ -137,9 +137,21 @@ class ChainLoops:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model, plan.table.dtype)
         self._soft, self._hard = Pace(threads), Pace(threads)
-        self._theta = aligned(plan.cost_size)
+        self._shares: Floats | None = None
         self._dot = np.zeros(len(plan.blocks))
         self._sent: object = None  # token of the bound of the current forward messages
+
+    @property
+    def _theta(self) -> Floats:
+        """The scratch memory, allocated if it was released."""
+        if self._shares is None:
+            self._shares = aligned(self.plan.cost_size)
+        return self._shares
+
+    def release(self) -> None:
+        """Free the scratch memory until the next loop."""
+        self.forget()
+        self._shares = None
 
     def forget(self) -> None:
         """Record that the forward messages belong to no bound."""
@@ -506,7 +518,7 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        nodes = aligned(self.model.unary.size)
+        nodes = aligned(self.model.unary.size, self.point_dtype)
         self.loops.blend(messages, eta, 1.0, nodes)
         return nodes
 
@@ -701,11 +713,18 @@ class KeptBound:
         return self._with(self._chains.loops.cut)
 
     def labels(self) -> NDArray[np.int64]:
-        """Decode labels from the forward messages, recomputed if they were overwritten."""
+        """Decode labels from the forward messages, recomputed if they were overwritten.
+
+        A large model releases scratch memory to the search for labels that follows.
+        """
         loops = self._chains.loops
+        labels: NDArray[np.int64]
         if loops.has_sent(self.token):
-            return loops.read(self._state.msg, self.token)
-        labels: NDArray[np.int64] = self._with(loops.read)
+            labels = loops.read(self._state.msg, self.token)
+        else:
+            labels = self._with(loops.read)
+        if self._chains.large:
+            loops.release()
         return labels
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:

@@ -66,9 +66,8 @@ class Schedule:
     nodes : int32[n]
         Nodes in the order of strips.
     chains : int32[n + LANES]
-        Number n_i of chains through the k-th of `nodes`.
-    onwards : int32[n]
-        Number of edges that lead forward from the k-th of `nodes`.
+        Number n_i of chains through the k-th of `nodes`, negated if more edges lead backward from
+        it than forward.
     unary : float64[by strip]
         Costs of the nodes.
     pull_at, pull_step : int64[pulls], int32[pulls]
@@ -107,7 +106,6 @@ class Schedule:
     rows: NDArray[np.void]
     nodes: Steps
     chains: Steps
-    onwards: Steps
     unary: Floats
     pull_at: Ints
     pull_step: Steps
@@ -156,6 +154,13 @@ class Schedule:
         at[half ^ 1] = of["late_at"] + within
         step[half] = step[half ^ 1] = of["step"]
         return at, step
+
+    @property
+    def onwards(self) -> Steps:
+        """Return the number of edges that lead forward from the k-th of `nodes`, along chains."""
+        degree = np.repeat(self.rows["degree"], self.rows["nodes"])
+        chains = self.chains[: len(degree)]
+        return np.where(chains < 0, degree + chains, np.minimum(chains, degree))
 
     @property
     def bands(self) -> int:
@@ -304,7 +309,7 @@ def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> S
 def surpluses(model: Model, plan: Schedule) -> Floats:
     """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
     surplus = model.graph.degree.astype(np.float64)
-    surplus[plan.nodes] -= plan.chains[: model.n]
+    surplus[plan.nodes] -= np.abs(plan.chains[: model.n])
     return surplus
 
 
