@@ -273,6 +273,14 @@ template <class S> struct ChainCalls {
             move(msg.data(), drift.data(), Index(drift.size()), me);
         });
     }
+    // One call, so that no signal handler runs between the two halves of the swap.
+    static void exchange(Out<S> first, Out<S> second, int threads) {
+        require_size(second, Index(first.size()), "second");
+        S *one = first.data(), *other = second.data();
+        split(threads, Index(first.size()), [&](Index begin, Index end) {
+            std::swap_ranges(one + begin, one + end, other + begin);
+        });
+    }
     // Each thread first touches the memory that it copies to: pages are spread over the machine.
     template <class T> static void copy_into(In<S> from, Out<T> to, int threads) {
         require_size(to, Index(from.size()), "to");
@@ -400,6 +408,8 @@ template <class S> struct ChainCalls {
               "Round messages to single precision; the rests are added to drift.");
         m.def("put_back", &put_all_back, arg("msg"), arg("drift"), nb::arg("threads") = 1,
               Unlocked(), "Add drift to messages; it becomes 0.");
+        m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
+              Unlocked(), "Exchange the contents of two arrays.");
         m.def("copy_into", &copy_into<float>, arg("source"), arg("to"), nb::arg("threads") = 1,
               Unlocked(), "Copy an array into another one.");
         m.def("copy_into", &copy_into<double>, arg("source"), arg("to"), nb::arg("threads") = 1,

@@ -665,6 +665,20 @@ def put_back(
     """Add drift to messages; it becomes 0."""
 
 @overload
+def exchange(
+    first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def exchange(
+    first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Exchange the contents of two arrays."""
+
+@overload
 def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)

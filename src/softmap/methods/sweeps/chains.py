@@ -557,39 +557,35 @@ class Chains:
         """
         self.settle(state)
         self._hand_back()
-        model, own = self.model, self._polish(state, hard)
-        sent = KeptBound(self, state)
-        bound = self.loops.lowered(state.msg, state.shift, sent.token)
-        state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
-        if not len(state.moved):
+        model, sent = self.model, KeptBound(self, state)
+        if self.large:
+            self._polish(state, hard)
+        else:
             sent.keep()
-            core.copy_into(own, state.msg[: len(own)], self.loops.threads)
+            if hard:
+                polished = Messages(state.msg, NONE, np.ones(3), state.shift)
+                self.loops.passes(2 * hard, polished, np.inf, momentum=False)
+        bound = self.loops.lowered(state.msg, state.shift, sent.token)
+        if hard and not self.large:  # keep the messages of the bound, restore those of the run
+            sent.swap()
+        state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
         if not self._shortcuts.bounds:
             bound = core.dual_bound(layout(model), sent(), model.constant, self.loops.threads)
         return Proved(sent, bound, labels)
 
-    def _polish(self, state: Messages, hard: int) -> Floats:
-        """Do `hard` hard passes before a bound is computed.
+    def _polish(self, state: Messages, hard: int) -> None:
+        """Do `hard` hard passes over a large model before a bound is computed.
 
-        On a small model, return the messages into early endpoints before, if they have changed. On
-        a large one, `moved` tells how to return to them. It takes the memory of momentum, which
-        restarts. The messages are rounded to single precision, in which a bound is kept.
+        `moved`, in the memory of momentum, which restarts, tells how to return to the messages of
+        the run. Messages are rounded to single precision, in which those of a bound are kept.
         """
-        messages, loops = state.msg, self.loops
-        if not self.large:
-            own = messages[: self.plan.back_size if hard else 0].copy()
-            if hard:
-                polished = Messages(messages, NONE, np.ones(3), state.shift)
-                loops.passes(2 * hard, polished, np.inf, momentum=False)
-            return own
         self._allot_drift(state)
         state.drift[:] = 0.0
         state.moved, state.drift = state.drift, NONE
         if hard:
-            loops.traced_passes(hard, messages, state.moved, state.shift)
-        core.round_off(messages, state.moved, loops.threads)
-        return messages[:0]
+            self.loops.traced_passes(hard, state.msg, state.moved, state.shift)
+        core.round_off(state.msg, state.moved, self.loops.threads)
 
     def settle(self, state: Messages) -> None:
         """Return to the messages into early endpoints that a large run had before `prove`.
@@ -693,7 +689,7 @@ class KeptPoint:
 class KeptBound:
     """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    They are those of the run until `Chains.settle` returns to others.
+    On a large model they are those of the run until `Chains.settle` returns to others.
     """
 
     def __init__(self, chains: Chains, state: Messages) -> None:
@@ -707,6 +703,12 @@ class KeptBound:
             sent = self._state.msg[: self._chains.plan.back_size]
             self._back = aligned(len(sent), np.float32 if self._chains.large else sent.dtype)
             core.copy_into(sent, self._back, self._chains.loops.threads)
+
+    def swap(self) -> None:
+        """Exchange the kept messages with those of the run."""
+        if self._back is not None:
+            sent = self._state.msg[: len(self._back)]
+            core.exchange(sent, self._back, self._chains.loops.threads)
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
@@ -734,12 +736,15 @@ class KeptBound:
                 return work(state.msg, self.token)
             self._chains.settle(state)
             sent, forward = np.split(state.msg, [len(self._back)])
-            own, needed = sent.copy(), None if state.overwritten else forward.copy()
-            core.copy_into(self._back, sent, threads)
+            alike = self._back.dtype == sent.dtype
+            own, needed = sent[: 0 if alike else None].copy(), None
+            if not state.overwritten:
+                needed = forward.copy()
+            self.swap() if alike else core.copy_into(self._back, sent, threads)
             try:
                 return work(state.msg, self.token)
             finally:
-                core.copy_into(own, sent, threads)
+                self.swap() if alike else core.copy_into(own, sent, threads)
                 if needed is not None:
                     forward[:] = needed
                     self._chains.loops.forget()
