@@ -106,9 +106,9 @@ template <class S> struct ChainCalls {
         require(threads >= 1, "threads must be at least 1");
         return int(std::min<Index>(threads, plan.view.bands));
     }
-    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<float> drift, Out<double> theta,
-                    double eta, bool momentum, Out<double> shift, Out<double> dot,
-                    Out<double> clock, int threads) {
+    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<float> drift,
+                    Out<double> theta, double eta, bool momentum, Out<double> shift,
+                    Out<double> dot, Out<double> clock, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
@@ -199,8 +199,7 @@ template <class S> struct ChainCalls {
                     const Index chains = v.chains_at(k), degree = v.rows[r].degree;
                     const Index onwards = v.onwards_at(k, degree);
                     entropy[k - begin] *= double(degree - chains);
-                    minimum[k - begin] *=
-                        double(chains - (forward ? onwards : degree - onwards));
+                    minimum[k - begin] *= double(chains - (forward ? onwards : degree - onwards));
                     ++count;
                 }
             entropies[p] = careful_sum(entropy.data(), count);
@@ -213,7 +212,7 @@ template <class S> struct ChainCalls {
                          Out<double> dot, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays<S> arrays{msg.data(),   drift.data(),  Index(drift.size()),
+        const ChainArrays<S> arrays{msg.data(),   drift.data(), Index(drift.size()),
                                     theta.data(), shift.data(), dot.data(),
                                     nullptr,      nullptr};
         together(useful(plan, threads), [&](Member &me) {
@@ -240,7 +239,8 @@ template <class S> struct ChainCalls {
         return chain_bound(plan.view, rests, shift.data(), constant, threads);
     }
     static void move_on(Out<S> msg, Out<float> drift, Out<double> clock, int threads) {
-        require(msg.size() >= drift.size(), "there are fewer messages in msg than entries in drift");
+        require(msg.size() >= drift.size(),
+                "there are fewer messages in msg than entries in drift");
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
         together(threads, [&](Member &me) {
@@ -267,11 +267,11 @@ template <class S> struct ChainCalls {
     }
     static void move_by(void (*move)(S *, float *, Index, Member &), Out<S> msg, Out<float> drift,
                         int threads) {
-        require(msg.size() >= drift.size(), "there are fewer messages in msg than entries in drift");
+        require(msg.size() >= drift.size(),
+                "there are fewer messages in msg than entries in drift");
         require(threads >= 1, "threads must be at least 1");
-        together(Index(drift.size()) < worthwhile ? 1 : threads, [&](Member &me) {
-            move(msg.data(), drift.data(), Index(drift.size()), me);
-        });
+        together(Index(drift.size()) < worthwhile ? 1 : threads,
+                 [&](Member &me) { move(msg.data(), drift.data(), Index(drift.size()), me); });
     }
     // One call, so that no signal handler runs between the two halves of the swap.
     static void exchange(Out<S> first, Out<S> second, int threads) {

@@ -16,9 +16,9 @@ template <class S> struct StarCalls {
         require_size(origin, Index(msg.size()), "origin");
         require_size(theta, Index(bar.size()), "theta");
         require_size(shift, plan.view.num_blocks, "shift");
-        return {msg.data(), origin.data(), drift, Index(msg.size()),
-                bar.data(), theta.data(), shift.data(),  dot.data(),
-                unused,     sums,         clock};
+        return {msg.data(), origin.data(), drift,        Index(msg.size()),
+                bar.data(), theta.data(),  shift.data(), dot.data(),
+                unused,     sums,          clock};
     }
 
     template <Sweep<S> PassKernels<S>::*rule>
@@ -31,8 +31,8 @@ template <class S> struct StarCalls {
         require(threads >= 1, "threads must be at least 1");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         double sums[partial_sums];
-        const auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot, unused.data(),
-                                sums, reinterpret_cast<Clock *>(clock.data()));
+        const auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot,
+                                unused.data(), sums, reinterpret_cast<Clock *>(clock.data()));
         together(threads, [&](Member &me) {
             (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
@@ -43,8 +43,8 @@ template <class S> struct StarCalls {
                        int threads) {
         require_size(dot, lay.view.n, "dot");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
-        const auto run =
-            arrays(plan, msg, origin, nullptr, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
+        const auto run = arrays(plan, msg, origin, nullptr, bar, theta, shift, dot, unused.data(),
+                                nullptr, nullptr);
         together(threads, [&](Member &me) {
             kernels->of<S>().star_values(lay.view, plan.view, run, eta, me);
         });

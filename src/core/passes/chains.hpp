@@ -83,8 +83,9 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
     }
 }
 
-// Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
-// block), scratch `sums` for their total (`partial_sums` entries).
+// Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the
+// normalisers of messages `shift` and parts of the restart product `dot` (both by block), scratch
+// `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
     S *msg;
     float *drift;
@@ -97,8 +98,8 @@ template <class S> struct ChainArrays {
 // (backward edges if not `forward`). The two steps of each level are those of a wavefront.
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-               const ChainArrays<S> &run, double eta, const Momentum &momentum,
-               const Scratch &room, Member &me) {
+               const ChainArrays<S> &run, double eta, const Momentum &momentum, const Scratch &room,
+               Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
     const std::int32_t *listed =

@@ -28,8 +28,8 @@ struct Plan {
     std::vector<Bands> forward_after, backward_after;
     std::vector<Row> rows;
     std::vector<Block> blocks;
-    std::vector<std::int32_t> nodes, chains, edge, pull_step, early_step, late_step,
-        forward, backward, later;
+    std::vector<std::int32_t> nodes, chains, edge, pull_step, early_step, late_step, forward,
+        backward, later;
     Index cost_size = 0, table_size = 0;
 };
 

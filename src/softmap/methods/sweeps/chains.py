@@ -594,7 +594,7 @@ class Chains:
         the worse of two bounds has been dropped. A large run thus holds the messages of both
         directions and, in single precision, those of one direction for momentum and one for the
         best bound. Each message returns up to a rounding error, in single precision, of the
-        distance that it was moved.
+        distance that it was moved, or of its own if messages are in single precision.
         """
         if not len(state.moved):
             return
