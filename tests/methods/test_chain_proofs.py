@@ -16,7 +16,6 @@ import softmap
 from softmap import core, generators
 from softmap.labels import decode
 from softmap.later import later, unmade
-from softmap.methods.sweeps import chains
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains, Messages, Proved

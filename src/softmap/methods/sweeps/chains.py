@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -730,21 +731,35 @@ class KeptBound:
         return labels
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        state, threads = self._state, self._chains.loops.threads
-        with self._chains.making:
+        chains, state = self._chains, self._state
+        with chains.making:
             if self._back is None:
                 return work(state.msg, self.token)
-            self._chains.settle(state)
-            sent, forward = np.split(state.msg, [len(self._back)])
-            alike = self._back.dtype == sent.dtype
-            own, needed = sent[: 0 if alike else None].copy(), None
-            if not state.overwritten:
-                needed = forward.copy()
-            self.swap() if alike else core.copy_into(self._back, sent, threads)
+            chains.settle(state)
+            forward = state.msg[len(self._back) :]
+            needed = None if state.overwritten else forward.copy()
             try:
-                return work(state.msg, self.token)
+                with self._in_place(self._back):
+                    return work(state.msg, self.token)
             finally:
-                self.swap() if alike else core.copy_into(own, sent, threads)
                 if needed is not None:
                     forward[:] = needed
-                    self._chains.loops.forget()
+                    chains.loops.forget()
+
+    @contextmanager
+    def _in_place(self, back: NDArray[Any]) -> Iterator[None]:
+        """Put the kept messages in the place of the run's, for some time."""
+        sent, threads = self._state.msg[: len(back)], self._chains.loops.threads
+        alike = back.dtype == sent.dtype
+        if alike:
+            self.swap()
+        else:
+            own = sent.copy()
+            core.copy_into(back, sent, threads)
+        try:
+            yield
+        finally:
+            if alike:
+                self.swap()
+            else:
+                core.copy_into(own, sent, threads)

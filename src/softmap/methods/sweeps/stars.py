@@ -76,10 +76,11 @@ class Stars:
     ) -> None:
         """Do `count` sweeps at η (inf: hard-min) by one rule."""
         dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
+        drift = state.drift if momentum else NONE
         self._pace.run(
             count,
             lambda threads: sweep(
-                self._layout, self.plan.native, count, state.msg, state.drift if momentum else NONE, self._origin,
+                self._layout, self.plan.native, count, state.msg, drift, self._origin,
                 self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
             ),
         )  # fmt: skip
