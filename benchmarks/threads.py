@@ -120,8 +120,8 @@ class Pass:
         """One pass: two messages per edge."""
         state, loops = self.state, self.chains.loops
         core.passes(
-            loops.layout, self.chains.plan.native, 2, state.msg, state.prev, self._theta, ETA, True,
-            state.shift, self._dot, state.clock, threads,
+            loops.layout, self.chains.plan.native, 2, state.msg, state.drift, self._theta, ETA,
+            True, state.shift, self._dot, state.clock, threads,
         )  # fmt: skip
 
     @property
@@ -130,11 +130,12 @@ class Pass:
 
         Each half pass reads all messages, the node costs and the tables, and writes the messages
         of one direction and the shares of the nodes. Momentum reads and writes the messages into
-        early endpoints, and those of the pass before in both half passes.
+        early endpoints once more, and its drift, in single precision, in both half passes.
         """
         plan, state = self.chains.plan, self.state
         halves = 2 * (state.msg.nbytes + plan.unary.nbytes + plan.table.nbytes + self._theta.nbytes)
-        return int(halves + state.msg.nbytes + 6 * state.prev.nbytes)
+        early = plan.back_size * state.msg.itemsize
+        return int(halves + state.msg.nbytes + 2 * early + 4 * state.drift.nbytes)
 
 
 def passes(

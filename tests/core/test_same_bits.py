@@ -27,11 +27,11 @@ from softmap.model.potentials import (
 from softmap.relaxation.bounds import dual_bound
 
 STORED = {
-    "tables": "35d53e58f4f8e685",
-    "potts": "0ab7652ea4d502b2",
-    "linear": "7cd0c5b6d35c0b1d",
-    "quadratic": "b9c1cca0b7a06665",
-    "projection": "467a8f9e39ad8b75",
+    "tables": "c707961733ecd238",
+    "potts": "a86540b65e9fb8ac",
+    "linear": "e942e7bc1e32198a",
+    "quadratic": "fa30da43fddad808",
+    "projection": "eb7fbfb9a161574a",
 }
 LABELS = 5
 EDGES = 150

@@ -129,6 +129,28 @@ def test_a_move_is_the_best_choice_where_it_is_submodular_and_never_worse(seed):
         assert model.energy(labels) == pytest.approx(best, abs=1e-9)
 
 
+@given(st.integers(0, 10**6))
+def test_a_move_is_the_best_choice_at_a_variable_with_many_neighbours(seed):
+    """Given the choice of the hub, that of each leaf is its own."""
+    rng = np.random.default_rng(seed)
+    leaves = 60
+    hub = np.stack([np.zeros(leaves, dtype=int), np.arange(1, leaves + 1)], axis=1)
+    hub = rng.permuted(rng.permutation(hub), axis=1)
+    weights = rng.random(leaves)
+    model = softmap.Model(rng.normal(size=(leaves + 1, 4)), hub, softmap.Potts(weights))
+    before, proposal = rng.integers(0, 4, size=leaves + 1), np.full(leaves + 1, rng.integers(4))
+    labels = before.copy()
+    Fusion(model).fuse(labels, proposal)
+    of, costs = np.empty(leaves + 1), model.unary.reshape(-1, 4)
+    of[hub.max(axis=1)] = weights
+    totals = []
+    for own in (before[0], proposal[0]):
+        leaf = [costs[i] + of[i] * (np.arange(4) != own) for i in range(1, leaves + 1)]
+        ways = [min(c[before[i]], c[proposal[i]]) for i, c in enumerate(leaf, start=1)]
+        totals.append(costs[0, own] + sum(ways))
+    assert model.energy(labels) == pytest.approx(min(totals), abs=1e-9)
+
+
 def test_expansion_ends_where_no_label_can_be_expanded():
     model = softmap.generators.potts_grid(12, 12, 4, seed=2)
     labels = np.ascontiguousarray(cheapest(model, model.unary))

@@ -101,7 +101,7 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
     rows = _rows(strips, model.graph.degree[nodes], pull_start, pull_at, pull_step)
     later = np.bincount(packing.early, minlength=model.n)
     earlier = np.bincount(packing.late, minlength=model.n)
-    chains = np.maximum(np.maximum(later, earlier), 1)
+    chains = np.where(earlier > later, -earlier, np.maximum(later, 1))
     bands = _Bands(packing, level, rows, nodes)
     forward = bands.sorted(packing.early, packing.late)
     backward = bands.sorted(packing.late, packing.early)
@@ -110,7 +110,6 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
         "rows": _records(rows, RowColumn, ROW),
         "nodes": nodes.astype(np.int32),
         "chains": np.append(chains[nodes], np.ones(LANES)).astype(np.int32),
-        "onwards": later[nodes].astype(np.int32),
         "pull_at": pull_at,
         "pull_step": pull_step,
         "blocks": packing.records(),

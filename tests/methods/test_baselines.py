@@ -240,7 +240,7 @@ def test_sweeps_can_be_cut_anywhere():
         found.append(state)
     for state in found[1:]:
         np.testing.assert_array_equal(state.msg, found[0].msg)
-        np.testing.assert_array_equal(state.prev, found[0].prev)
+        np.testing.assert_array_equal(state.drift, found[0].drift)
 
 
 def test_momentum_makes_smooth_sweeps_faster():

@@ -43,7 +43,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
             sampled(engine, state, count, eta, sampling)
             after = sampling.after(count)
             passes, samples = after.passes, after.samples
-        ways.append((mean, state.msg, state.prev, state.clock, state.shift, samples))
+        ways.append((mean, state.msg, state.drift, state.clock, state.shift, samples))
     assert passes == sum(counts)
     assert samples == (passes // AVERAGING.every if averaging else 0)
     for compiled, plain in zip(*ways, strict=True):

@@ -162,7 +162,6 @@ struct Planned {
                     plan.rows.data(),
                     plan.nodes.data(),
                     plan.chains.data(),
-                    plan.onwards.data(),
                     unary.data(),
                     plan.pull_at.data(),
                     plan.pull_step.data(),

@@ -33,7 +33,7 @@ def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
     np.testing.assert_array_equal(plain.nodes[0], whole.nodes[0])
     np.testing.assert_array_equal(plain.coupling, whole.coupling)
     assert (len(plain.nodes), len(whole.nodes)) == (1, 2)
-    back = len(state.messages.prev)  # what the next pass begins from
+    back = len(state.messages.drift)  # what the next pass begins from
     np.testing.assert_array_equal(state.messages.msg[:back], messages[:back])
     polished, other = (Judge.of(model).look(p) for p in (whole, plain))
     assert other.bound <= polished.bound + 1e-9

@@ -45,8 +45,8 @@ template <class S> struct Schedule {
     const Index *row_start;
     const Row *rows;
     const std::int32_t *nodes;
-    const std::int32_t *chains;  // [n + lanes] number of chains through the k-th of `nodes`
-    const std::int32_t *onwards; // [n] number of edges that lead forward from it
+    const std::int32_t *chains; // [n + lanes] number of chains through the k-th of `nodes`, negated
+                                // if more edges lead backward from it than forward
     const double *unary;
     const Index *pull_at;
     const std::int32_t *pull_step;
@@ -67,6 +67,11 @@ template <class S> struct Schedule {
     const std::int32_t *forward, *backward, *later; // blocks by level and band, and by late level
     const std::uint64_t *forward_after, *backward_after; // sets of bands to wait for (wave.hpp)
 
+    Index chains_at(Index k) const { return chains[k] < 0 ? -chains[k] : chains[k]; }
+    // The number of edges that lead forward from the k-th of `nodes`, in a schedule of chains.
+    Index onwards_at(Index k, Index degree) const {
+        return chains[k] < 0 ? degree + chains[k] : chains[k] < degree ? chains[k] : degree;
+    }
     // The parameters of the lanes of a tile.
     const double *weights_of(const Block &b) const { return weight + (one_weight ? 0 : b.lane); }
     const double *truncations_of(const Block &b) const {

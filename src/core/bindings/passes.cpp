@@ -23,7 +23,6 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     v.rows = reinterpret_cast<const Row *>(rows);
     const Index nodes = take("nodes", v.nodes);
     require(take("chains", v.chains) == nodes + lanes, "chains needs one entry per node and lane");
-    require(take("onwards", v.onwards) == nodes, "onwards needs one entry per node");
     v.num_costs = take("unary", v.unary);
     take("pull_at", v.pull_at);
     take("pull_step", v.pull_step);
@@ -107,16 +106,16 @@ template <class S> struct ChainCalls {
         require(threads >= 1, "threads must be at least 1");
         return int(std::min<Index>(threads, plan.view.bands));
     }
-    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
-                    double eta, bool momentum, Out<double> shift, Out<double> dot,
-                    Out<double> clock, int threads) {
+    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<float> drift,
+                    Out<double> theta, double eta, bool momentum, Out<double> shift,
+                    Out<double> dot, Out<double> clock, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
         double sums[partial_sums];
         const ChainArrays<S> arrays{msg.data(),
-                                    prev.data(),
-                                    Index(prev.size()),
+                                    drift.data(),
+                                    Index(drift.size()),
                                     theta.data(),
                                     shift.data(),
                                     dot.data(),
@@ -131,7 +130,7 @@ template <class S> struct ChainCalls {
     // empty, the node marginals are averaged into it.
     template <class T>
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
-                            Out<S> msg, Out<S> prev, Out<double> theta, double eta,
+                            Out<S> msg, Out<float> drift, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
                             Index every, double longest, Out<T> mean, Index samples, double recent,
                             int threads) {
@@ -142,7 +141,7 @@ template <class S> struct ChainCalls {
             require_size(mean, costs.view.node_offset[costs.view.n], "mean");
         for (Index now; count > 0; count -= now) {
             now = std::min(count, every - done % every);
-            run(lay, plan, 2 * now, msg, prev, theta, eta, true, shift, dot, clock, threads);
+            run(lay, plan, 2 * now, msg, drift, theta, eta, true, shift, dot, clock, threads);
             done += now;
             if (done % every)
                 continue;
@@ -196,10 +195,10 @@ template <class S> struct ChainCalls {
             Index count = 0;
             for (Index r = first; r < last; ++r)
                 for (Index k = v.rows[r].first; k < v.rows[r].first + v.rows[r].nodes; ++k) {
-                    const Index chains = v.chains[k], degree = v.rows[r].degree;
+                    const Index chains = v.chains_at(k), degree = v.rows[r].degree;
+                    const Index onwards = v.onwards_at(k, degree);
                     entropy[k - begin] *= double(degree - chains);
-                    minimum[k - begin] *=
-                        double(chains - (forward ? v.onwards[k] : degree - v.onwards[k]));
+                    minimum[k - begin] *= double(chains - (forward ? onwards : degree - onwards));
                     ++count;
                 }
             entropies[p] = careful_sum(entropy.data(), count);
@@ -207,12 +206,12 @@ template <class S> struct ChainCalls {
         });
         return {careful_sum(entropies.data(), portions), careful_sum(minima.data(), portions)};
     }
-    static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
+    static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<float> drift,
                          Out<double> theta, double eta, bool momentum, Out<double> shift,
                          Out<double> dot, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
+        const ChainArrays<S> arrays{msg.data(),   drift.data(), Index(drift.size()),
                                     theta.data(), shift.data(), dot.data(),
                                     nullptr,      nullptr};
         together(useful(plan, threads), [&](Member &me) {
@@ -238,14 +237,40 @@ template <class S> struct ChainCalls {
         };
         return chain_bound(plan.view, rests, shift.data(), constant, threads);
     }
-    static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
-        require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
+    static void move_on(Out<S> msg, Out<float> drift, Out<double> clock, int threads) {
+        require(msg.size() >= drift.size(),
+                "there are fewer messages in msg than entries in drift");
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
         together(threads, [&](Member &me) {
-            kernels->of<S>().extrapolate(msg.data(), prev.data(), Index(prev.size()),
+            kernels->of<S>().extrapolate(msg.data(), drift.data(), Index(drift.size()),
                                          *reinterpret_cast<Clock *>(clock.data()), me);
         });
+    }
+    static void run_traced(Lay lay, Plan plan, Index count, Out<S> msg, Out<float> drift,
+                           Out<double> theta, Out<double> shift, Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_blocks, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        const ChainArrays<S> arrays{msg.data(),   drift.data(), Index(drift.size()),
+                                    theta.data(), shift.data(), dot.data(),
+                                    nullptr,      nullptr};
+        together(useful(plan, threads), [&](Member &me) {
+            kernels->of<S>().traced_passes(lay.view, plan.view, count, arrays, me);
+        });
+    }
+    static void round_all(Out<S> msg, Out<float> drift, int threads) {
+        move_by(kernels->of<S>().round_off, msg, drift, threads);
+    }
+    static void put_all_back(Out<S> msg, Out<float> drift, int threads) {
+        move_by(kernels->of<S>().put_back, msg, drift, threads);
+    }
+    static void move_by(void (*move)(S *, float *, Index, Member &), Out<S> msg, Out<float> drift,
+                        int threads) {
+        require(msg.size() >= drift.size(),
+                "there are fewer messages in msg than entries in drift");
+        require(threads >= 1, "threads must be at least 1");
+        together(Index(drift.size()) < worthwhile ? 1 : threads,
+                 [&](Member &me) { move(msg.data(), drift.data(), Index(drift.size()), me); });
     }
     // One call, so that no signal handler runs between the two halves of the swap.
     static void exchange(Out<S> first, Out<S> second, int threads) {
@@ -256,7 +281,7 @@ template <class S> struct ChainCalls {
         });
     }
     // Each thread first touches the memory that it copies to: pages are spread over the machine.
-    static void copy_into(In<S> from, Out<S> to, int threads) {
+    template <class T> static void copy_into(In<S> from, Out<T> to, int threads) {
         require_size(to, Index(from.size()), "to");
         split(threads, Index(from.size()), [&](Index begin, Index end) {
             std::copy(from.data() + begin, from.data() + end, to.data() + begin);
@@ -325,7 +350,7 @@ template <class S> struct ChainCalls {
     // Functions that read or write node marginals in either precision.
     template <class T> static void bind_points(nb::module_ &m) {
         m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("costs"), arg("schedule"),
-              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
+              arg("count"), arg("msg"), arg("drift"), arg("theta"), nb::arg("eta"), arg("shift"),
               arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
               arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
               "Make passes with momentum, and update a running average of the node marginals.");
@@ -355,12 +380,12 @@ template <class S> struct ChainCalls {
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
               nb::arg("threads") = 1, Unlocked());
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
-              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("drift"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());
         bind_points<double>(m);
         bind_points<float>(m);
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
-              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("drift"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
               arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
@@ -373,12 +398,21 @@ template <class S> struct ChainCalls {
         m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
               arg("labels"), arg("threads"), Unlocked(),
               "Decode labels of all nodes from the messages of a hard forward half pass.");
-        m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
+        m.def("extrapolate", &move_on, arg("msg"), arg("drift"), arg("clock"), arg("threads"),
               Unlocked());
+        m.def("traced_passes", &run_traced, arg("layout"), arg("schedule"), arg("count"),
+              arg("msg"), arg("drift"), arg("theta"), arg("shift"), arg("dot"), arg("threads"),
+              Unlocked(), "Make hard passes; what they subtract from messages is added to drift.");
+        m.def("round_off", &round_all, arg("msg"), arg("drift"), nb::arg("threads") = 1, Unlocked(),
+              "Round messages to single precision; the rests are added to drift.");
+        m.def("put_back", &put_all_back, arg("msg"), arg("drift"), nb::arg("threads") = 1,
+              Unlocked(), "Add drift to messages; it becomes 0.");
         m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
               Unlocked(), "Exchange the contents of two arrays.");
-        m.def("copy_into", &copy_into, arg("source"), arg("to"), nb::arg("threads") = 1, Unlocked(),
-              "Copy an array into another one.");
+        m.def("copy_into", &copy_into<float>, arg("source"), arg("to"), nb::arg("threads") = 1,
+              Unlocked(), "Copy an array into another one.");
+        m.def("copy_into", &copy_into<double>, arg("source"), arg("to"), nb::arg("threads") = 1,
+              Unlocked(), "Copy an array into another one.");
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),

@@ -42,7 +42,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
     out["rows"] = handed_over<std::uint8_t>(std::move(made.rows), sizeof(Row));
     out["blocks"] = handed_over<std::uint8_t>(std::move(made.blocks), sizeof(Block));
     put("row_start", made.row_start), put("nodes", made.nodes);
-    put("chains", made.chains), put("onwards", made.onwards), put("edge", made.edge);
+    put("chains", made.chains), put("edge", made.edge);
     put("pull_at", made.pull_at);
     put("pull_step", made.pull_step);
     put("early_at", made.early_at), put("early_step", made.early_step);

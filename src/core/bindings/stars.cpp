@@ -10,29 +10,29 @@ template <class S> struct StarCalls {
     using Lay = const HeldLayout<S> &;
     using Plan = const HeldSchedule<S> &;
 
-    static StarArrays<S> arrays(Plan plan, Out<S> msg, Out<S> prev, Out<S> origin, In<double> bar,
+    static StarArrays<S> arrays(Plan plan, Out<S> msg, Out<S> origin, float *drift, In<double> bar,
                                 Out<double> theta, Out<double> shift, Out<double> dot,
                                 double *unused, double *sums, Clock *clock) {
-        require_size(prev, Index(msg.size()), "prev");
         require_size(origin, Index(msg.size()), "origin");
         require_size(theta, Index(bar.size()), "theta");
         require_size(shift, plan.view.num_blocks, "shift");
-        return {msg.data(), prev.data(),  origin.data(), Index(msg.size()),
-                bar.data(), theta.data(), shift.data(),  dot.data(),
-                unused,     sums,         clock};
+        return {msg.data(), origin.data(), drift,        Index(msg.size()),
+                bar.data(), theta.data(),  shift.data(), dot.data(),
+                unused,     sums,          clock};
     }
 
     template <Sweep<S> PassKernels<S>::*rule>
-    static void sweep(Lay lay, Plan plan, Index count, Out<S> msg, Out<S> prev, Out<S> origin,
+    static void sweep(Lay lay, Plan plan, Index count, Out<S> msg, Out<float> drift, Out<S> origin,
                       In<double> bar, Out<double> theta, double eta, bool momentum,
                       Out<double> shift, Out<double> dot, Out<double> clock, int threads) {
         require_size(dot, lay.view.n, "dot");
         require_size(clock, 3, "clock");
+        require_size(drift, momentum ? Index(msg.size()) : 0, "drift");
         require(threads >= 1, "threads must be at least 1");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         double sums[partial_sums];
-        const auto run = arrays(plan, msg, prev, origin, bar, theta, shift, dot, unused.data(),
-                                sums, reinterpret_cast<Clock *>(clock.data()));
+        const auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot,
+                                unused.data(), sums, reinterpret_cast<Clock *>(clock.data()));
         together(threads, [&](Member &me) {
             (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
@@ -43,8 +43,8 @@ template <class S> struct StarCalls {
                        int threads) {
         require_size(dot, lay.view.n, "dot");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
-        const auto run =
-            arrays(plan, msg, msg, origin, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
+        const auto run = arrays(plan, msg, origin, nullptr, bar, theta, shift, dot, unused.data(),
+                                nullptr, nullptr);
         together(threads, [&](Member &me) {
             kernels->of<S>().star_values(lay.view, plan.view, run, eta, me);
         });
@@ -53,7 +53,7 @@ template <class S> struct StarCalls {
     template <Sweep<S> PassKernels<S>::*rule>
     static void bind_rule(nb::module_ &m, const char *name) {
         m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
-              arg("prev"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
+              arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
               arg("shift"), arg("dot"), arg("clock"), arg("threads"), Unlocked());
     }
 

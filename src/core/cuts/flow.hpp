@@ -42,9 +42,9 @@ template <class Capacity> class MinimumCut {
 
     // Begins a graph of other size, whose nodes and arcs are then all set by the next functions.
     void reshape(Index nodes, Index arcs) {
-        nodes_.resize(std::size_t(nodes + 1));
-        arcs_.resize(std::size_t(arcs));
-        queue_.resize(std::size_t(nodes));
+        resize(nodes_, nodes + 1);
+        resize(arcs_, arcs);
+        resize(queue_, nodes);
         nodes_[nodes].first = std::int32_t(arcs);
     }
     // The arcs of node i begin with `first` and end where those of node i + 1 begin; `excess` is
@@ -53,6 +53,7 @@ template <class Capacity> class MinimumCut {
         nodes_[i].first = std::int32_t(first);
         nodes_[i].excess = excess;
     }
+    Index first(Index i) const { return nodes_[i].first; }
     // `capacity` is the cost of label 0 at the node of arc k and label 1 at node `to`.
     void set_arc(Index k, Index to, Index reverse, Capacity capacity) {
         arcs_[k] = {std::int32_t(to), std::int32_t(reverse), capacity};
@@ -162,6 +163,13 @@ template <class Capacity> class MinimumCut {
     int joined_ = 0;   // how often pieces were joined
 
     Index size() const { return Index(nodes_.size()) - 1; }
+
+    // Resizes an array, of which nothing is kept if it grows: its memory is freed first.
+    template <class Item> static void resize(std::vector<Item> &items, Index size) {
+        if (std::size_t(size) > items.capacity())
+            items = std::vector<Item>();
+        items.resize(std::size_t(size));
+    }
 
     void start(Piece &piece, Index begin, Index end) {
         piece = Piece{};

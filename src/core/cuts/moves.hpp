@@ -52,17 +52,23 @@ class BarredCosts {
                 const Index end = std::min(last, lay.group_start[g + 1]);
                 for (Index e = begin; e < end; ++e) {
                     const auto edge = family.template at<1>(lay, g, &e, 0);
-                    const auto cost = [&](Index x, Index y) {
-                        return std::min(edge.entry(y, x).part[0], barrier_);
-                    };
-                    f(e, Index(lay.node[2 * e]), Index(lay.node[2 * e + 1]), cost);
+                    f(e, Index(lay.node[2 * e]), Index(lay.node[2 * e + 1]), barred(edge));
                 }
             });
+    }
+    // Calls f(cost) for edge e.
+    template <class Function> void at_edge(Index e, Function f) const {
+        visit_edge(lay, 2 * e, [&](const auto &edge) { f(barred(edge)); });
     }
     Incidence graph() const { return {lay.n, lay.node, lay.start, lay.half}; }
 
   private:
     const double barrier_;
+
+    // The cost of labels x and y at the endpoints of an edge.
+    template <class Edge> auto barred(const Edge &edge) const {
+        return [&](Index x, Index y) { return std::min(edge.entry(y, x).part[0], barrier_); };
+    }
 };
 
 // Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion if the
@@ -80,8 +86,7 @@ class FusionMoves {
     Index fuse(Index *labels, const Index *proposal, Budget &budget, int threads) {
         const Move move{labels, proposal, threads};
         budget.use(4 * costs_.lay.m + costs_.lay.n);
-        shape(move);
-        fill(move);
+        fill(move, shape(move));
         flow_.start_pieces(threads);
         if (!flow_.run(budget, threads))
             return -1;
@@ -123,7 +128,7 @@ class FusionMoves {
         return std::accumulate(counts.begin(), counts.end(), Index(0));
     }
 
-    // Calls f(h, j) for each half-edge of variable i whose other endpoint j may change, too.
+    // Calls f(h, j) for each half-edge h of variable i whose other endpoint j may change, too.
     template <class Function> void each_arc(Index i, Function f) const {
         const Layout<double> &lay = costs_.lay;
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
@@ -132,12 +137,9 @@ class FusionMoves {
     }
 
     // Gives numbers to the variables whose two labels differ, the nodes of the flow graph, and to
-    // the half-edges between them, its arcs.
-    void shape(const Move &move) {
-        const Layout<double> &lay = costs_.lay;
-        number_.resize(std::size_t(lay.n));
-        arc_.resize(std::size_t(2 * lay.m));
-        share_.resize(std::size_t(2 * lay.m));
+    // the half-edges between them, its arcs. Returns the half-edges by arc; those of a node ascend.
+    std::vector<std::int32_t> shape(const Move &move) {
+        number_.resize(std::size_t(costs_.lay.n));
         Counts nodes =
             counted(move, [&](Index i) { return Index(move.labels[i] != move.proposal[i]); });
         const Index size = total_of(nodes);
@@ -153,64 +155,71 @@ class FusionMoves {
                 each_arc(i, [&](Index) { ++count; });
             return count;
         });
-        flow_.reshape(size, total_of(arcs));
+        std::vector<std::int32_t> half(std::size_t(total_of(arcs)));
+        flow_.reshape(size, Index(half.size()));
         std::exclusive_scan(arcs.begin(), arcs.end(), arcs.begin(), Index(0));
         each_portion(move, [&](Index p, Index first, Index last) {
             Index next = arcs[p];
             for (Index i = first; i < last; ++i)
                 if (number_[i] >= 0) {
                     flow_.set_node(number_[i], next, 0.0);
-                    each_arc(i, [&](Index h) { arc_[h] = std::int32_t(next++); });
+                    each_arc(i, [&](Index h) { half[next++] = std::int32_t(h); });
                 }
         });
+        return half;
     }
 
-    // Sets the costs of all nodes and the capacities of all arcs. The costs of a node's edges are
-    // added up in the order of its half-edges, whatever the number of threads.
-    void fill(const Move &move) {
-        const Layout<double> &lay = costs_.lay;
-        split_portions(move.threads, portions, lay.m, [&](Index p) {
-            const Part part{int(p), int(portions)};
-            costs_.each_edge(part.first(0, lay.m), part.last(0, lay.m),
-                             [&](Index e, Index i, Index j, auto cost) {
-                                 if (number_[i] >= 0 || number_[j] >= 0)
-                                     fill_edge(move, e, i, j, cost);
-                             });
-        });
+    // Sets the costs of all nodes and the capacities of all arcs. Each endpoint of an edge computes
+    // its own part, so that nothing is stored by edge, and the costs of a node's edges are added up
+    // in the order of its half-edges, whatever the number of threads.
+    void fill(const Move &move, const std::vector<std::int32_t> &half) {
         each_portion(move, [&](Index, Index first, Index last) {
-            for (Index i = first; i < last; ++i) {
-                if (number_[i] < 0)
-                    continue;
-                double sum = costs_.node(i, move.proposal[i]) - costs_.node(i, move.labels[i]);
-                for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
-                    sum += share_[lay.half[t]];
-                flow_.add_cost(number_[i], sum);
-            }
+            for (Index i = first; i < last; ++i)
+                if (number_[i] >= 0)
+                    fill_node(move, i, half);
         });
     }
-    template <class Cost> void fill_edge(const Move &move, Index e, Index i, Index j, Cost cost) {
+    void fill_node(const Move &move, Index i, const std::vector<std::int32_t> &half) {
+        const Layout<double> &lay = costs_.lay;
+        double sum = costs_.node(i, move.proposal[i]) - costs_.node(i, move.labels[i]);
+        Index arc = flow_.first(number_[i]);
+        for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t) {
+            const Index h = lay.half[t], side = h & 1, j = lay.node[h ^ 1];
+            Pairwise pair = changes(move, h >> 1);
+            if (number_[j] < 0) {
+                sum += (side == 0 ? pair.first : pair.second) - pair.none;
+                continue;
+            }
+            pair.none += std::min(pair.surplus(), 0.0);
+            const Divided parts(pair);
+            flow_.set_arc(arc++, number_[j], arc_of(half, number_[j], h ^ 1), parts.capacity[side]);
+            sum += parts.cost[side];
+        }
+        flow_.add_cost(number_[i], sum);
+    }
+    // The arc of half-edge h at a node.
+    Index arc_of(const std::vector<std::int32_t> &half, Index node, Index h) const {
+        Index first = flow_.first(node), last = flow_.first(node + 1);
+        while (last - first > 8) // few arcs are searched faster one by one
+            (half[(first + last) / 2] <= h ? first : last) = (first + last) / 2;
+        while (half[first] != h)
+            ++first;
+        return first;
+    }
+    // The costs of an edge whose endpoints keep their labels or take those of the proposal.
+    Pairwise changes(const Move &move, Index e) const {
+        const Index i = costs_.lay.node[2 * e], j = costs_.lay.node[2 * e + 1];
         const Index a = move.labels[i], b = move.labels[j];
         const Index p = move.proposal[i], q = move.proposal[j];
-        if (number_[i] < 0 || number_[j] < 0) {
-            share_[2 * e] = cost(p, b) - cost(a, b);
-            share_[2 * e + 1] = cost(a, q) - cost(a, b);
-            return;
-        }
-        Pairwise pair{cost(a, b), cost(a, q), cost(p, b), cost(p, q)};
-        pair.none += std::min(pair.surplus(), 0.0);
-        const Divided parts(pair);
-        const Index there = arc_[2 * e], back = arc_[2 * e + 1];
-        flow_.set_arc(there, number_[j], back, parts.capacity[0]);
-        flow_.set_arc(back, number_[i], there, parts.capacity[1]);
-        share_[2 * e] = parts.cost[0];
-        share_[2 * e + 1] = parts.cost[1];
+        Pairwise pair;
+        costs_.at_edge(e,
+                       [&](auto cost) { pair = {cost(a, b), cost(a, q), cost(p, b), cost(p, q)}; });
+        return pair;
     }
 
     BarredCosts costs_;
     MinimumCut<double> flow_;
     std::vector<std::int32_t> number_; // by variable: its node; -1 if its two labels are equal
-    std::vector<std::int32_t> arc_;    // by half-edge
-    std::vector<double> share_;        // by half-edge: the cost of the change at its node
 };
 
 // Solves a model of at most two labels per node whose edges are all submodular, for labels and λ.

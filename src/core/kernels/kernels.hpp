@@ -51,7 +51,11 @@ template <class S> struct PassKernels {
     SoftRows<S, float> soft_rows_in_single;
     void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
                         Index *labels, Member &);
-    void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
+    void (*traced_passes)(const Layout<S> &, const Schedule<S> &, Index count,
+                          const ChainArrays<S> &, Member &);
+    void (*extrapolate)(S *msg, float *drift, Index count, Clock &, Member &);
+    void (*round_off)(S *msg, float *drift, Index count, Member &);
+    void (*put_back)(S *msg, float *drift, Index count, Member &);
     void (*shares)(const Schedule<S> &, const S *msg, double *theta, Index first, Index last);
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;
     void (*star_values)(const Layout<S> &, const Schedule<S> &, const StarArrays<S> &, double eta,

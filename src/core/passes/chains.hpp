@@ -17,7 +17,7 @@ namespace softmap {
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const Pack<lanes> part = 1.0 / Pack<lanes>::load(plan.chains + row.first);
+    const Pack<lanes> part = 1.0 / size_of(Pack<lanes>::load(plan.chains + row.first));
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
@@ -42,7 +42,7 @@ template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     for (Index k = 0; k < row.nodes; ++k) {
         const Index pull = row.pulls + k * row.degree;
-        const double part = 1.0 / plan.chains[row.first + k];
+        const double part = 1.0 / double(plan.chains_at(row.first + k));
         for (Index x = 0; x < row.labels; ++x) {
             const Index at = row.place + x * row.step + k;
             double value = plan.unary[at];
@@ -56,7 +56,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 // θ̂_i / n_i for a row of one node.
 template <class S>
 void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
-    const double part = 1.0 / plan.chains[row.first];
+    const double part = 1.0 / double(plan.chains_at(row.first));
     double *own = theta + row.place;
     const double *unary = plan.unary + row.place;
     const Index step = row.step;
@@ -83,12 +83,13 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
     }
 }
 
-// Arrays of a run: messages `msg`, messages before the pass `prev`, shares `theta` (by strip),
-// sums of the normalisers of messages `shift` and parts of the restart product `dot` (both by
-// block), scratch `sums` for their total (`partial_sums` entries).
+// Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the
+// normalisers of messages `shift` and parts of the restart product `dot` (both by block), scratch
+// `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
-    S *msg, *prev;
-    Index moving; // length of prev: momentum acts on the messages into early endpoints only
+    S *msg;
+    float *drift;
+    Index moving; // length of drift: momentum acts on the messages into early endpoints only
     double *theta, *shift, *dot, *sums;
     Clock *clock;
 };
@@ -97,8 +98,8 @@ template <class S> struct ChainArrays {
 // (backward edges if not `forward`). The two steps of each level are those of a wavefront.
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-               const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
-               const Scratch &room, Member &me) {
+               const ChainArrays<S> &run, double eta, const Momentum &momentum, const Scratch &room,
+               Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
     const std::int32_t *listed =
@@ -133,7 +134,20 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
     const Scratch room(plan);
     const bool noting = momentum && !forward;
     half_pass(lay, plan, forward, run, eta,
-              noting ? Momentum<S>{run.prev, chain_momentum} : Momentum<S>{}, room, me);
+              noting ? Momentum{run.drift, chain_momentum} : Momentum{}, room, me);
+}
+
+// `count` hard passes. What they subtract from the messages into early endpoints is added to the
+// drift.
+template <class S>
+void traced_passes(const Layout<S> &lay, const Schedule<S> &plan, Index count,
+                   const ChainArrays<S> &run, Member &me) {
+    const Scratch room(plan);
+    for (Index half = 0; half < 2 * count; ++half) {
+        const bool forward = half % 2 == 0;
+        half_pass(lay, plan, forward, run, infinity,
+                  forward ? Momentum{} : Momentum{run.drift, tracing}, room, me);
+    }
 }
 
 // `halves` half passes, beginning with a forward one, with momentum over whole passes if
@@ -150,12 +164,12 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
         const bool forward = half % 2 == 0;
         now.shift = half + 1 == halves ? run.shift : nullptr;
         if (momentum && forward)
-            extrapolate(run.msg, run.prev, run.moving, *run.clock, me);
+            extrapolate(run.msg, run.drift, run.moving, *run.clock, me);
         if (!momentum || forward) {
-            half_pass(lay, plan, forward, now, eta, Momentum<S>{}, room, me);
+            half_pass(lay, plan, forward, now, eta, Momentum{}, room, me);
             continue;
         }
-        half_pass(lay, plan, forward, now, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
+        half_pass(lay, plan, forward, now, eta, Momentum{run.drift, chain_momentum}, room, me);
         steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
@@ -172,7 +186,7 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
                   Member &me) {
     const Scratch room(plan);
     const RoundedDown down;
-    half_pass(lay, plan, true, run, infinity, Momentum<S>{}, room, me);
+    half_pass(lay, plan, true, run, infinity, Momentum{}, room, me);
 }
 
 // A lower bound on min_x C_i(x) - Σ_h λ_h(x) over the allowed labels of the k-th node of a row, for
@@ -184,7 +198,8 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // message as λ. So (1 / part - onwards) · share is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
-    const double part = 1.0 / plan.chains[row.first + k], onwards = plan.onwards[row.first + k];
+    const double part = 1.0 / double(plan.chains_at(row.first + k));
+    const double onwards = double(plan.onwards_at(row.first + k, row.degree));
     // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
     // division is exact
     const double whole = 1.0 / part;

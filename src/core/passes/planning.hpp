@@ -28,8 +28,8 @@ struct Plan {
     std::vector<Bands> forward_after, backward_after;
     std::vector<Row> rows;
     std::vector<Block> blocks;
-    std::vector<std::int32_t> nodes, chains, onwards, edge, pull_step, early_step, late_step,
-        forward, backward, later;
+    std::vector<std::int32_t> nodes, chains, edge, pull_step, early_step, late_step, forward,
+        backward, later;
     Index cost_size = 0, table_size = 0;
 };
 
@@ -469,17 +469,17 @@ class Planner {
         }
     }
 
-    // Node i lies on max(#earlier neighbours, #later neighbours) chains, at least one.
+    // Node i lies on max(#earlier neighbours, #later neighbours) chains, at least one; negated if
+    // there are more earlier neighbours.
     void count_chains() {
         plan_.chains.assign(std::size_t(lay_.n + lanes), 1);
-        plan_.onwards.resize(std::size_t(lay_.n));
         split(threads_, lay_.n, [&](Index first, Index last) {
             for (Index k = first; k < last; ++k) {
                 const Index i = plan_.nodes[k];
                 std::int32_t later = 0;
                 each_onwards(i, [&](std::int32_t) { ++later; });
-                plan_.chains[k] = std::max({later, std::int32_t(degree(i)) - later, 1});
-                plan_.onwards[k] = later;
+                const std::int32_t earlier = std::int32_t(degree(i)) - later;
+                plan_.chains[k] = earlier > later ? -earlier : std::max(later, 1);
             }
         });
     }

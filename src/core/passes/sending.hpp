@@ -84,7 +84,7 @@ template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
 // Unless `shift` is null, the sum of the constants subtracted goes there.
 template <int W, class S>
 double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
-             const Momentum<S> &momentum, double *shift) {
+             const Momentum &momentum, double *shift) {
     const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
     if (shift)
         *shift = sum_of_edges(b, low);
@@ -94,8 +94,8 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
         Pack<W> value = out[y] - low;
         value = unless_infinite(value, value); // +inf (no label of the sender allows y) becomes 0
         fetch_ahead(msg + at);
-        if (momentum.prev) {
-            fetch_ahead(momentum.prev + at);
+        if (momentum.drift) {
+            fetch_ahead(momentum.drift + at);
             product += momentum.observe(Pack<W>::load(msg + at), value, at);
         }
         value.store(msg + at);
@@ -108,7 +108,7 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
 template <class S> struct Traffic {
     const double *theta;
     S *msg;
-    Momentum<S> momentum;
+    Momentum momentum;
     double eta;
     double *shift, *dot;
 };

@@ -103,8 +103,9 @@ struct GradientRule {
 // Arrays of a sweep. `bar` (by strip) is +inf on forbidden states and 0 elsewhere; `origin` holds
 // the messages before the update; the others are as in ChainArrays, `dot` by node.
 template <class S> struct StarArrays {
-    S *msg, *prev, *origin;
-    Index size; // length of msg, prev and origin
+    S *msg, *origin;
+    float *drift;
+    Index size; // length of msg, origin and drift
     const double *bar;
     double *theta, *shift, *dot, *unused, *sums;
     Clock *clock;
@@ -137,7 +138,7 @@ template <class S, class F> void each_node(const Schedule<S> &plan, Index first,
 // `msg` if `Rule::later_colours_see`. dot[i] is the node's part of the restart product.
 template <class Rule, class S>
 void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
-            const Momentum<S> &momentum, StarRoom &room, Index first, Index last) {
+            const Momentum &momentum, StarRoom &room, Index first, Index last) {
     shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
     each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
@@ -191,11 +192,11 @@ template <class Rule, class S>
 void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const StarArrays<S> &run,
             double eta, bool moving, Member &me) {
     const Scratch room(plan);
-    const auto momentum = moving ? Momentum<S>{run.prev, star_momentum} : Momentum<S>{};
+    const auto momentum = moving ? Momentum{run.drift, star_momentum} : Momentum{};
     StarRoom nodes(lay.widest);
     for (Index sweep = 0; sweep < count; ++sweep) {
         if (moving)
-            extrapolate(run.msg, run.prev, run.size, *run.clock, me);
+            extrapolate(run.msg, run.drift, run.size, *run.clock, me);
         copy(run.msg, run.origin, run.size, me);
         for (Index level = 0; level < plan.levels; ++level) {
             receive(lay, plan, level, run, eta, true, room, me);

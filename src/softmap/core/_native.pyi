@@ -192,7 +192,7 @@ def passes(
     schedule: Schedule,
     halves: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
@@ -207,7 +207,7 @@ def passes(
     schedule: SingleSchedule,
     halves: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
@@ -223,7 +223,7 @@ def sampled_passes(
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -244,7 +244,7 @@ def sampled_passes(
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -265,7 +265,7 @@ def sampled_passes(
     schedule: SingleSchedule,
     count: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -286,7 +286,7 @@ def sampled_passes(
     schedule: SingleSchedule,
     count: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -492,7 +492,7 @@ def half_pass(
     schedule: Schedule,
     forward: bool,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
@@ -506,7 +506,7 @@ def half_pass(
     schedule: SingleSchedule,
     forward: bool,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
@@ -599,17 +599,71 @@ def read_labels(
 @overload
 def extrapolate(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
 @overload
 def extrapolate(
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
+@overload
+def traced_passes(
+    layout: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def traced_passes(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """Make hard passes; what they subtract from messages is added to drift."""
+
+@overload
+def round_off(
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def round_off(
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Round messages to single precision; the rests are added to drift."""
+
+@overload
+def put_back(
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def put_back(
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Add drift to messages; it becomes 0."""
+
 @overload
 def exchange(
     first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -629,6 +683,14 @@ def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
+    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
     to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
@@ -638,6 +700,14 @@ def copy_into(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Copy an array into another one."""
@@ -760,7 +830,7 @@ def star_sweeps(
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -779,7 +849,7 @@ def star_sweeps(
     schedule: SingleSchedule,
     count: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -798,7 +868,7 @@ def diffusion_sweeps(
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -817,7 +887,7 @@ def diffusion_sweeps(
     schedule: SingleSchedule,
     count: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -836,7 +906,7 @@ def gradient_sweeps(
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -855,7 +925,7 @@ def gradient_sweeps(
     schedule: SingleSchedule,
     count: int,
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -115,7 +115,7 @@ class Fusion:
     @staticmethod
     def takes(model: Model) -> int:
         """Memory of the flow graph, in bytes."""
-        return 56 * model.m + 44 * model.n
+        return 40 * model.m + 40 * model.n
 
     def release(self) -> None:
         """Free the flow graph; the next move makes it again, in a tenth of the time of a move."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, improved_by_forests
@@ -171,6 +172,7 @@ class LabelSearch:
             return best
         labels = np.array(best[0])
         size = self.model.n + self.model.m
+        core.give_back()  # what the search before has freed, which is not needed any more
         fusion = Fusion(self.model, threads=self.threads)
         if fusion.fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
             return best

@@ -97,6 +97,8 @@ class Verdict:
         The node marginals of the points.
     kept : tuple of bool
         Which of the points were better than all before, so that their marginals are still in use.
+    labelled : bool
+        Whether labels are better than all points, so that no marginals are in use.
     """
 
     bound: float
@@ -105,6 +107,7 @@ class Verdict:
     slack: float
     nodes: tuple[Floats, ...] = ()
     kept: tuple[bool, ...] = ()
+    labelled: bool = False
 
 
 class Algorithm(ABC):
@@ -171,6 +174,9 @@ class Algorithm(ABC):
 
     def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027
         """Receive the verdict of a check, before the next step; an annealed method may raise η."""
+
+    def settle(self, state: Any) -> None:  # noqa: B027
+        """Undo what `propose` has changed in the state, which can be stored then."""
 
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
         """Divide η by a factor, if the method chooses η itself."""

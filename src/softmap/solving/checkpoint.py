@@ -22,12 +22,12 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 9
+KIND, VERSION = "checkpoint", 10
 # options that a checkpoint stores
 SETTINGS = (
     "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
 )  # fmt: skip
-MAY_BE_EMPTY = ("messages.prev",)  # arrays of a state that are allocated lazily
+MAY_BE_EMPTY = ("messages.drift",)  # arrays of a state that are allocated lazily
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ def save(path: Path, relaxation: Relaxation, trace: Trace) -> None:
     """Write a checkpoint atomically: if the process is killed, the last checkpoint remains."""
     kept, at = relaxation.best.snapshot(), relaxation.at
     point, proof = kept.pop("point"), kept.pop("proof")
+    relaxation.algorithm.settle(relaxation.state)
     arrays: dict[str, Any] = {
         f"state/{name}": value for name, _, _, value in _leaves(relaxation.state)
     }

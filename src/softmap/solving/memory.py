@@ -26,10 +26,14 @@ class MemoryEstimate:
     Attributes
     ----------
     messages : float
-        Arrays: 1 for messages of both directions, 0.5 for the previous pass, 0.5 for the best
-        bound.
-    copy : float
-        Arrays: a second copy of one direction, on small models.
+        Arrays: messages of both directions.
+    drift : float
+        Arrays in single precision: momentum of one direction.
+    bound : float
+        Arrays in single precision: messages of the best bound.
+    bounds : float
+        Arrays, on small models: 0.5 for messages of the best bound, 0.5 for those of another one,
+        and a margin for λ, which is computed if a gap is a rounding error.
     points : float
         Arrays: messages kept for two primal points.
     coupled : float
@@ -63,8 +67,10 @@ class MemoryEstimate:
         Bytes for any model: buffers, threads, libraries.
     """
 
-    messages: float = 2.0
-    copy: float = 0.5
+    messages: float = 1.0
+    drift: float = 0.5
+    bound: float = 0.5
+    bounds: float = 1.25
     points: float = 1.0
     coupled: float = 1.5
     decoded: float = 1.0
@@ -74,7 +80,7 @@ class MemoryEstimate:
     edge: int = 38
     scattered: int = 36
     parameter: int = 16
-    node: int = 62
+    node: int = 58
     uneven: int = 16
     state: int = 24
     marginals: float = 2.0
@@ -93,7 +99,9 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
-    sent = TAKES.messages + (TAKES.copy if model.half_size <= CHAINS.spare else 0.0)
+    small = model.half_size <= CHAINS.spare
+    sent = TAKES.messages + (TAKES.bounds if small else 0.0)
+    single = TAKES.drift + (0.0 if small else TAKES.bound)
     states = model.unary.size
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
@@ -108,11 +116,11 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     packed = tables * item // 8 * (1 if item == 8 else 2)
     points = TAKES.marginals + TAKES.average * easily_coupled(model)
     return int(
-        model.half_size * (sent * item + 8 * wide)
+        model.half_size * (sent * item + 4 * single + 8 * wide)
         + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
         + TAKES.parameter * _parameters(model)
         + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
-        + (TAKES.state + points * (8 if model.half_size <= CHAINS.spare else 4)) * states
+        + (TAKES.state + points * (8 if small else 4)) * states
         + tables
         + packed
     )

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -474,7 +474,8 @@ class Relaxation:
         self._ask_for_labels(proposal, verdict, cost_before, last=last)
         if not last and self._hands_over(before):
             self._solve_exactly()
-        self.algorithm.observe(self.state, verdict)
+        labelled = best.energy <= best.point_cost
+        self.algorithm.observe(self.state, replace(verdict, labelled=labelled))
         return Check(proposal.smoothed, verdict.slack)
 
     def _hasty(self) -> bool:
@@ -647,6 +648,7 @@ class Relaxation:
             return
         with budget.timed(Task.LABELS):
             best.offer_labels(*self.labels.look(known, lam, nodes, best.lp_bound, primal, work))
+            self._hand_back_memory()
             if not best.found:
                 self._find_feasible(nodes)
 

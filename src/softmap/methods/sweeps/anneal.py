@@ -28,7 +28,7 @@ from softmap.methods.sweeps.chains import (
     Sampling,
     polish,
 )
-from softmap.methods.sweeps.planning import decoding_order
+from softmap.methods.sweeps.planning import aligned, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.dual import cost_scale
@@ -222,6 +222,8 @@ class Engine(Protocol):
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
+    def settle(self, state: Messages) -> None: ...
+
     def prove(self, state: Messages, hard: int) -> Proved: ...
 
 
@@ -300,7 +302,7 @@ class Annealed(Algorithm):
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
-        mean = np.zeros(model.unary.size, self.engine.point_dtype)
+        mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
@@ -313,14 +315,16 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            given, state.mean, state.lent = state.mean, np.empty_like(state.mean), False
-            core.copy_into(given, state.mean, self.threads)
+            state.mean, state.lent = _copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
         after = sampling.after(count)
         state.passes, state.samples = after.passes, after.samples
         state.work += 2 * self.engine.model.m * count
+
+    def settle(self, state: AnnealState) -> None:
+        self.engine.settle(state.messages)
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, but not below the initial η of a cold start."""
@@ -367,13 +371,14 @@ class Annealed(Algorithm):
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
-        if any(verdict.kept):
-            state.lent = any(verdict.kept[1:])
+        if any(verdict.kept) or verdict.labelled:
+            state.lent = any(verdict.kept[1:]) and not verdict.labelled
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)
             return
         if len(state.good):
+            self.settle(state)
             state.good[:] = state.messages.msg
         state.observe(
             self.rule,
@@ -386,10 +391,17 @@ class Annealed(Algorithm):
     def _go_back(self, state: AnnealState) -> None:
         """Restore the messages of the last check, and lower the limit of momentum."""
         messages = state.messages
+        self.settle(state)
         messages.msg[:] = state.good
-        messages.prev[:] = messages.msg[: len(messages.prev)]
+        messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
         state.calm /= RECOVERY.calmer
+
+
+def _copied(array: Floats, threads: int) -> Floats:
+    room: Floats = aligned(array.size, array.dtype)
+    core.copy_into(array, room, threads)
+    return room
 
 
 class Anneal(Annealed):

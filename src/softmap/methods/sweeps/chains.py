@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -87,7 +89,9 @@ def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: 
             mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
 
 
+Singles = NDArray[np.float32]
 CLOCK = (0.0, 0.0, -1.0)  # initial value of `Messages.clock`
+NONE = np.zeros(0, np.float32)
 
 
 @dataclass
@@ -98,21 +102,29 @@ class Messages:
     ----------
     msg : array
         Messages after the last pass.
-    prev : array
-        Messages that momentum extrapolates from; empty if momentum restarts.
+    drift : float32 array
+        What momentum adds to the messages before a pass, up to a factor; empty if it restarts.
     clock : float64[3]
         Nesterov's t, the number of restarts, and the last inner product of the restart test.
     shift : array
         Sum of the constants that the last half pass subtracted from the messages of each block.
+    moved : float32 array
+        How far computing a bound has moved the messages into early endpoints: adding this gives
+        those of the run. Empty if it has not.
     overwritten : bool
         Whether computing a bound has overwritten the forward messages and their shifts.
     """
 
     msg: Floats
-    prev: Floats
+    drift: Singles
     clock: Floats
     shift: Floats
+    moved: Singles = field(default_factory=lambda: NONE)
     overwritten: bool = False
+
+    def __post_init__(self) -> None:
+        # The bound that was computed last, while it is in use and its messages are in `msg`.
+        self.proved: Callable[[], KeptBound | None] = lambda: None
 
 
 class ChainLoops:
@@ -128,10 +140,22 @@ class ChainLoops:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model, plan.table.dtype)
         self._pace = Pace(threads)  # of the passes of the run; loops of checks follow it
-        self._theta = aligned(plan.cost_size)
+        self._shares: Floats | None = None
         self._dot = np.zeros(len(plan.blocks))
         self._sent: object = None  # token of the bound of the current forward messages
         self._shared: Floats | None = None  # the messages whose shares the scratch memory holds
+
+    @property
+    def _theta(self) -> Floats:
+        """The scratch memory, allocated if it was released."""
+        if self._shares is None:
+            self._shares = aligned(self.plan.cost_size)
+        return self._shares
+
+    def release(self) -> None:
+        """Free the scratch memory until the next loop."""
+        self.forget()
+        self._shares = None
 
     def forget(self) -> None:
         """Record that messages have changed or will: they belong to no bound, nor do the shares."""
@@ -154,7 +178,7 @@ class ChainLoops:
     ) -> None:
         self.forget()
         core.passes(
-            self.layout, self.plan.native, halves, state.msg, state.prev, self._theta, eta,
+            self.layout, self.plan.native, halves, state.msg, state.drift, self._theta, eta,
             momentum, state.shift, self._dot, state.clock, threads,
         )  # fmt: skip
         self._shared = state.msg
@@ -171,7 +195,7 @@ class ChainLoops:
     ) -> None:
         self.forget()
         core.sampled_passes(
-            self.layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
+            self.layout, layout(self.model), self.plan.native, count, state.msg, state.drift,
             self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
             AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
             AVERAGING.recent, threads,
@@ -184,7 +208,7 @@ class ChainLoops:
         messages: Floats,
         eta: float,
         *,
-        prev: Floats | None = None,
+        drift: Singles | None = None,
         shift: Floats | None = None,
         levels: Any = None,
     ) -> None:
@@ -198,21 +222,29 @@ class ChainLoops:
             The messages of both directions.
         eta : float
             Inverse temperature; inf is hard-min.
-        prev : array, optional
-            Messages that momentum extrapolates from; no momentum by default.
+        drift : float32 array, optional
+            The drift of momentum; no momentum by default.
         shift : array, optional
             Output: the sum of the constants subtracted from the messages of each block.
         levels : compiled schedule, optional
             The levels to process; all by default.
         """
         self.forget()
-        momentum, before = prev is not None, messages[:0] if prev is None else prev
+        momentum, moving = drift is not None, NONE if drift is None else drift
         taken = np.empty(len(self.plan.blocks)) if shift is None else shift
         native = self.plan.native if levels is None else levels
         core.half_pass(
-            self.layout, native, forward, messages, before, self._theta, eta, momentum, taken,
+            self.layout, native, forward, messages, moving, self._theta, eta, momentum, taken,
             self._dot, self.threads,
         )  # fmt: skip
+
+    def traced_passes(self, count: int, messages: Floats, moved: Singles, shift: Floats) -> None:
+        """Do hard passes; what they subtract from messages into early endpoints goes to `moved`."""
+        self.forget()
+        core.traced_passes(
+            self.layout, self.plan.native, count, messages, moved, self._theta, shift, self._dot,
+            self._pace.threads,
+        )
 
     @property
     def product(self) -> float:
@@ -282,7 +314,7 @@ class ChainLoops:
         once per chain that ends at the node in a forward (or backward) half pass.
         """
         self.make_shares(messages)
-        nodes, model = np.empty(self.model.unary.size, dtype), layout(self.model)
+        nodes, model = aligned(self.model.unary.size, dtype), layout(self.model)
         sums = core.marginals(
             model, self.plan.native, self._theta, eta, forward, nodes, self.threads
         )
@@ -335,8 +367,11 @@ class ChainLimits:
     large : int
         Number of entries of λ above which a bound computed in single precision is used.
     spare : int
-        Largest number of message entries for which a second copy of one direction is kept, and node
-        marginals are in double precision.
+        Largest number of message entries for which momentum outlasts a bound, and the messages of
+        the best bound and node marginals are in double precision.
+    in_single : float
+        Largest cost of a model whose messages may be rounded to single precision; messages may be
+        larger than costs.
     polish : int
         Number of hard passes before a bound is computed.
     unpolished : int
@@ -346,6 +381,7 @@ class ChainLimits:
 
     large: int = 1 << 21
     spare: int = 1 << 23
+    in_single: float = 2.0**100
     polish: int = 1
     unpolished: int = 20
 
@@ -431,8 +467,9 @@ class Chains:
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
         # The cost of a point in single precision is that of its `normalised` marginals.
-        large = self.plan.message_size > CHAINS.spare and self._shortcuts.points
-        self.point_dtype = np.dtype(np.float32 if large else np.float64)
+        self.large = self.plan.message_size > CHAINS.spare and _ranges_over_singles(model)
+        rounded = self.large and self._shortcuts.points
+        self.point_dtype = np.dtype(np.float32 if rounded else np.float64)
         self._last: HalfPass | None = None
 
     def keep_couplings(self) -> None:
@@ -442,12 +479,11 @@ class Chains:
     def start(self, lam: Floats | None) -> Messages:
         """The messages M = -λ; 0 if λ is None."""
         plan, loops = self.plan, self.loops
-        dtype = plan.table.dtype
-        msg, prev = (aligned(size, dtype) for size in (plan.message_size, plan.back_size))
+        msg = aligned(plan.message_size, plan.table.dtype)
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
-            core.copy_into(msg[: len(prev)], prev, loops.threads)
-        return Messages(msg, prev, np.array(CLOCK), np.zeros(len(plan.blocks)))
+        drift = aligned(plan.back_size, np.float32)
+        return Messages(msg, drift, np.array(CLOCK), np.zeros(len(plan.blocks)))
 
     def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:
         """Initialise the messages of a new run from λ of another model.
@@ -458,7 +494,7 @@ class Chains:
         loops = self.loops
         loops.forget()
         core.spread(loops.layout, self.plan.native, lam, source, part, state.msg, loops.threads)
-        state.prev[:] = state.msg[: len(state.prev)]
+        state.drift[:] = 0.0
         self._last = None
 
     def standing(self, state: Messages, eta: float) -> Floats:
@@ -469,18 +505,19 @@ class Chains:
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """Do `count` passes at η (inf: hard-min), each forward and backward."""
-        self._restore_prev(state)
+        self._make_ready(state)
         self.loops.passes(2 * count, state, eta, momentum=momentum)
         self._came(state, eta, forward=False)
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """Do `count` passes with momentum, and add marginals to the average at intervals."""
-        self._restore_prev(state)
+        self._make_ready(state)
         self.loops.sampled_passes(state, count, eta, sampling)
         self._came(state, eta, forward=False)
 
     def resend(self, state: Messages, eta: float) -> None:
-        """Recompute the forward messages at η if `prove` has overwritten them."""
+        """Return to the messages of the run, if `prove` has overwritten them."""
+        self.settle(state)
         if state.overwritten:
             self.loops.passes(1, state, eta, momentum=False)
             self._came(state, eta, forward=True)
@@ -491,13 +528,14 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        nodes = np.empty(self.model.unary.size)
+        nodes = aligned(self.model.unary.size, self.point_dtype)
         self.loops.blend(messages, eta, 1.0, nodes)
         return nodes
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass, or one sent forward again."""
         forward = self._last is not None and self._last.forward
+        self._hand_back()
         nodes, entropy, minima = self.loops.marginals(
             state.msg, eta, forward=forward, dtype=self.point_dtype
         )
@@ -509,6 +547,11 @@ class Chains:
         kept = self._keeps_coupling or price is None
         point = KeptPoint(self, state.msg, self._last) if kept else None
         return ChainMarginals(nodes, entropy, point, value, price)
+
+    def _hand_back(self) -> None:
+        """Return freed memory of a large model to the system before more is allocated."""
+        if self.large:
+            core.give_back()
 
     def _value(self, shift: Floats, minima: float) -> float:
         """-L(λ) from the shifts of the last half pass and the soft minima at the ends of chains."""
@@ -522,48 +565,71 @@ class Chains:
         of hard messages, but may slightly lower that of smooth messages; the bound stays valid. The
         forward messages and the shifts are overwritten; the next pass recomputes them.
         """
-        messages, shift, model = state.msg, state.shift, self.model
-        sent = KeptBound(self, state, self._kept_back(state))
-        if hard:
-            polished = Messages(messages, messages, np.ones(3), shift)
-            self.loops.polish(2 * hard, polished)
-        bound = self.loops.lowered(messages, shift, sent.token)
-        if hard:  # keep the messages of the bound, restore those of the run
+        self.settle(state)
+        self._hand_back()
+        model, sent = self.model, KeptBound(self, state)
+        if self.large:
+            self._polish(state, hard)
+        else:
+            sent.keep()
+            if hard:
+                polished = Messages(state.msg, NONE, np.ones(3), state.shift)
+                self.loops.polish(2 * hard, polished)
+        bound = self.loops.lowered(state.msg, state.shift, sent.token)
+        if hard and not self.large:  # keep the messages of the bound, restore those of the run
             sent.swap()
-        self._last, state.overwritten = None, True
+        state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
         if not self._shortcuts.bounds:
             bound = core.dual_bound(layout(model), sent(), model.constant, self.loops.threads)
         return Proved(sent, bound, labels)
 
-    def _kept_back(self, state: Messages) -> Floats:
-        """A copy of the messages into early endpoints; on large models in the memory of `prev`.
+    def _polish(self, state: Messages, hard: int) -> None:
+        """Do `hard` hard passes over a large model before a bound is computed.
 
-        A large run thus holds the messages of both directions, one direction for momentum, and one
-        direction for the best bound. `prev` is allocated again only by the next pass, after the
-        worse of two bounds was dropped.
+        `moved`, in the memory of momentum, which restarts, tells how to return to the messages of
+        the run. Messages are rounded to single precision, in which those of a bound are kept.
         """
-        plan, sent = self.plan, state.msg[: self.plan.back_size]
-        if plan.message_size <= CHAINS.spare or not len(state.prev):
-            room = aligned(len(sent), sent.dtype, zeros=False)
-        else:
-            room, state.prev = state.prev, state.prev[:0].copy()
-        core.copy_into(sent, room, self.loops.threads)
-        return room
+        self._allot_drift(state)
+        state.drift[:] = 0.0
+        state.moved, state.drift = state.drift, NONE
+        if hard:
+            self.loops.traced_passes(hard, state.msg, state.moved, state.shift)
+        core.round_off(state.msg, state.moved, self.loops.threads)
 
-    def _restore_prev(self, state: Messages) -> None:
-        """Allocate and fill `prev` if `_kept_back` has taken its memory."""
-        size = self.plan.back_size
-        if not len(state.prev):
-            state.prev = aligned(size, state.msg.dtype, zeros=False)
-            core.copy_into(state.msg[:size], state.prev, self.loops.threads)
+    def settle(self, state: Messages) -> None:
+        """Return to the messages into early endpoints that a large run had before `prove`.
+
+        The messages of the bound are copied only now, and only if the bound is still in use: then
+        the worse of two bounds has been dropped. A large run thus holds the messages of both
+        directions and, in single precision, those of one direction for momentum and one for the
+        best bound. Each message returns up to a rounding error, in single precision, of the
+        distance that it was moved, or of its own if messages are in single precision.
+        """
+        if not len(state.moved):
+            return
+        with self.making:
+            if (proved := state.proved()) is not None:
+                proved.keep()
+            core.put_back(state.msg, state.moved, self.loops.threads)
+            state.moved, state.drift = NONE, state.moved
+
+    def _make_ready(self, state: Messages) -> None:
+        """Return to the messages of the run, and allocate the drift of momentum if necessary."""
+        self.settle(state)
+        self._allot_drift(state)
+
+    def _allot_drift(self, state: Messages) -> None:
+        if not len(state.drift):
+            state.drift = aligned(self.plan.back_size, np.float32)
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
         shift = np.empty(len(self.plan.blocks))
-        lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
-        made: Floats = lam() if callable(lam) else lam
-        return made
+        state = Messages(messages, NONE, np.ones(3), shift)
+        lam: Floats = self.prove(state, hard).lam()
+        self.settle(state)
+        return lam
 
 
 def _alike(potential: Potential) -> bool:
@@ -572,6 +638,12 @@ def _alike(potential: Potential) -> bool:
         return True
     plain = (potential.weights >= 0) & np.isfinite(potential.weights)
     return bool(plain.all() or not plain.any())
+
+
+def _ranges_over_singles(model: Model) -> bool:
+    """Whether messages are numbers of single precision, if they are rounded."""
+    sizes = model.cost_sizes
+    return math.ldexp(sizes.largest, sizes.exponent) <= CHAINS.in_single
 
 
 def _rounded(model: Model) -> bool:
@@ -626,37 +698,78 @@ class KeptPoint:
 
 
 class KeptBound:
-    """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ."""
+    """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    def __init__(self, chains: Chains, state: Messages, back: Floats) -> None:
-        self._chains, self._state, self._back = chains, state, back
+    On a large model they are those of the run until `Chains.settle` returns to others.
+    """
+
+    def __init__(self, chains: Chains, state: Messages) -> None:
+        self._chains, self._state = chains, state
+        self._back: NDArray[Any] | None = None
         self.token = object()
+
+    def keep(self) -> None:
+        """Copy the messages, which will change; those of large models are in single precision."""
+        if self._back is None:
+            sent = self._state.msg[: self._chains.plan.back_size]
+            self._back = aligned(len(sent), np.float32 if self._chains.large else sent.dtype)
+            core.copy_into(sent, self._back, self._chains.loops.threads)
 
     def swap(self) -> None:
         """Exchange the kept messages with those of the run."""
-        core.exchange(self._state.msg[: len(self._back)], self._back, self._chains.loops.threads)
+        if self._back is not None:
+            sent = self._state.msg[: len(self._back)]
+            core.exchange(sent, self._back, self._chains.loops.threads)
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
         return self._with(self._chains.loops.cut)
 
     def labels(self) -> NDArray[np.int64]:
-        """Decode labels from the forward messages, recomputed if they were overwritten."""
+        """Decode labels from the forward messages, recomputed if they were overwritten.
+
+        A large model releases scratch memory to the search for labels that follows.
+        """
         loops = self._chains.loops
+        labels: NDArray[np.int64]
         if loops.has_sent(self.token):
-            return loops.read(self._state.msg, self.token)
-        labels: NDArray[np.int64] = self._with(loops.read)
+            labels = loops.read(self._state.msg, self.token)
+        else:
+            labels = self._with(loops.read)
+        if self._chains.large:
+            loops.release()
         return labels
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        with self._chains.making:
-            forward = self._state.msg[len(self._back) :]
-            needed = None if self._state.overwritten else forward.copy()
-            self.swap()
+        chains, state = self._chains, self._state
+        with chains.making:
+            if self._back is None:
+                return work(state.msg, self.token)
+            chains.settle(state)
+            forward = state.msg[len(self._back) :]
+            needed = None if state.overwritten else forward.copy()
             try:
-                return work(self._state.msg, self.token)
+                with self._in_place(self._back):
+                    return work(state.msg, self.token)
             finally:
-                self.swap()
                 if needed is not None:
                     forward[:] = needed
-                    self._chains.loops.forget()
+                    chains.loops.forget()
+
+    @contextmanager
+    def _in_place(self, back: NDArray[Any]) -> Iterator[None]:
+        """Put the kept messages in the place of the run's, for some time."""
+        sent, threads = self._state.msg[: len(back)], self._chains.loops.threads
+        alike = back.dtype == sent.dtype
+        if alike:
+            self.swap()
+        else:
+            own = sent.copy()
+            core.copy_into(back, sent, threads)
+        try:
+            yield
+        finally:
+            if alike:
+                self.swap()
+            else:
+                core.copy_into(own, sent, threads)

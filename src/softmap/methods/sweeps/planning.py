@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
@@ -64,9 +66,8 @@ class Schedule:
     nodes : int32[n]
         Nodes in the order of strips.
     chains : int32[n + LANES]
-        Number n_i of chains through the k-th of `nodes`.
-    onwards : int32[n]
-        Number of edges that lead forward from the k-th of `nodes`.
+        Number n_i of chains through the k-th of `nodes`, negated if more edges lead backward from
+        it than forward.
     unary : float64[by strip]
         Costs of the nodes.
     pull_at, pull_step : int64[pulls], int32[pulls]
@@ -105,7 +106,6 @@ class Schedule:
     rows: NDArray[np.void]
     nodes: Steps
     chains: Steps
-    onwards: Steps
     unary: Floats
     pull_at: Ints
     pull_step: Steps
@@ -156,6 +156,13 @@ class Schedule:
         return at, step
 
     @property
+    def onwards(self) -> Steps:
+        """Return the number of edges that lead forward from the k-th of `nodes`, along chains."""
+        degree = np.repeat(self.rows["degree"], self.rows["nodes"])
+        chains = self.chains[: len(degree)]
+        return np.where(chains < 0, degree + chains, np.minimum(chains, degree))
+
+    @property
     def bands(self) -> int:
         """The number of bands of each level."""
         return (len(self.forward_start) - 1) // max(1, len(self.row_start) - 1)
@@ -191,10 +198,20 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     return flat.view(np.uint8) if flat.dtype.names else flat
 
 
-def aligned(size: int, dtype: Any = np.float64, *, zeros: bool = True) -> NDArray[Any]:
-    """Return an array (zeros or not) aligned to a cache line, so that no vector crosses one."""
+def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return zeros aligned to a cache line, so that no vector crosses one.
+
+    A large array is mapped by itself, so that its memory returns to the system as soon as it is
+    not used: the C library would keep it between smaller arrays.
+    """
     item = np.dtype(dtype).itemsize
-    raw = (np.zeros if zeros else np.empty)(size + 64 // item, dtype)
+    if size * item >= PLANNING.mapped and hasattr(mmap, "MAP_ANONYMOUS"):
+        pages = mmap.mmap(-1, size * item, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel without huge pages
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        return np.frombuffer(pages, dtype)
+    raw = np.zeros(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
     return raw[first : first + size]
 
@@ -215,6 +232,8 @@ class PlanLimits:
         Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
         Largest number of edges of a graph whose plans are cached.
+    mapped : int
+        Smallest size of an array, in bytes, that is mapped by itself.
     """
 
     narrow: int = core.LANES
@@ -222,6 +241,7 @@ class PlanLimits:
     shortest: int = 64
     cycles: float = 1.1
     remembered: int = 1 << 18
+    mapped: int = 1 << 22
 
 
 PLANNING = PlanLimits()
@@ -289,7 +309,7 @@ def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> S
 def surpluses(model: Model, plan: Schedule) -> Floats:
     """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
     surplus = model.graph.degree.astype(np.float64)
-    surplus[plan.nodes] -= plan.chains[: model.n]
+    surplus[plan.nodes] -= np.abs(plan.chains[: model.n])
     return surplus
 
 

@@ -13,6 +13,7 @@ from softmap.methods.base import Floats
 from softmap.methods.sweeps.chains import (
     CHAINS,
     CLOCK,
+    NONE,
     ChainMarginals,
     Messages,
     Proved,
@@ -61,7 +62,8 @@ class Stars:
         if lam is not None:
             flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
             core.to_messages(self._layout, self.plan.native, flat, msg)
-        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.blocks)))
+        drift = np.zeros(len(msg), np.float32)
+        return Messages(msg, drift, np.array(CLOCK), np.zeros(len(self.plan.blocks)))
 
     def lam(self, messages: Floats) -> Floats:
         """Return λ = -m in the order of the model."""
@@ -74,10 +76,11 @@ class Stars:
     ) -> None:
         """Do `count` sweeps at η (inf: hard-min) by one rule."""
         dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
+        drift = state.drift if momentum else NONE
         self._pace.run(
             count,
             lambda threads: sweep(
-                self._layout, self.plan.native, count, state.msg, state.prev, self._origin,
+                self._layout, self.plan.native, count, state.msg, drift, self._origin,
                 self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
             ),
         )  # fmt: skip
@@ -112,6 +115,9 @@ class Stars:
     def resend(self, state: Messages, eta: float) -> None:
         """Do nothing: `prove` does not change the messages."""
 
+    def settle(self, state: Messages) -> None:
+        """Do nothing: `prove` does not change the messages."""
+
     def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
         """Return λ after a few hard-min sweeps; the judge computes its bound."""
         return Proved(self.bounding(state.msg, hard))
@@ -120,7 +126,7 @@ class Stars:
         """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()
         shift = np.empty(len(self.plan.blocks))
-        self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
+        self.passes(Messages(msg, NONE, np.ones(3), shift), hard, np.inf, momentum=False)
         return self.lam(msg)
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.chains import CLOCK, ChainLoops
+from softmap.methods.sweeps.chains import CLOCK, NONE, ChainLoops
 from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
 from softmap.model.inputs import within
 from softmap.scale.distributed.team import Boundary, Team, message_exchanges
@@ -31,8 +31,8 @@ class PartChains:
     ----------
     msg : float64 array
         Messages.
-    prev : float64 array
-        Messages into early endpoints that momentum extrapolates from.
+    drift : float32 array
+        The drift of momentum, over the messages into early endpoints.
     shift : float64 array
         Sum of the constants that the last half pass subtracted from the messages of each block.
     mean : float64 array
@@ -45,7 +45,7 @@ class PartChains:
         plan = level_schedule(part.model, part.rank, level, np.float64)
         self.loops = ChainLoops(part.model, plan, threads)
         self._phases = [_slice(plan, first, last) for first, last in phases]
-        self.msg, self.prev = aligned(plan.message_size), aligned(plan.back_size)
+        self.msg, self.drift = aligned(plan.message_size), aligned(plan.back_size, np.float32)
         self.shift = np.zeros(len(plan.blocks))
         self.mean = np.zeros(part.own_states)
 
@@ -55,8 +55,8 @@ class PartChains:
         """Compute the messages from own nodes of one phase, forward or backward."""
         levels = self._phases[phase] if phase < len(self._phases) else None
         if levels is not None:
-            prev = self.prev if momentum else None
-            self.loops.half_pass(forward, msg, eta, prev=prev, shift=self.shift, levels=levels)
+            drift = self.drift if momentum else None
+            self.loops.half_pass(forward, msg, eta, drift=drift, shift=self.shift, levels=levels)
 
     def sample(self, eta: float, weight: float) -> None:
         """Add the current node marginals to their running average."""
@@ -187,16 +187,17 @@ class Passes:
     def _extrapolate(self) -> None:
         self.settle()
         following = self.clock.copy()
-        core.extrapolate(np.empty(0), np.empty(0), following, 1)
+        core.extrapolate(np.empty(0), NONE, following, 1)
         for chains in self.chains.values():
-            core.extrapolate(chains.msg, chains.prev, self.clock.copy(), chains.loops.threads)
+            core.extrapolate(chains.msg, chains.drift, self.clock.copy(), chains.loops.threads)
         self.clock = following
 
     def _half(self, forward: bool, eta: float, momentum: bool, arrays: dict[int, Floats]) -> None:
         def receive(part: int, places: Ints, values: Floats) -> None:
             chains, msg = self.chains[part], arrays[part]
             if not forward and msg is chains.msg:  # messages into early endpoints have momentum
-                chains.prev[places] += core.RELAX * (msg[places] - values)
+                step = (1.0 + core.RELAX) * (msg[places] - values)
+                chains.drift[places] = chains.drift[places].astype(np.float64) - step
             msg[places] = values
 
         phases = range(self.whole.phases)

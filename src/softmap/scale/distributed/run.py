@@ -491,7 +491,7 @@ class PartsRun:
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
         """The arrays of a part that a checkpoint stores, by name."""
         chains = self.passes.chains[number]
-        stored = {name: getattr(chains, name) for name in ("msg", "prev", "mean", "shift")}
+        stored = {name: getattr(chains, name) for name in ("msg", "drift", "mean", "shift")}
         return stored | {"lam": self.lam[number], "labels": self.labels.labels[number]}
 
     def put(self, number: int, arrays: dict[str, NDArray[Any]]) -> None:

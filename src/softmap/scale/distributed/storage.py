@@ -262,7 +262,7 @@ def _sound(part: Part, whole: Whole) -> bool:
     )
 
 
-STATE, PART, STATE_VERSION = "checkpoint in parts", "part of a checkpoint", 3
+STATE, PART, STATE_VERSION = "checkpoint in parts", "part of a checkpoint", 4
 STATE_MANIFEST = "checkpoint.json"
 
 
