@@ -250,6 +250,9 @@ class CudaAnneal(Annealed):
     def restart_point(self, state: CudaState) -> Floats:  # type: ignore[override]
         return self.cuda.arena.lam(self.cuda.messages.msg, Lam.PLAIN)
 
+    def settle(self, state: CudaState) -> None:  # type: ignore[override]
+        """Do nothing: a look leaves the messages as they are."""
+
     def rounded(self, state: Any) -> NDArray[np.int64] | None:
         """Return the labels of largest marginal at the last check, for a large model."""
         if not self.frugal:
