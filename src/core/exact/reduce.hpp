@@ -50,6 +50,14 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
 // Removes labels that are forbidden or have no support in some factor, to a fixpoint. Starts with
 // the variables in `queue`.
 inline void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
+    if (!w.hard) { // all costs are finite; the work is counted as if they had been read
+        std::int64_t entries = 0;
+        for (int v : queue)
+            for (int f : w.alive_factors(v))
+                entries += static_cast<std::int64_t>(w.factors[f]->table.size());
+        control.spend(entries);
+        return;
+    }
     std::vector<char> queued(w.n(), 0);
     for (int v : queue)
         queued[v] = 1;

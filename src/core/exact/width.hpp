@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <span>
@@ -167,13 +168,20 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return table + tie;
         return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
-    std::set<std::pair<double, int>> queue;
+    // a heap with the scores of all times: a variable's last one is that in `key`
+    std::vector<std::pair<double, int>> queue;
     std::vector<double> key(g.n());
+    std::vector<char> done(g.n(), 0);
     for (int v = 0; v < g.n(); ++v)
-        queue.insert({key[v] = score(v), v});
+        queue.emplace_back(key[v] = score(v), v);
+    std::make_heap(queue.begin(), queue.end(), std::greater<>());
     while (!queue.empty()) {
-        const int v = queue.begin()->second;
-        queue.erase(queue.begin());
+        std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+        const auto [lowest, v] = queue.back();
+        queue.pop_back();
+        if (done[v] || lowest != key[v])
+            continue;
+        done[v] = 1;
         const double bits = std::min(size(v), 1000.0);
         out.entries += std::exp2(bits);
         out.stored += std::exp2(bits - g.bits[v]);
@@ -193,8 +201,8 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
                         detail::add_common(g, near[j], near[k], changed);
                 }
         for (const int u : changed) {
-            queue.erase({key[u], u});
-            queue.insert({key[u] = score(u), u});
+            queue.emplace_back(key[u] = score(u), u);
+            std::push_heap(queue.begin(), queue.end(), std::greater<>());
         }
     }
     out.finite = true;
