@@ -16,8 +16,10 @@ class Ascent {
         for (std::size_t k = 0; k < vars.size(); ++k)
             rank[vars[k]] = static_cast<int>(k);
         uses_.resize(vars.size());
-        for (std::size_t k = 0; k < vars.size(); ++k)
-            for (int f : w.alive_factors(vars[k])) {
+        for (std::size_t k = 0; k < vars.size(); ++k) {
+            const auto &factors = w.alive_factors(vars[k]);
+            uses_[k].reserve(factors.size());
+            for (int f : factors) {
                 const auto &scope = w.factors[f]->scope;
                 int low = rank[scope[0]], high = low;
                 for (int u : scope) {
@@ -31,6 +33,7 @@ class Ascent {
                 if (w.log != nullptr)
                     uses_[k].back().moved.resize(w.d(vars[k]));
             }
+        }
         find_levels(rank);
     }
 
@@ -52,7 +55,7 @@ class Ascent {
                             !visit(by_level_[k], forth, visitor))
                             stop = true;
                 });
-                if (me.thread == 0 && control.spend(work_[2 * level + forth]))
+                if (me.thread == 0 && !stop && control.spend(work_[2 * level + forth]))
                     stop = true;
             }
         });

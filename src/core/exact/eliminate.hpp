@@ -197,29 +197,37 @@ inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) 
 // most `cap` entries over at most `arity` variables.
 inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
     std::set<std::pair<int, int>> queue; // (degree, variable): those that can be eliminated
-    std::vector<int> degree(w.n(), 0), others, next;
-    const auto look_at = [&](int v) {
-        queue.erase({degree[v], v});
+    std::vector<int> degree(w.n(), 0), others, near;
+    std::vector<char> small(w.n(), 0);
+    // Whether v can be eliminated; sets its degree, and nothing of other variables.
+    const auto fits = [&](int v, std::vector<int> &next) {
         detail::neighbours(w, v, next);
         degree[v] = w.d(v) == 1 ? 0 : static_cast<int>(next.size());
         std::int64_t size = 1;
         for (int u : next)
             size = std::min<std::int64_t>(size * w.d(u), INF / 128);
         const bool ok = next.size() <= 1 || (next.size() <= arity && size <= cap);
-        if (w.d(v) == 1 || (ok && size * w.d(v) <= 64 * cap))
-            queue.insert({degree[v], v});
+        return w.d(v) == 1 || (ok && size * w.d(v) <= 64 * cap);
     };
+    split(w.threads, w.n(), [&](Index first, Index last) {
+        std::vector<int> next;
+        for (Index v = first; v < last; ++v)
+            small[v] = !w.gone[v] && fits(static_cast<int>(v), next);
+    });
     for (int v = 0; v < w.n(); ++v)
-        if (!w.gone[v])
-            look_at(v);
+        if (small[v])
+            queue.insert({degree[v], v});
     while (!queue.empty() && !w.infeasible && !control.stopped) {
         const int v = queue.begin()->second;
         queue.erase(queue.begin());
         detail::neighbours(w, v, others);
         if (!eliminate(w, v, control))
             return;
-        for (int u : others)
-            look_at(u);
+        for (int u : others) {
+            queue.erase({degree[u], u});
+            if (fits(u, near))
+                queue.insert({degree[u], u});
+        }
     }
 }
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -134,11 +133,10 @@ inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, dou
 
 // Adds the common neighbours of a and b: their fill-in changes with the pair (a, b). Long lists are
 // skipped; scores may be outdated, but the order remains an order.
-inline void add_common(const Graph &g, int a, int b, std::set<int> &out) {
+inline void add_common(const Graph &g, int a, int b, std::vector<int> &out) {
     const auto &x = g.near[a], &y = g.near[b];
     if (x.size() < 256 && y.size() < 256)
-        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(),
-                              std::inserter(out, out.end()));
+        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(out));
 }
 
 // A number in [0, 1) that depends on the seed and the variable only; 0 for seed 0.
@@ -189,7 +187,7 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return out;
         out.order.push_back(v);
         const auto near = g.near[v];
-        std::set<int> changed(near.begin(), near.end());
+        auto changed = near;
         g.remove(v);
         linked.clear(v, near);
         for (std::size_t j = 0; j < near.size(); ++j)
@@ -200,6 +198,8 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
                     if (rule != Rule::SIZE)
                         detail::add_common(g, near[j], near[k], changed);
                 }
+        std::sort(changed.begin(), changed.end());
+        changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
         for (const int u : changed) {
             queue.emplace_back(key[u] = score(u), u);
             std::push_heap(queue.begin(), queue.end(), std::greater<>());

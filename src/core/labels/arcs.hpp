@@ -1,6 +1,7 @@
 // Arc consistency: forbids states without support at some neighbour until nothing changes.
 #pragma once
 
+#include "base/team.hpp"
 #include "one_edge.hpp"
 
 #include <numeric>
@@ -24,11 +25,21 @@ class Arcs {
             }
     }
 
-    // Propagates from all nodes. Returns a node without allowed states, or -1 if there is none.
-    Index everywhere() {
+    // Propagates from all nodes, on `threads` threads if there are many edges. Returns a node without
+    // allowed states, or -1 if there is none. What is left does not depend on the order of removals.
+    Index everywhere(int threads = 1) {
+        Index count = lay_.n;
         std::iota(ring_.begin(), ring_.end(), Index(0));
         std::fill(waiting_.begin(), waiting_.end(), 1);
-        return propagate(lay_.n);
+        while (lay_.m >= worthwhile && count >= few) {
+            count = round(threads);
+            for (Index k = 0; k < count; ++k)
+                if (left_[ring_[k]] == 0) {
+                    std::fill(waiting_.begin(), waiting_.end(), 0);
+                    return ring_[k];
+                }
+        }
+        return propagate(count);
     }
 
     // Propagates from node i after its states changed. Returns a node without allowed states, or
@@ -72,6 +83,47 @@ class Arcs {
     Index calls() const { return calls_; } // number of messages, a measure of work
 
   private:
+    static constexpr Index few = 256; // nodes from which one thread propagates
+
+    // Removes the states of all nodes that the waiting nodes do not support, by the states before
+    // the round. The nodes that lost states wait then, and are the first of the ring; returns their
+    // number. The trail does not record the removals.
+    Index round(int threads) {
+        std::vector<char> lost(lay_.n, 0);
+        before_.assign(allowed_, allowed_ + lay_.node_offset[lay_.n]);
+        split(threads, lay_.n, [&](Index first, Index last) {
+            std::vector<double> a(lay_.widest), out(lay_.widest);
+            Room room(message_room(lay_.widest, 1));
+            for (Index j = first; j < last; ++j)
+                for (Index k = lay_.start[j]; k < lay_.start[j + 1]; ++k)
+                    lost[j] |= lose(lay_.half[k], a.data(), out.data(), room);
+        });
+        Index count = 0;
+        for (Index j = 0; j < lay_.n; ++j)
+            if ((waiting_[j] = lost[j]))
+                ring_[count++] = j;
+        calls_ += 2 * lay_.m;
+        return count;
+    }
+
+    // As `revise`, by the states before the round; returns whether a state was forbidden.
+    bool lose(Index h, double *a, double *out, Room &room) {
+        const Index i = lay_.node[h ^ 1], j = lay_.node[h];
+        if (!waiting_[i])
+            return false;
+        for (Index x = 0; x < lay_.num_labels[i]; ++x)
+            a[x] = before_[lay_.node_offset[i] + x] ? 0.0 : infinity;
+        hard_message(lay_, h, a, out, room.numbers());
+        bool lost = false;
+        for (Index y = 0; y < lay_.num_labels[j]; ++y)
+            if (bool &state = allowed_[lay_.node_offset[j] + y]; state && out[y] == infinity) {
+                state = false;
+                --left_[j];
+                lost = true;
+            }
+        return lost;
+    }
+
     Index propagate(Index count) {
         Index head = 0, empty = -1;
         while (count > 0) {
@@ -113,7 +165,7 @@ class Arcs {
     bool *allowed_;
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
-    std::vector<char> waiting_;
+    std::vector<char> waiting_, before_;
     std::vector<double> a_, out_;
     Room room_;
 };

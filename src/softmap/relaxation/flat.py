@@ -63,12 +63,13 @@ def flatten(model: Model) -> FlatModel:
     order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
     scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
+    tables, joint = lower_tables(model, pairs), model.unary[split:]
     return FlatModel(
         model.num_labels[:n].astype(np.int64),
         np.ascontiguousarray(model.unary[:split], float),
         np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
         np.concatenate(scopes).astype(np.int64),
-        np.concatenate([lower_tables(model, pairs), model.unary[split:]]),
+        np.concatenate([tables, joint]) if joint.size else tables,
         float(model.constant),
     )
 
@@ -87,6 +88,8 @@ def _joint_scope(stride: Ints, member: Ints) -> Ints:
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
     """Return λ of the half-edges as one block per variable in the scope of each flat factor."""
     n = model.num_variables
+    if model.n == n:
+        return lam.copy()
     tied = (model.edges >= n).any(axis=1)
     pairs = np.flatnonzero(~tied)
     ties = np.flatnonzero(tied)
