@@ -23,7 +23,8 @@ inline bool in_order(const Input &in, std::int64_t f) {
 
 // Writes a table with its axes in increasing order of the variables.
 inline void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &table, Cost *out) {
-    const auto scope = in.scope.subspan(in.scope_start[f], in.scope_start[f + 1] - in.scope_start[f]);
+    const auto scope =
+        in.scope.subspan(in.scope_start[f], in.scope_start[f + 1] - in.scope_start[f]);
     std::vector<int> order(scope.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) { return scope[a] < scope[b]; });
@@ -97,8 +98,7 @@ inline Given list_factors(Work &w, const Input &in) {
 inline void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
                         Wide &base, bool &hard) {
     auto &table = w.factors[given.number[f]]->table;
-    const auto costs =
-        given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
+    const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
     if (!again && in_order(given.in, f)) {
         table.resize(costs.size());
         to_units(costs, scale, table.data(), base, hard);

@@ -96,7 +96,8 @@ struct Scale {
     double units(double c) const {
         const double granules = factor == 1.0 ? c : c / factor;
         if (exponent > -1000 && exponent < 1000) // a product with a power of two, as `ldexp`
-            return std::floor(granules * std::bit_cast<double>(std::int64_t{1023 - exponent} << 52));
+            return std::floor(granules *
+                              std::bit_cast<double>(std::int64_t{1023 - exponent} << 52));
         return std::floor(std::ldexp(granules, -exponent));
     }
 };

@@ -12,8 +12,8 @@ namespace detail {
 // this map is one-to-one; empty otherwise.
 inline std::vector<int> bijection(const Work &w, const Factor &f) {
     const int rows = w.d(f.scope[0]), columns = w.d(f.scope[1]);
-    if (rows != columns || std::count_if(f.table.begin(), f.table.begin() + columns, forbidden) !=
-                               columns - 1)
+    if (rows != columns ||
+        std::count_if(f.table.begin(), f.table.begin() + columns, forbidden) != columns - 1)
         return {};
     std::vector<int> image(rows, -1);
     std::vector<char> taken(columns, 0);

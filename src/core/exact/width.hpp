@@ -76,8 +76,7 @@ namespace detail {
 class Links {
   public:
     explicit Links(const Graph &g)
-        : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0),
-          mark_(words_ == 0 ? g.n() : 0, 0) {
+        : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0), mark_(words_ == 0 ? g.n() : 0, 0) {
         bits_.assign(static_cast<std::size_t>(g.n()) * words_, 0);
         for (int a = 0; a < g.n() && words_ > 0; ++a)
             for (const int b : g.near[a])

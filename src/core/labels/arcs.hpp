@@ -25,8 +25,9 @@ class Arcs {
             }
     }
 
-    // Propagates from all nodes, on `threads` threads if there are many edges. Returns a node without
-    // allowed states, or -1 if there is none. What is left does not depend on the order of removals.
+    // Propagates from all nodes, on `threads` threads if there are many edges. Returns a node
+    // without allowed states, or -1 if there is none. The states that are left do not depend on the
+    // order of the removals.
     Index everywhere(int threads = 1) {
         Index count = lay_.n;
         std::iota(ring_.begin(), ring_.end(), Index(0));
