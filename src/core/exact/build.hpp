@@ -49,6 +49,7 @@ inline void load_variables(Work &w, const Input &in, const Scale &scale) {
     const int n = in.n();
     w.incident.resize(n);
     w.gone.assign(n, 0);
+    w.stale.assign(n, 0);
     w.unary.resize(n);
     w.label.resize(n);
     std::int64_t at = 0;

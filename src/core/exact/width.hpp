@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace softmap::exact {
@@ -133,11 +134,10 @@ class Links {
     std::vector<char> mark_; // scratch
 };
 
-inline constexpr int enough_pairs = 2000;
-
 // Pairs of neighbours of v that are not neighbours of each other (FILL), or the sum of the products
-// of their bits (WEIGHTED). Counting pair by pair ends at `enough_pairs`.
+// of their bits (WEIGHTED). Counting pair by pair ends at 2000 pairs.
 inline double fill_in(const Graph &g, Links &linked, int v, Rule rule, double &steps) {
+    constexpr int enough = 2000;
     double missing = 0;
     int pairs = 0;
     const auto &near = g.near[v];
@@ -148,8 +148,8 @@ inline double fill_in(const Graph &g, Links &linked, int v, Rule rule, double &s
         return missing / 2;
     }
     if (rule == Rule::FILL && !linked.matrix())
-        return linked.missing_pairs(near, enough_pairs);
-    for (std::size_t j = 0; j < near.size() && pairs < enough_pairs; ++j)
+        return linked.missing_pairs(near, enough);
+    for (std::size_t j = 0; j < near.size() && pairs < enough; ++j)
         for (std::size_t k = 0; k < j; ++k)
             if (!linked(near[j], near[k])) {
                 missing += rule == Rule::FILL ? 1.0 : g.bits[near[j]] * g.bits[near[k]];
@@ -165,6 +165,44 @@ inline void add_common(const Graph &g, int a, int b, std::vector<int> &out) {
     if (x.size() < 256 && y.size() < 256)
         std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(out));
 }
+
+// Variables by their scores; the lowest is taken first. A score that was replaced stays in the heap
+// until it comes up, or until such entries are most of the heap.
+class Scores {
+  public:
+    explicit Scores(int n) : of_(n, taken) {}
+    void set(int v, double score) {
+        if (of_[v] == score)
+            return;
+        of_[v] = score;
+        if (heap_.size() > 8 * of_.size()) {
+            std::erase_if(heap_, [&](const Entry &entry) { return !valid(entry); });
+            std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+        }
+        heap_.emplace_back(score, v);
+        std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+    }
+    // Returns -1 if there are no more.
+    int take() {
+        while (!heap_.empty()) {
+            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
+            const Entry entry = heap_.back();
+            heap_.pop_back();
+            if (valid(entry)) {
+                of_[entry.second] = taken;
+                return entry.second;
+            }
+        }
+        return -1;
+    }
+
+  private:
+    using Entry = std::pair<double, int>;
+    static constexpr double taken = -1.0; // scores are not negative
+    bool valid(const Entry &entry) const { return of_[entry.second] == entry.first; }
+    std::vector<double> of_;
+    std::vector<Entry> heap_;
+};
 
 // A number in [0, 1) that depends on the seed and the variable only; 0 for seed 0.
 inline double noise(unsigned seed, int v) {
@@ -193,20 +231,11 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return table + tie;
         return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
-    // a heap with the scores of all times: a variable's last one is that in `key`
-    std::vector<std::pair<double, int>> queue;
-    std::vector<double> key(g.n());
-    std::vector<char> done(g.n(), 0);
+    detail::Scores scores(g.n());
     for (int v = 0; v < g.n(); ++v)
-        queue.emplace_back(key[v] = score(v), v);
-    std::make_heap(queue.begin(), queue.end(), std::greater<>());
-    while (!queue.empty()) {
-        std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-        const auto [lowest, v] = queue.back();
-        queue.pop_back();
-        if (done[v] || lowest != key[v])
-            continue;
-        done[v] = 1;
+        scores.set(v, score(v));
+    std::vector<int> changed;
+    for (int v = scores.take(); v >= 0; v = scores.take()) {
         const double bits = std::min(size(v), 1000.0);
         out.entries += std::exp2(bits);
         out.stored += std::exp2(bits - g.bits[v]);
@@ -214,7 +243,7 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             return out;
         out.order.push_back(v);
         const auto near = g.near[v];
-        auto changed = near;
+        changed = near;
         g.remove(v);
         linked.clear(v, near);
         for (std::size_t j = 0; j < near.size(); ++j)
@@ -227,10 +256,8 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
                 }
         std::sort(changed.begin(), changed.end());
         changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-        for (const int u : changed) {
-            queue.emplace_back(key[u] = score(u), u);
-            std::push_heap(queue.begin(), queue.end(), std::greater<>());
-        }
+        for (const int u : changed)
+            scores.set(u, score(u));
     }
     out.finite = true;
     return out;

@@ -44,6 +44,7 @@ struct Work {
     std::vector<std::vector<int>> label; // original number of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
     std::vector<std::vector<int>> incident; // factors of each variable, some of them removed
+    std::vector<char> stale; // whether `incident` names factors that were removed
     std::vector<char> gone;
     std::unordered_map<std::vector<int>, int, ScopeHash> by_scope;
     std::vector<Elimination> eliminated;
@@ -58,9 +59,10 @@ struct Work {
     int d(int v) const { return static_cast<int>(unary[v].size()); }
 
     const std::vector<int> &alive_factors(int v) {
-        auto &list = incident[v];
-        std::erase_if(list, [&](int f) { return factors[f] == nullptr; });
-        return list;
+        if (stale[v])
+            std::erase_if(incident[v], [&](int f) { return factors[f] == nullptr; });
+        stale[v] = 0;
+        return incident[v];
     }
 
     // Adds a factor, or adds its costs to the factor with its scope.
@@ -85,6 +87,8 @@ struct Work {
         return place->second;
     }
     void drop_factor(int f) {
+        for (int v : factors[f]->scope)
+            stale[v] = 1;
         by_scope.erase(factors[f]->scope);
         factors[f].reset();
     }

@@ -88,8 +88,8 @@ def _joint_scope(stride: Ints, member: Ints) -> Ints:
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
     """Return λ of the half-edges as one block per variable in the scope of each flat factor."""
     n = model.num_variables
-    if model.n == n:
-        return lam.copy()
+    if not len(model.auxiliaries):  # then there are edges between variables only, in this order
+        return np.array(lam, dtype=np.float64)
     tied = (model.edges >= n).any(axis=1)
     pairs = np.flatnonzero(~tied)
     ties = np.flatnonzero(tied)

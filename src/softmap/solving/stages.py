@@ -142,7 +142,7 @@ class StageTuning:
     eliminated: float = 5e8
     entry_bytes: int = 64
     entry_seconds: float = 1e-7
-    edge_seconds: float = 7e-6
+    edge_seconds: float = 1.5e-5
     edge_bytes: int = 2000
     copy_bytes: int = 400
     copy_share: float = 0.25
