@@ -44,7 +44,7 @@ struct Work {
     std::vector<std::vector<int>> label; // original number of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
     std::vector<std::vector<int>> incident; // factors of each variable, some of them removed
-    std::vector<char> stale; // whether `incident` names factors that were removed
+    std::vector<char> stale;                // whether `incident` names factors that were removed
     std::vector<char> gone;
     std::unordered_map<std::vector<int>, int, ScopeHash> by_scope;
     std::vector<Elimination> eliminated;

@@ -29,10 +29,17 @@ class Arcs {
     // without allowed states, or -1 if there is none. The states that are left do not depend on the
     // order of the removals.
     Index everywhere(int threads = 1) {
-        Index count = lay_.n;
-        std::iota(ring_.begin(), ring_.end(), Index(0));
-        std::fill(waiting_.begin(), waiting_.end(), 1);
-        while (lay_.m >= worthwhile && count >= few) {
+        const Index begun = mark();
+        Index count = wait_all();
+        const bool large = lay_.m >= worthwhile;
+        if (!large || threads == 1) { // a queue takes half of the time of rounds
+            const Index empty = propagate(count);
+            if (empty < 0 || !large)
+                return empty;
+            undo(begun); // rounds find the node that several threads find
+            count = wait_all();
+        }
+        while (count >= few) {
             count = round(threads);
             for (Index k = 0; k < count; ++k)
                 if (left_[ring_[k]] == 0) {
@@ -86,18 +93,26 @@ class Arcs {
   private:
     static constexpr Index few = 256; // nodes from which one thread propagates
 
+    Index wait_all() {
+        std::iota(ring_.begin(), ring_.end(), Index(0));
+        std::fill(waiting_.begin(), waiting_.end(), 1);
+        return lay_.n;
+    }
+
     // Removes the states of all nodes that the waiting nodes do not support, by the states before
     // the round. The nodes that lost states wait then, and are the first of the ring; returns their
     // number. The trail does not record the removals.
     Index round(int threads) {
         std::vector<char> lost(lay_.n, 0);
-        before_.assign(allowed_, allowed_ + lay_.node_offset[lay_.n]);
+        before_.resize(lay_.node_offset[lay_.n]);
+        for (std::size_t place = 0; place < before_.size(); ++place)
+            before_[place] = allowed_[place] ? 0.0 : infinity;
         split(threads, lay_.n, [&](Index first, Index last) {
-            std::vector<double> a(lay_.widest), out(lay_.widest);
+            std::vector<double> out(lay_.widest);
             Room room(message_room(lay_.widest, 1));
             for (Index j = first; j < last; ++j)
                 for (Index k = lay_.start[j]; k < lay_.start[j + 1]; ++k)
-                    lost[j] |= lose(lay_.half[k], a.data(), out.data(), room);
+                    lost[j] |= lose(lay_.half[k], out.data(), room);
         });
         Index count = 0;
         for (Index j = 0; j < lay_.n; ++j)
@@ -108,13 +123,11 @@ class Arcs {
     }
 
     // As `revise`, by the states before the round; returns whether a state was forbidden.
-    bool lose(Index h, double *a, double *out, Room &room) {
+    bool lose(Index h, double *out, Room &room) {
         const Index i = lay_.node[h ^ 1], j = lay_.node[h];
         if (!waiting_[i])
             return false;
-        for (Index x = 0; x < lay_.num_labels[i]; ++x)
-            a[x] = before_[lay_.node_offset[i] + x] ? 0.0 : infinity;
-        hard_message(lay_, h, a, out, room.numbers());
+        hard_message(lay_, h, before_.data() + lay_.node_offset[i], out, room.numbers());
         bool lost = false;
         for (Index y = 0; y < lay_.num_labels[j]; ++y)
             if (bool &state = allowed_[lay_.node_offset[j] + y]; state && out[y] == infinity) {
@@ -166,8 +179,8 @@ class Arcs {
     bool *allowed_;
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
-    std::vector<char> waiting_, before_;
-    std::vector<double> a_, out_;
+    std::vector<char> waiting_;
+    std::vector<double> a_, out_, before_; // `before_`: 0 at the states before a round, else +inf
     Room room_;
 };
 
