@@ -134,3 +134,60 @@ def test_a_factor_passes_constraints_on():
     assert arc_consistency(model)[:6].all()
     allowed = arc_consistency(model.condition({0: 1, 1: 1}))
     assert allowed[:6].tolist() == [False, True, False, True, False, True]
+
+
+def large_constraints(seed: int, share: float) -> Model:
+    """More edges than one thread looks at; a variable that is given starts long chains."""
+    rng = np.random.default_rng(seed)
+    n, labels = 9_000, 3
+    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    across = np.sort(rng.integers(n, size=(2_000, 2)), axis=1)
+    across = np.unique(across[across[:, 0] < across[:, 1] - 1], axis=0)
+    edges = np.concatenate([chain, across])
+    edges = edges[rng.permutation(len(edges))]
+    barred = rng.random((len(edges), labels, labels)) < share
+    barred[:, 0, 0] = False  # label 0 of all variables is possible
+    barred[rng.random(len(edges)) < 0.5] |= ~np.eye(labels, dtype=bool)
+    unary = np.where(rng.random((n, labels)) < 0.05, np.inf, 0.0)
+    unary[:, 0] = 0.0
+    return Model(unary, edges, Tables(np.where(barred, np.inf, 1.0)))
+
+
+def rounds_consistency(model: Model) -> tuple[np.ndarray, int]:
+    """The twin for equal label counts, all edges at once, with its number of rounds."""
+    pair = np.isfinite(np.array(model.potentials[0].tables))
+    (i, j), allowed = model.edges.T, np.isfinite(model.unary).reshape(model.n, -1)
+    for rounds in itertools.count(1):
+        before = allowed.copy()
+        np.logical_and.at(allowed, i, (pair & before[j][:, None, :]).any(axis=2))
+        np.logical_and.at(allowed, j, (pair & before[i][:, :, None]).any(axis=1))
+        if (before == allowed).all():
+            return allowed.ravel(), rounds
+    raise AssertionError
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.35])
+def test_rounds_on_several_threads_reach_the_fixed_point_of_the_twin(share):
+    model = large_constraints(3, share)
+    expected, rounds = rounds_consistency(model)
+    assert rounds > 3
+    assert not np.array_equal(expected, np.isfinite(model.unary))
+    for threads in (1, 2, 5):
+        np.testing.assert_array_equal(arc_consistency(model, threads), expected)
+
+
+@pytest.mark.threads
+def test_many_edges_that_leave_a_variable_without_states_are_found_out():
+    model = large_constraints(4, 0.2)
+    tables = np.array(model.potentials[0].tables)
+    tables[:, 0, :] = np.inf  # the first end of an edge may not have label 0
+    model = Model(model.unary.reshape(model.n, -1), model.edges, Tables(tables))
+    expected, _ = rounds_consistency(model)
+    named = set()
+    for threads in (1, 2, 5):
+        with pytest.raises(InfeasibleModel) as error:
+            arc_consistency(model, threads)
+        assert error.value.variable in empty_nodes(model, expected)
+        named.add(error.value.variable)
+    assert len(named) == 1

@@ -66,3 +66,13 @@ def test_compiled_reduced_costs_are_the_plain_ones(model, seed):
     for threads in (1, 2):
         found = reduced_nodes(model, lam, threads)
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * size)
+
+
+@given(models(), st.integers(0, 2**32 - 1))
+def test_tables_of_some_edges_in_any_order(model, seed):
+    rng = np.random.default_rng(seed)
+    for edges in (np.arange(model.m), rng.permutation(model.m)[: rng.integers(model.m + 1)]):
+        found = np.split(lower_tables(model, edges), np.cumsum(np.diff(model.edge_offset)[edges]))
+        assert not found[-1].size
+        for e, table in zip(edges.tolist(), found, strict=False):
+            np.testing.assert_allclose(table, model.table(e).ravel(), rtol=1e-15)

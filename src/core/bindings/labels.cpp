@@ -90,9 +90,9 @@ Index next_forest(const Lay &held, Index begin, Index end, Words words, Out<Inde
     return Index(drawn.forest().size());
 }
 
-Index arc_consistency(const Lay &held, Out<bool> allowed) {
+Index arc_consistency(const Lay &held, Out<bool> allowed, int threads) {
     require_size(allowed, held.view.node_offset[held.view.n], "allowed");
-    return Arcs(held.view, allowed.data()).everywhere();
+    return Arcs(held.view, allowed.data()).everywhere(std::max(threads, 1));
 }
 
 bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In<Index> order,
@@ -361,7 +361,8 @@ void bind_labels(nb::module_ &m) {
     m.def("next_forest", &next_forest, arg("layout"), arg("begin"), arg("end"), arg("words"),
           arg("nodes"), arg("links"), arg("parent"), Unlocked(),
           "Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.");
-    m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
+    m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), arg("threads"),
+          Unlocked(),
           "Remove unsupported states from `allowed`; return a node without states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
           arg("labels"), Unlocked(),

@@ -1,5 +1,8 @@
 // Dual ascent at the root: sequential reweighted message passing (Kolmogorov 2014), in integers.
 // Costs move between factors and their variables; every labelling keeps its cost.
+//
+// The variables of a level share no factor, and all their neighbours that come earlier are at lower
+// levels. Threads visit a level together, so that the result is that of one visit after the other.
 #pragma once
 
 #include "work.hpp"
@@ -13,8 +16,10 @@ class Ascent {
         for (std::size_t k = 0; k < vars.size(); ++k)
             rank[vars[k]] = static_cast<int>(k);
         uses_.resize(vars.size());
-        for (std::size_t k = 0; k < vars.size(); ++k)
-            for (int f : w.alive_factors(vars[k])) {
+        for (std::size_t k = 0; k < vars.size(); ++k) {
+            const auto &factors = w.alive_factors(vars[k]);
+            uses_[k].reserve(factors.size());
+            for (int f : factors) {
                 const auto &scope = w.factors[f]->scope;
                 int low = rank[scope[0]], high = low;
                 for (int u : scope) {
@@ -28,14 +33,36 @@ class Ascent {
                 if (w.log != nullptr)
                     uses_[k].back().moved.resize(w.d(vars[k]));
             }
+        }
+        find_levels(rank);
     }
 
     // One forward and one backward pass. Returns false if a variable has no label left.
     bool sweep(Control &control) {
-        for (std::size_t k = 0; k < order_.size() && !control.stopped && !w_.infeasible; ++k)
-            visit(k, true, control);
-        for (std::size_t k = order_.size(); k-- > 0 && !control.stopped && !w_.infeasible;)
-            visit(k, false, control);
+        const auto levels = static_cast<Index>(start_.size()) - 1;
+        const int threads = static_cast<Index>(order_.size()) < worthwhile ? 1 : w_.threads;
+        std::atomic<bool> stop = control.stopped;
+        std::vector<Visitor> visitors(threads);
+        together(threads, [&](Member &me) {
+            for (Index step = 0; step < 2 * levels; ++step) {
+                const bool forth = step < levels;
+                const Index level = forth ? step : 2 * levels - 1 - step;
+                me.phase([&](Part part) {
+                    Visitor &visitor = visitors[part.index];
+                    for (Index k = part.first(start_[level], start_[level + 1]);
+                         k < part.last(start_[level], start_[level + 1]); ++k)
+                        if (stop.load(std::memory_order_relaxed) ||
+                            !visit(by_level_[k], forth, visitor))
+                            stop = true;
+                });
+                if (me.thread == 0 && !stop && control.spend(work_[2 * level + forth]))
+                    stop = true;
+            }
+        });
+        for (const auto &visitor : visitors) {
+            w_.base += visitor.gain;
+            w_.infeasible |= visitor.infeasible;
+        }
         return !w_.infeasible;
     }
 
@@ -74,53 +101,90 @@ class Ascent {
         bool earlier, later;     // whether the factor has variables before and after this one
         std::vector<Cost> moved; // [labels] from the factor to the variable, for the log
     };
+    // What one part of the threads' work has found.
+    struct Visitor {
+        std::vector<Cost> message; // scratch
+        Wide gain = 0;             // rise of the bound
+        bool infeasible = false;
+    };
     Work &w_;
     std::vector<int> order_;
     std::vector<std::vector<Use>> uses_;
-    std::vector<Cost> message_;
+    std::vector<int> by_level_;      // places in `order_` level by level
+    std::vector<Index> start_;       // of each level in `by_level_`, and the end
+    std::vector<std::int64_t> work_; // table entries that a level reads backward and forward, ...
 
-    void visit(std::size_t k, bool forth, Control &control) {
-        const int v = order_[k];
-        auto &u = w_.unary[v];
+    // A level of a small model, which one thread visits, is one variable.
+    void find_levels(const std::vector<int> &rank) {
+        const bool small = static_cast<Index>(order_.size()) < worthwhile;
+        std::vector<int> level(order_.size(), 0);
+        int highest = -1;
+        for (std::size_t k = 0; k < order_.size(); ++k) {
+            level[k] = small ? static_cast<int>(k) : 0;
+            for (const auto &use : uses_[k])
+                for (const int u : w_.factors[use.factor]->scope)
+                    if (rank[u] < static_cast<int>(k))
+                        level[k] = std::max(level[k], level[rank[u]] + 1);
+            highest = std::max(highest, level[k]);
+        }
+        start_.assign(highest + 2, 0);
+        work_.assign(2 * (highest + 1), 0);
+        for (std::size_t k = 0; k < order_.size(); ++k) {
+            ++start_[level[k] + 1];
+            for (const auto &use : uses_[k]) {
+                const auto size = static_cast<std::int64_t>(w_.factors[use.factor]->table.size());
+                work_[2 * level[k]] += (2 + use.earlier) * size;
+                work_[2 * level[k] + 1] += (2 + use.later) * size;
+            }
+        }
+        std::partial_sum(start_.begin(), start_.end(), start_.begin());
+        by_level_.resize(order_.size());
+        auto next = start_;
+        for (std::size_t k = 0; k < order_.size(); ++k)
+            by_level_[next[level[k]]++] = static_cast<int>(k);
+    }
+
+    // Returns false if the variable has no label left.
+    bool visit(std::size_t k, bool forth, Visitor &visitor) {
+        auto &u = w_.unary[order_[k]];
+        auto &message = visitor.message;
         int in = 0, out = 0;
         for (auto &use : uses_[k]) {
             auto &f = *w_.factors[use.factor];
-            min_marginal(w_, f, use.position, message_);
+            min_marginal(w_, f, use.position, message);
             for (std::size_t a = 0; a < u.size(); ++a) {
-                u[a] = sum(u[a], message_[a]);
-                message_[a] = forbidden(message_[a]) ? 0 : -message_[a];
+                u[a] = sum(u[a], message[a]);
+                message[a] = forbidden(message[a]) ? 0 : -message[a];
             }
             for (std::size_t a = 0; a < use.moved.size(); ++a)
-                use.moved[a] -= message_[a];
-            add_to_table(w_, f, use.position, message_);
+                use.moved[a] -= message[a];
+            add_to_table(w_, f, use.position, message);
             in += use.earlier;
             out += use.later;
-            control.spend(2 * static_cast<std::int64_t>(f.table.size()));
         }
         const Cost least = *std::min_element(u.begin(), u.end());
-        if (forbidden(least)) {
-            w_.infeasible = true;
-            return;
-        }
-        w_.base += least;
+        visitor.infeasible = visitor.infeasible || forbidden(least);
+        if (visitor.infeasible)
+            return false;
+        visitor.gain += least;
         for (auto &c : u)
             c = less(c, least);
         const int share = std::max({in, out, 1});
-        message_.resize(u.size());
+        message.resize(u.size());
         for (auto &use : uses_[k]) {
             if (!(forth ? use.later : use.earlier))
                 continue;
             for (std::size_t a = 0; a < u.size(); ++a)
-                message_[a] = forbidden(u[a]) ? 0 : u[a] / share;
+                message[a] = forbidden(u[a]) ? 0 : u[a] / share;
             for (std::size_t a = 0; a < use.moved.size(); ++a)
-                use.moved[a] -= message_[a];
-            add_to_table(w_, *w_.factors[use.factor], use.position, message_);
-            control.spend(static_cast<std::int64_t>(w_.factors[use.factor]->table.size()));
+                use.moved[a] -= message[a];
+            add_to_table(w_, *w_.factors[use.factor], use.position, message);
         }
         const int given = forth ? out : in;
         for (auto &c : u)
             if (!forbidden(c))
                 c -= given * (c / share);
+        return true;
     }
 };
 

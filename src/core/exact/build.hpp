@@ -7,80 +7,221 @@ namespace softmap::exact {
 
 namespace detail {
 
-// Moves λ, in units, from variables to their factors; `number` is the number of each input factor
-// in `w`. Factors that were split keep their costs.
-inline void apply_lam(Work &w, const Input &in, const Scale &scale,
-                      const std::vector<int> &number) {
-    std::vector<std::int64_t> places; // factor, axis, ...
-    std::vector<Cost> amounts, block;
-    std::int64_t at = 0;
-    for (int f = 0; f < in.num_factors(); ++f) {
-        Factor *factor = w.factors[number[f]].get();
-        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k) {
-            const auto v = static_cast<int>(in.scope[k]);
-            const auto lam = in.lam.subspan(at, in.num_labels[v]);
-            at += in.num_labels[v];
-            if (factor == nullptr)
-                continue;
-            block.clear();
-            for (double l : lam) {
-                const double u = scale.units(l);
-                block.push_back(
-                    static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50)));
-            }
-            const auto axis =
-                std::find(factor->scope.begin(), factor->scope.end(), v) - factor->scope.begin();
-            add_to_table(w, *factor, axis, block);
-            places.insert(places.end(), {number[f], axis});
-            for (std::size_t a = 0; a < block.size(); ++a) {
-                amounts.push_back(-block[a]);
-                w.unary[v][a] = less(w.unary[v][a], block[a]);
-            }
+// The factors of the input: where their costs are, and their numbers in the integer model.
+struct Given {
+    const Input &in;
+    std::vector<std::int64_t> table; // first entry of each table, and the end
+    std::vector<std::int64_t> lam;   // first entry of each λ
+    std::vector<int> number;
+    std::vector<int> again; // factors whose scope an earlier one has
+};
+
+inline bool in_order(const Input &in, std::int64_t f) {
+    return std::is_sorted(in.scope.begin() + in.scope_start[f],
+                          in.scope.begin() + in.scope_start[f + 1]);
+}
+
+// Writes a table with its axes in increasing order of the variables.
+inline void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &table, Cost *out) {
+    const auto scope =
+        in.scope.subspan(in.scope_start[f], in.scope_start[f + 1] - in.scope_start[f]);
+    std::vector<int> order(scope.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return scope[a] < scope[b]; });
+    const auto labels = [&](int k) { return in.num_labels[scope[k]]; };
+    std::vector<std::int64_t> stride(scope.size(), 1), at(scope.size(), 0);
+    for (int k = static_cast<int>(scope.size()) - 2; k >= 0; --k)
+        stride[k] = stride[k + 1] * labels(k + 1);
+    std::int64_t from = 0;
+    for (std::size_t t = 0; t < table.size(); ++t) {
+        out[t] = table[from];
+        for (int k = static_cast<int>(order.size()) - 1; k >= 0; --k) {
+            from += stride[order[k]];
+            if (++at[k] < labels(order[k]))
+                break;
+            from -= stride[order[k]] * at[k];
+            at[k] = 0;
         }
     }
-    if (w.log != nullptr) {
-        w.log->op(Op::SHIFT);
-        w.log->array(places);
-        w.log->array(amounts);
+}
+
+inline void load_variables(Work &w, const Input &in, const Scale &scale) {
+    const int n = in.n();
+    w.incident.resize(n);
+    w.gone.assign(n, 0);
+    w.stale.assign(n, 0);
+    w.unary.resize(n);
+    w.label.resize(n);
+    std::int64_t at = 0;
+    for (int v = 0; v < n; ++v) {
+        w.unary[v].resize(in.num_labels[v]);
+        to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base, w.hard);
+        w.label[v].resize(in.num_labels[v]);
+        std::iota(w.label[v].begin(), w.label[v].end(), 0);
+        at += in.num_labels[v];
     }
+}
+
+// Numbers the factors and allocates their tables, which are empty.
+inline Given list_factors(Work &w, const Input &in) {
+    Given given{in, in.table_starts(), {}, {}, {}};
+    const int count = in.num_factors();
+    std::vector<int> degree(in.n(), 0), scope;
+    for (const auto v : in.scope)
+        ++degree[v];
+    for (int v = 0; v < in.n(); ++v)
+        w.incident[v].reserve(degree[v]);
+    w.by_scope.reserve(count);
+    w.factors.reserve(count);
+    given.number.reserve(count);
+    std::int64_t lam = 0;
+    for (int f = 0; f < count; ++f) {
+        scope.assign(in.scope.begin() + in.scope_start[f],
+                     in.scope.begin() + in.scope_start[f + 1]);
+        given.lam.push_back(lam);
+        for (const int v : scope)
+            lam += in.num_labels[v];
+        std::sort(scope.begin(), scope.end());
+        const int number = w.find_or_list(scope);
+        given.number.push_back(number);
+        if (w.factors[number] != nullptr) {
+            given.again.push_back(f);
+            continue;
+        }
+        w.factors[number] = std::make_unique<Factor>(Factor{scope, {}});
+        w.factors[number]->table.reserve(given.table[f + 1] - given.table[f]);
+    }
+    return given;
+}
+
+// Adds the integer costs of one factor to `w`: writes them to its table, or adds them to the costs
+// of an earlier factor. Nothing else of `w` changes.
+inline void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
+                        Wide &base, bool &hard) {
+    auto &table = w.factors[given.number[f]]->table;
+    const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
+    if (!again && in_order(given.in, f)) {
+        table.resize(costs.size());
+        to_units(costs, scale, table.data(), base, hard);
+        return;
+    }
+    std::vector<Cost> units(costs.size()), sorted(costs.size());
+    to_units(costs, scale, units.data(), base, hard);
+    sort_axes(given.in, f, units, sorted.data());
+    table.resize(costs.size(), 0);
+    for (std::size_t k = 0; k < table.size(); ++k)
+        table[k] = sum(table[k], sorted[k]);
+}
+
+inline void load_factors(Work &w, const Given &given, const Scale &scale) {
+    std::mutex mutex;
+    std::vector<char> again(given.number.size(), 0);
+    for (const int f : given.again)
+        again[f] = 1;
+    split(w.threads, given.in.num_factors(), [&](Index first, Index last) {
+        Wide base = 0;
+        bool hard = false;
+        for (Index f = first; f < last; ++f)
+            if (!again[f])
+                load_factor(w, given, scale, f, false, base, hard);
+        const std::lock_guard lock(mutex);
+        w.base += base;
+        w.hard |= hard;
+    });
+    for (const int f : given.again)
+        load_factor(w, given, scale, f, true, w.base, w.hard);
+}
+
+inline Cost lam_units(const Scale &scale, double lam) {
+    const double u = scale.units(lam);
+    return static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50));
+}
+
+// Writes the moves of `apply_lam` to the proof log.
+inline void log_lam(const Work &w, const Given &given, const Scale &scale) {
+    const Input &in = given.in;
+    std::vector<std::int64_t> places; // factor, axis, ...
+    std::vector<Cost> amounts;
+    for (int f = 0; f < in.num_factors(); ++f) {
+        const Factor *factor = w.factors[given.number[f]].get();
+        auto at = given.lam[f];
+        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1] && factor != nullptr; ++k) {
+            const auto place = std::find(factor->scope.begin(), factor->scope.end(), in.scope[k]);
+            places.insert(places.end(), {given.number[f], place - factor->scope.begin()});
+            for (int a = 0; a < in.num_labels[in.scope[k]]; ++a)
+                amounts.push_back(-lam_units(scale, in.lam[at++]));
+        }
+    }
+    w.log->op(Op::SHIFT);
+    w.log->array(places);
+    w.log->array(amounts);
+}
+
+// Adds λ, in units, to the tables of factors first..last-1.
+inline void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
+                    std::vector<Cost> &block) {
+    const Input &in = given.in;
+    for (Index f = first; f < last; ++f) {
+        Factor *factor = w.factors[given.number[f]].get();
+        auto at = given.lam[f];
+        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1] && factor != nullptr; ++k) {
+            const auto place = std::find(factor->scope.begin(), factor->scope.end(), in.scope[k]);
+            block.clear();
+            for (int a = 0; a < in.num_labels[in.scope[k]]; ++a)
+                block.push_back(lam_units(scale, in.lam[at++]));
+            add_to_table(w, *factor, place - factor->scope.begin(), block);
+        }
+    }
+}
+
+// Moves λ, in units, from variables to their factors. Factors that were split keep their costs.
+inline void apply_lam(Work &w, const Given &given, const Scale &scale) {
+    const Input &in = given.in;
+    const auto most = std::max_element(in.num_labels.begin(), in.num_labels.end());
+    // factors with one scope have one table: one thread adds to it
+    split(given.again.empty() ? w.threads : 1, in.num_factors(), [&](Index first, Index last) {
+        std::vector<Cost> block;
+        block.reserve(most == in.num_labels.end() ? 0 : *most);
+        add_lam(w, given, scale, first, last, block);
+    });
+    split(w.threads, in.n(), [&](Index first, Index last) { // each thread reads all scopes
+        for (int f = 0; f < in.num_factors(); ++f) {
+            if (w.factors[given.number[f]] == nullptr)
+                continue;
+            auto at = given.lam[f];
+            for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k) {
+                const auto v = in.scope[k];
+                if (first <= v && v < last)
+                    for (int a = 0; a < in.num_labels[v]; ++a)
+                        w.unary[v][a] = less(w.unary[v][a], lam_units(scale, in.lam[at + a]));
+                at += in.num_labels[v];
+            }
+        }
+    });
+    if (w.log != nullptr)
+        log_lam(w, given, scale);
 }
 
 } // namespace detail
 
-// The integer model of the input. λ, if given, moves integer costs between factors and variables.
-inline Work build_work(const Input &in, const Scale &scale, std::size_t split, Log *log) {
+// The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
+// between factors and variables.
+inline Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads,
+                       Log *log) {
     Work w;
     w.log = log;
-    const int n = in.n();
-    w.incident.resize(n);
-    w.gone.assign(n, 0);
-    std::int64_t at = 0;
-    for (int v = 0; v < n; ++v) {
-        w.unary.push_back(detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.base));
-        w.label.emplace_back(in.num_labels[v]);
-        std::iota(w.label[v].begin(), w.label[v].end(), 0);
-        at += in.num_labels[v];
-    }
-    at = 0;
-    std::vector<int> number;
-    for (int f = 0; f < in.num_factors(); ++f) {
-        std::vector<int> scope, sizes;
-        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k) {
-            scope.push_back(static_cast<int>(in.scope[k]));
-            sizes.push_back(static_cast<int>(in.num_labels[in.scope[k]]));
-        }
-        auto table = detail::to_units(in.tables.subspan(at, in.table_size(f)), scale, w.base);
-        number.push_back(w.add_factor(sorted_factor(std::move(scope), std::move(table), sizes)));
-        at += in.table_size(f);
-    }
+    w.threads = threads;
+    detail::load_variables(w, in, scale);
+    const auto given = detail::list_factors(w, in);
+    detail::load_factors(w, given, scale);
     w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
     if (log != nullptr)
         log->note(Op::LOAD,
                   {static_cast<std::int64_t>(scale.factor), scale.exponent, most_units(scale)});
     // split before λ is added: afterwards a factor may not be a sum over pairs
-    split_factors(w, split);
+    split_factors(w, most_split);
     if (!in.lam.empty())
-        detail::apply_lam(w, in, scale, number);
+        detail::apply_lam(w, given, scale);
     normalise(w);
     return w;
 }

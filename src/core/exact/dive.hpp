@@ -223,12 +223,16 @@ class Diver : public Propagator {
         for (int x = 0; x < n; ++x)
             if (state(x) == FREE && !rises_.known(x))
                 order_.push_back(x);
-        std::stable_sort(order_.begin(), order_.end(),
-                         [&](int x, int y) { return degree(x) > degree(y); });
+        // a heap: mostly, few of many variables are taken
+        const auto later = [&](int x, int y) {
+            return degree(x) < degree(y) || (degree(x) == degree(y) && x > y);
+        };
+        auto heap = std::exchange(order_, {});
+        std::make_heap(heap.begin(), heap.end(), later);
         TreeLog *const kept = std::exchange(log, nullptr); // a proof needs no probes
-        for (const int x : std::exchange(order_, {})) {
-            if (!left() || control_.stopped)
-                break;
+        for (; !heap.empty() && left() && !control_.stopped; heap.pop_back()) {
+            std::pop_heap(heap.begin(), heap.end(), later);
+            const int x = heap.back();
             const auto before = spent();
             const Decision d = choose_branch(x);
             for (const bool right : {false, true}) {
@@ -246,15 +250,14 @@ class Diver : public Propagator {
         probe();
         int chosen = -1;
         double most = 0;
-        for (int x = 0; x < n; ++x) {
-            if (state(x) != FREE)
-                continue;
-            const double rise = rises_.expected(x);
-            if (chosen < 0 || rise > most || (rise == most && dom(x) < dom(chosen))) {
+        rises_.each_expected([&](int x, double rise) {
+            if (rise < most || state(x) != FREE)
+                return;
+            if (chosen < 0 || rise > most || dom(x) < dom(chosen)) {
                 chosen = x;
                 most = rise;
             }
-        }
+        });
         return chosen;
     }
 

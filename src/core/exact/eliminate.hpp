@@ -22,13 +22,20 @@ struct Bucket {
     std::vector<Part> parts;
 };
 
+// The variables that share a factor with v, in increasing order.
+inline void neighbours(Work &w, int v, std::vector<int> &out) {
+    out.clear();
+    for (int f : w.alive_factors(v))
+        for (int u : w.factors[f]->scope)
+            if (u != v)
+                out.push_back(u);
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
 inline Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
     Bucket b;
-    std::set<int> others;
-    for (int f : factors)
-        others.insert(w.factors[f]->scope.begin(), w.factors[f]->scope.end());
-    others.erase(v);
-    b.scope.assign(others.begin(), others.end());
+    neighbours(w, v, b.scope);
     for (int u : b.scope)
         b.sizes.push_back(w.d(u));
     b.parts.push_back({w.unary[v].data(), std::vector<std::int64_t>(b.scope.size(), 0), 1});
@@ -189,33 +196,37 @@ inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) 
 // Eliminates variables of one label, variables of degree 0 or 1, and variables whose result has at
 // most `cap` entries over at most `arity` variables.
 inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
-    std::set<std::pair<int, int>> queue; // (degree, variable)
-    std::vector<int> degree(w.n(), 0);
-    auto neighbours = [&](int v) {
-        std::set<int> others;
-        for (int f : w.alive_factors(v))
-            others.insert(w.factors[f]->scope.begin(), w.factors[f]->scope.end());
-        others.erase(v);
-        return others;
+    std::set<std::pair<int, int>> queue; // (degree, variable): those that can be eliminated
+    std::vector<int> degree(w.n(), 0), others, near;
+    std::vector<char> small(w.n(), 0);
+    // Whether v can be eliminated; sets its degree, and nothing of other variables.
+    const auto fits = [&](int v, std::vector<int> &next) {
+        detail::neighbours(w, v, next);
+        degree[v] = w.d(v) == 1 ? 0 : static_cast<int>(next.size());
+        std::int64_t size = 1;
+        for (int u : next)
+            size = std::min<std::int64_t>(size * w.d(u), INF / 128);
+        const bool ok = next.size() <= 1 || (next.size() <= arity && size <= cap);
+        return w.d(v) == 1 || (ok && size * w.d(v) <= 64 * cap);
     };
+    split(w.threads, w.n(), [&](Index first, Index last) {
+        std::vector<int> next;
+        for (Index v = first; v < last; ++v)
+            small[v] = !w.gone[v] && fits(static_cast<int>(v), next);
+    });
     for (int v = 0; v < w.n(); ++v)
-        if (!w.gone[v])
-            queue.insert({degree[v] = w.d(v) == 1 ? 0 : static_cast<int>(neighbours(v).size()), v});
+        if (small[v])
+            queue.insert({degree[v], v});
     while (!queue.empty() && !w.infeasible && !control.stopped) {
         const int v = queue.begin()->second;
         queue.erase(queue.begin());
-        const auto others = neighbours(v);
-        std::int64_t size = 1;
-        for (int u : others)
-            size = std::min<std::int64_t>(size * w.d(u), INF / 128);
-        const bool ok = others.size() <= 1 || (others.size() <= arity && size <= cap);
-        if (w.d(v) > 1 && (!ok || size * w.d(v) > 64 * cap))
-            continue;
+        detail::neighbours(w, v, others);
         if (!eliminate(w, v, control))
             return;
         for (int u : others) {
             queue.erase({degree[u], u});
-            queue.insert({degree[u] = w.d(u) == 1 ? 0 : static_cast<int>(neighbours(u).size()), u});
+            if (fits(u, near))
+                queue.insert({degree[u], u});
         }
     }
 }

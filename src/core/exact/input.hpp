@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <span>
 
+#include "base/team.hpp"
 #include "types.hpp"
 
 namespace softmap::exact {
@@ -28,6 +30,13 @@ struct Input {
         for (auto k = scope_start[f]; k < scope_start[f + 1]; ++k)
             size *= num_labels[scope[k]];
         return size;
+    }
+    // Index of the first entry of each table, and of the end.
+    std::vector<std::int64_t> table_starts() const {
+        std::vector<std::int64_t> out(num_factors() + 1, 0);
+        for (int f = 0; f < num_factors(); ++f)
+            out[f + 1] = out[f] + table_size(f);
+        return out;
     }
 };
 
@@ -84,7 +93,13 @@ struct Scale {
     double spread = 0.0; // largest cost above the sum of minima of a labelling of interest
 
     // The integer cost, rounded down; finite values only.
-    double units(double c) const { return std::floor(std::ldexp(c / factor, -exponent)); }
+    double units(double c) const {
+        const double granules = factor == 1.0 ? c : c / factor;
+        if (exponent > -1000 && exponent < 1000) // a product with a power of two, as `ldexp`
+            return std::floor(granules *
+                              std::bit_cast<double>(std::int64_t{1023 - exponent} << 52));
+        return std::floor(std::ldexp(granules, -exponent));
+    }
 };
 
 namespace detail {
@@ -98,18 +113,8 @@ struct Survey {
     int blocks = 0;
     bool feasible = true;
 
-    void block(std::span<const double> costs) {
-        double lo = INFINITY, hi = -INFINITY;
-        for (double c : costs) {
-            if (!std::isfinite(c))
-                continue;
-            lo = std::min(lo, c);
-            hi = std::max(hi, c);
-            if (integers && c == std::floor(c) && std::fabs(c) < 9e15)
-                gcd = std::gcd(gcd, static_cast<std::uint64_t>(std::fabs(c)));
-            else
-                integers = false;
-        }
+    // Adds a block by its smallest and its largest cost.
+    void block(double lo, double hi) {
         if (hi < lo) {
             feasible = false;
             return;
@@ -122,19 +127,51 @@ struct Survey {
     }
 };
 
-inline Survey survey(const Input &in) {
+// The smallest and the largest finite cost of a block, and the granule of all costs so far.
+struct Reading {
+    double lo = INFINITY, hi = -INFINITY;
+
+    Reading(std::span<const double> costs, bool &integers, std::uint64_t &gcd) {
+        for (double c : costs) {
+            if (!std::isfinite(c))
+                continue;
+            lo = std::min(lo, c);
+            hi = std::max(hi, c);
+            if (integers && c == std::floor(c) && std::fabs(c) < 9e15)
+                gcd = std::gcd(gcd, static_cast<std::uint64_t>(std::fabs(c)));
+            else
+                integers = false;
+        }
+    }
+};
+
+// Reads all costs on `threads` threads. Blocks are added up in their order, whatever the number.
+inline Survey survey(const Input &in, int threads) {
     Survey s;
     std::int64_t at = 0;
     for (int i = 0; i < in.n(); ++i) {
-        s.block(in.unary.subspan(at, in.num_labels[i]));
+        const Reading r(in.unary.subspan(at, in.num_labels[i]), s.integers, s.gcd);
+        s.block(r.lo, r.hi);
         at += in.num_labels[i];
     }
-    at = 0;
-    for (int f = 0; f < in.num_factors(); ++f) {
-        const auto size = in.table_size(f);
-        s.block(in.tables.subspan(at, size));
-        at += size;
-    }
+    const auto start = in.table_starts();
+    std::vector<double> lo(in.num_factors()), hi(in.num_factors());
+    std::mutex mutex;
+    const bool integral = s.integers;
+    split(threads, in.num_factors(), [&](Index first, Index last) {
+        bool integers = integral;
+        std::uint64_t gcd = 0;
+        for (Index f = first; f < last; ++f) {
+            const Reading r(in.tables.subspan(start[f], start[f + 1] - start[f]), integers, gcd);
+            lo[f] = r.lo;
+            hi[f] = r.hi;
+        }
+        const std::lock_guard lock(mutex);
+        s.integers = s.integers && integers;
+        s.gcd = std::gcd(s.gcd, gcd);
+    });
+    for (int f = 0; f < in.num_factors(); ++f)
+        s.block(lo[f], hi[f]);
     return s;
 }
 
@@ -144,8 +181,8 @@ inline constexpr int SPREAD_BITS = 46;
 
 // Returns the smallest unit for which nothing overflows. `upper` is the energy of a labelling, or
 // +inf.
-inline Scale choose_scale(const Input &in, double upper) {
-    const auto s = detail::survey(in);
+inline Scale choose_scale(const Input &in, double upper, int threads) {
+    const auto s = detail::survey(in, threads);
     Scale scale;
     double spread = s.ranges;
     if (std::isfinite(upper)) {

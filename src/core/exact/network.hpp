@@ -36,7 +36,7 @@ enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
 class Network {
   public:
     std::vector<Cost> mem;
-    std::shared_ptr<const std::vector<Cost>> tables; // tables of the model, never changed
+    std::shared_ptr<const Cost[]> tables; // tables of the model, never changed
     int n = 0;
     std::vector<int> size;           // labels of each variable
     std::vector<std::int64_t> at;    // index of the first unary cost of each variable
@@ -48,6 +48,7 @@ class Network {
     std::vector<std::vector<int>> naries_of;
     std::vector<int> support; // supports found last: a hint, which may be stale
     Cost cut = HALF;          // nodes whose bound reaches this are pruned
+    Cost highest = INF;       // no unary cost of a label left of a free variable exceeds this
     TreeLog *log = nullptr;
 
     Cost c0() const { return mem[0]; }
@@ -62,7 +63,7 @@ class Network {
     int only(int x) const { return value[begin[x]]; }
     // First entry of a table. A place >= 0 is an index into `mem`; place ~k is index k of `tables`.
     const Cost *table_at(std::int64_t place) const {
-        return place >= 0 ? mem.data() + place : tables->data() + ~place;
+        return place >= 0 ? mem.data() + place : tables.get() + ~place;
     }
     Cost cost(const Edge &e, int a, int b) const {
         return table_at(mem[e.table])[static_cast<std::int64_t>(a) * size[e.y] + b] -
@@ -76,7 +77,7 @@ class Network {
     }
     void push_level() {
         marks_.push_back({trail_.size(), mem.size(), edges.size(), support.size(),
-                          eliminated.size(), log != nullptr ? log->factors() : 0});
+                          eliminated.size(), log != nullptr ? log->factors() : 0, highest});
         ++depth_;
     }
     void pop_level() {
@@ -95,6 +96,7 @@ class Network {
         mem.resize(m.mem);
         support.resize(m.support);
         eliminated.resize(m.eliminated);
+        highest = m.highest;
         if (log != nullptr)
             log->forget_factors(m.factors);
     }
@@ -164,6 +166,7 @@ class Network {
     };
     struct Mark {
         std::size_t trail, mem, edges, support, eliminated, factors;
+        Cost highest;
     };
     std::vector<Entry> trail_;
     std::vector<Mark> marks_;
@@ -217,28 +220,37 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
         }
     }
     std::vector<int> loaded;
-    std::size_t entries = 0;
-    for (int v : vars)
-        for (int f : w.alive_factors(v))
-            if (w.factors[f]->scope[0] == v) {
+    std::vector<std::int64_t> first{0}; // entry of each table, and the end
+    std::int64_t labels = 0;            // of all edges
+    for (int x = 0; x < n; ++x) {
+        edges_of[x].reserve(w.alive_factors(vars[x]).size());
+        for (int f : w.alive_factors(vars[x]))
+            if (w.factors[f]->scope[0] == vars[x]) {
                 loaded.push_back(f);
-                entries += w.factors[f]->table.size();
+                first.push_back(first.back() + static_cast<Index>(w.factors[f]->table.size()));
+                labels += w.d(vars[x]) + w.d(w.factors[f]->scope.back());
             }
-    auto costs = std::make_shared<std::vector<Cost>>();
-    costs->reserve(entries);
-    for (int f : loaded) {
-        const auto &factor = *w.factors[f];
-        const auto table = ~static_cast<std::int64_t>(costs->size());
-        costs->insert(costs->end(), factor.table.begin(), factor.table.end());
+    }
+    const std::shared_ptr<Cost[]> costs(new Cost[first.back()]); // written below, by all threads
+    split(w.threads, static_cast<Index>(loaded.size()), [&](Index begin, Index end) {
+        for (Index k = begin; k < end; ++k)
+            std::copy(w.factors[loaded[k]]->table.begin(), w.factors[loaded[k]]->table.end(),
+                      costs.get() + first[k]);
+    });
+    tables = costs;
+    mem.reserve(mem.size() + 4 * loaded.size() + labels);
+    support.reserve(labels);
+    edges.reserve(loaded.size());
+    for (std::size_t k = 0; k < loaded.size(); ++k) {
+        const auto &factor = *w.factors[loaded[k]];
         if (factor.scope.size() > 2) {
-            load_nary(factor, number, table);
+            load_nary(factor, number, ~first[k]);
             continue;
         }
-        const int id = add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
+        const int id = add_edge(number[factor.scope[0]], number[factor.scope[1]], ~first[k]);
         if (log != nullptr)
             log_edge(edges[id]);
     }
-    tables = std::move(costs);
     if (w.log != nullptr)
         w.log->array(loaded); // the last array of the record COMPONENT
 }

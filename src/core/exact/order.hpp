@@ -1,6 +1,7 @@
 // Elimination orders of a component of the integer model, and dynamic programming in that order.
 #pragma once
 
+#include "eliminate.hpp"
 #include "programming.hpp"
 #include "width.hpp"
 #include "work.hpp"
@@ -16,10 +17,14 @@ inline Graph graph_of(Work &w, const std::vector<int> &vars) {
         index[vars[k]] = static_cast<int>(k);
         g.bits.push_back(std::log2(w.d(vars[k])));
     }
-    for (const int v : vars)
-        for (const int f : w.alive_factors(v))
-            for (const int u : w.factors[f]->scope)
-                g.join(index[v], index[u]);
+    std::vector<int> near;
+    for (std::size_t k = 0; k < vars.size(); ++k) {
+        detail::neighbours(w, vars[k], near);
+        for (int &u : near)
+            u = index[u];
+        std::sort(near.begin(), near.end());
+        g.near[k] = near;
+    }
     return g;
 }
 

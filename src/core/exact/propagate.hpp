@@ -157,6 +157,7 @@ class Propagator : public Network {
         if (mem[word] < epsilon && mem[word] + amount >= epsilon)
             dac_.push(x);
         set(word, mem[word] + amount);
+        highest = std::max(highest, mem[word]);
         return true;
     }
 
@@ -262,16 +263,23 @@ inline bool Propagator::node_consistency(int x) {
     return true;
 }
 
+// Removes labels whose unary cost reaches the cut. In large models most rises of the bound are too
+// small for any label to go, and the costs are not read again.
 inline bool Propagator::compare_with_cut() {
     bound_moved_ = false;
     if (c0() >= cut)
         return false;
     const Cost room = cut - c0();
+    if (highest < room)
+        return true;
+    highest = 0;
     for (int x = 0; x < n; ++x) {
         if (state(x) != FREE)
             continue;
         for (int k = dom(x) - 1; k >= 0; --k)
-            if (const int a = value[begin[x] + k]; unary(x, a) >= room && !prune(x, a))
+            if (const int a = value[begin[x] + k]; unary(x, a) < room)
+                highest = std::max(highest, unary(x, a));
+            else if (!prune(x, a))
                 return false;
     }
     return true;

@@ -19,9 +19,9 @@ struct Ranked {
 inline Ranked best_labellings(const Input &in, const std::vector<int> &order, std::size_t m,
                               double upper, int threads, Control &control) {
     Ranked out;
-    const Scale scale = choose_scale(in, upper);
+    const Scale scale = choose_scale(in, upper, threads);
     out.slack = scale.slack;
-    Work w = build_work(in, scale, 0, nullptr);
+    Work w = build_work(in, scale, 0, threads, nullptr);
     if (w.infeasible) {
         out.complete = true;
         return out;

@@ -50,6 +50,14 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
 // Removes labels that are forbidden or have no support in some factor, to a fixpoint. Starts with
 // the variables in `queue`.
 inline void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
+    if (!w.hard) { // all costs are finite; the work is counted as if they had been read
+        std::int64_t entries = 0;
+        for (int v : queue)
+            for (int f : w.alive_factors(v))
+                entries += static_cast<std::int64_t>(w.factors[f]->table.size());
+        control.spend(entries);
+        return;
+    }
     std::vector<char> queued(w.n(), 0);
     for (int v : queue)
         queued[v] = 1;
@@ -119,46 +127,95 @@ inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int>
     return worst <= 0;
 }
 
-// Removes dominated labels (dead-end elimination). Stops early after reading `budget` table
-// entries.
-inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
-    bool any = false;
-    for (int v = 0; v < w.n() && budget > 0 && !control.stopped; ++v) {
-        if (w.gone[v] || w.d(v) < 2)
-            continue;
-        const auto factors = w.alive_factors(v);
-        std::int64_t entries = 1;
-        for (int f : factors)
-            entries += static_cast<std::int64_t>(w.factors[f]->table.size()) / w.d(v);
-        std::vector<int> order(w.d(v)), kept;
-        std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int a, int b) { return w.unary[v][a] < w.unary[v][b]; });
-        std::vector<char> out(w.d(v), 0);
-        std::vector<int> swaps; // (removed label, label that dominates it) pairs
-        for (int b : order)
-            for (int a : order) {
-                if (a == b || out[a] || budget <= 0)
-                    continue;
-                budget -= entries;
-                control.spend(entries);
-                if (!dominates(w, v, a, b, factors))
-                    continue;
-                out[b] = 1;
-                swaps.insert(swaps.end(), {b, a});
-                if (!w.incumbent.empty() && w.incumbent[v] == w.label[v][b])
-                    w.incumbent[v] = w.label[v][a];
-                break;
-            }
-        for (int a = 0; a < w.d(v); ++a)
-            if (!out[a])
-                kept.push_back(a);
-        any |= static_cast<int>(kept.size()) < w.d(v);
-        if (w.log != nullptr && !swaps.empty()) {
-            w.log->note(Op::REMOVE, {v});
-            w.log->array(swaps);
+namespace detail {
+
+// Labels of a variable that others dominate, as pairs (removed label, label that dominates it) in
+// the order in which they are found, and the number of table entries read for it.
+struct Dominated {
+    std::vector<int> swaps;
+    std::int64_t read = 0;
+};
+
+// Looks for dominated labels of v until `budget` table entries are read.
+inline Dominated find_dominated(Work &w, int v, std::int64_t budget) {
+    Dominated found;
+    if (w.gone[v] || w.d(v) < 2)
+        return found;
+    const auto &factors = w.alive_factors(v);
+    std::int64_t entries = 1;
+    for (int f : factors)
+        entries += static_cast<std::int64_t>(w.factors[f]->table.size()) / w.d(v);
+    std::vector<int> order(w.d(v));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return w.unary[v][a] < w.unary[v][b]; });
+    std::vector<char> out(w.d(v), 0);
+    for (int b : order)
+        for (int a : order) {
+            if (a == b || out[a] || found.read >= budget)
+                continue;
+            found.read += entries;
+            if (!dominates(w, v, a, b, factors))
+                continue;
+            out[b] = 1;
+            found.swaps.insert(found.swaps.end(), {b, a});
+            break;
         }
-        keep_labels(w, v, kept);
+    return found;
+}
+
+// Removes the labels found; the incumbent takes the labels that dominate its own.
+inline void swap_labels(Work &w, int v, const std::vector<int> &swaps) {
+    std::vector<char> out(w.d(v), 0);
+    for (std::size_t k = 0; k < swaps.size(); k += 2) {
+        out[swaps[k]] = 1;
+        if (!w.incumbent.empty() && w.incumbent[v] == w.label[v][swaps[k]])
+            w.incumbent[v] = w.label[v][swaps[k + 1]];
+    }
+    if (w.log != nullptr) {
+        w.log->note(Op::REMOVE, {v});
+        w.log->array(swaps);
+    }
+    std::vector<int> kept;
+    for (int a = 0; a < w.d(v); ++a)
+        if (!out[a])
+            kept.push_back(a);
+    keep_labels(w, v, kept);
+}
+
+} // namespace detail
+
+// Removes dominated labels (dead-end elimination), one variable after the other. Stops early after
+// reading `budget` table entries.
+//
+// Several threads look at the next variables ahead of time. What they find for a variable counts
+// unless a neighbour has lost labels since.
+inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
+    constexpr int block = 2 * worthwhile; // variables looked at ahead
+    const bool ahead = w.threads > 1 && w.n() >= worthwhile;
+    bool any = false;
+    std::vector<detail::Dominated> found(ahead ? block : 0);
+    std::vector<char> current(w.n(), 0); // whether what was found is up to date
+    for (int v = 0; v < w.n() && budget > 0 && !control.stopped; ++v) {
+        if (ahead && v % block == 0)
+            split(w.threads, std::min(block, w.n() - v), [&](Index first, Index last) {
+                for (Index k = first; k < last; ++k) {
+                    found[k] = detail::find_dominated(w, v + static_cast<int>(k), budget);
+                    current[v + k] = 1;
+                }
+            });
+        auto own = current[v] ? std::move(found[v % block]) : detail::Dominated{};
+        if (!current[v] || own.read >= budget)
+            own = detail::find_dominated(w, v, budget);
+        budget -= own.read;
+        control.spend(own.read);
+        if (own.swaps.empty())
+            continue;
+        any = true;
+        for (int f : w.alive_factors(v))
+            for (int u : w.factors[f]->scope)
+                current[u] = 0;
+        detail::swap_labels(w, v, own.swaps);
     }
     return any;
 }

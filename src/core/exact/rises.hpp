@@ -11,23 +11,33 @@ namespace softmap::exact {
 // closed counts as a rise to the cut.
 class Rises {
   public:
-    void resize(int n) { of_.resize(n); }
+    void resize(int n) {
+        of_.resize(n);
+        tried_.resize(n);
+    }
     bool known(int x) const { return of_[x].count[0] > 0 && of_[x].count[1] > 0; }
 
     void note(int x, bool right, Cost rise) {
+        tried_[x] = 1;
         for (Sums *sums : {&of_[x], &all_}) {
             sums->total[right] += static_cast<double>(rise);
             sums->count[right] += 1;
         }
     }
-    // Sum of the mean rises of both branches of x; the mean of all variables counts once in each.
-    double expected(int x) const {
-        double sum = 0;
-        for (int k = 0; k < 2; ++k) {
-            const double usual = all_.count[k] > 0 ? all_.total[k] / all_.count[k] : 1.0;
-            sum += (of_[x].total[k] + usual) / (of_[x].count[k] + 1);
+    // Calls visit(x, sum) for all variables with the sum of the mean rises of both branches; the
+    // mean of all variables counts once in each.
+    template <class Visit> void each_expected(Visit visit) const {
+        double usual[2];
+        for (int k = 0; k < 2; ++k)
+            usual[k] = all_.count[k] > 0 ? all_.total[k] / all_.count[k] : 1.0;
+        const double any = usual[0] + usual[1];
+        for (std::size_t x = 0; x < of_.size(); ++x) {
+            double sum = any;
+            if (tried_[x])
+                sum = (of_[x].total[0] + usual[0]) / (of_[x].count[0] + 1) +
+                      (of_[x].total[1] + usual[1]) / (of_[x].count[1] + 1);
+            visit(static_cast<int>(x), sum);
         }
-        return sum;
     }
 
   private:
@@ -35,6 +45,7 @@ class Rises {
         double total[2] = {0, 0}, count[2] = {0, 0}; // of the left and the right branch
     };
     std::vector<Sums> of_;
+    std::vector<char> tried_; // whether a variable has been branched on
     Sums all_;
 };
 

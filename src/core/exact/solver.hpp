@@ -74,7 +74,7 @@ class Solver {
             const double fine = options_.absolute_gap + tolerance();
             Input in = in_;
             in.incumbent = result_.labels;
-            const double next = choose_scale(in, result_.energy).slack;
+            const double next = choose_scale(in, result_.energy, options_.threads).slack;
             const bool probed = probing_;
             now_.reset();
             if (result_.complete && (scale_.slack <= fine || next * 16 > scale_.slack))
@@ -211,7 +211,7 @@ inline std::vector<std::vector<int>> Solver::components(Work &w) {
         std::vector<int> part{s};
         seen[s] = 1;
         for (std::size_t k = 0; k < part.size(); ++k) {
-            const auto factors = w.alive_factors(part[k]);
+            const auto &factors = w.alive_factors(part[k]);
             degree[part[k]] = factors.size();
             for (int f : factors)
                 for (int u : w.factors[f]->scope)
@@ -343,6 +343,8 @@ inline Cutset Solver::plan_cutset(Work &w, const std::vector<int> &vars, double 
     CutsetLimits limits;
     limits.stored = options_.max_dp_entries;
     limits.entries = options_.cut_work * std::min(seconds_ * share, 20.0) * rate;
+    if (vars.size() > limits.variables)
+        return {};
     auto out = find_cutset(graph_of(w, vars), limits);
     for (int &v : out.variables)
         v = vars[v];
@@ -481,14 +483,14 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
 inline void Solver::begin() {
     Input in = in_;
     in.incumbent = result_.labels;
-    scale_ = choose_scale(in, result_.energy);
+    scale_ = choose_scale(in, result_.energy, options_.threads);
     if (!options_.log.empty()) {
         result_.log = options_.log + "." + std::to_string(logs_++);
         log_ = std::make_unique<Log>(result_.log);
     }
     probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
     now_.emplace();
-    now_->work = build_work(in, scale_, options_.split, log_.get());
+    now_->work = build_work(in, scale_, options_.split, options_.threads, log_.get());
     Work &w = now_->work;
     if (!w.infeasible && options_.presolve)
         presolve(w);

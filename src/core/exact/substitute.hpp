@@ -12,9 +12,10 @@ namespace detail {
 // this map is one-to-one; empty otherwise.
 inline std::vector<int> bijection(const Work &w, const Factor &f) {
     const int rows = w.d(f.scope[0]), columns = w.d(f.scope[1]);
-    std::vector<int> image(rows, -1);
-    if (rows != columns)
+    if (rows != columns ||
+        std::count_if(f.table.begin(), f.table.begin() + columns, forbidden) != columns - 1)
         return {};
+    std::vector<int> image(rows, -1);
     std::vector<char> taken(columns, 0);
     for (int a = 0; a < rows; ++a) {
         for (int b = 0; b < columns; ++b) {
@@ -82,7 +83,8 @@ inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &i
     record.index.push_back(std::move(index));
     w.eliminated.push_back(std::move(record));
     w.drop_factor(tie);
-    for (int f : w.alive_factors(y)) {
+    const auto factors = w.alive_factors(y); // adding costs may add factors
+    for (int f : factors) {
         auto changed = detail::with_x_for_y(w, *w.factors[f], x, y, image);
         w.drop_factor(f);
         w.add_costs(std::move(changed));

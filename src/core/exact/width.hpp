@@ -63,6 +63,10 @@ struct EliminationOrder {
 struct OrderEffort {
     int tries = 30;      // largest number of orders
     double share = 0.02; // steps of further orders, relative to the entries of the best one
+    // A graph of many variables has no order if that of the smallest tables, which is found fast,
+    // exceeds the limit by this factor.
+    int many = 4096;
+    double hopeless = 0x1p20;
 };
 
 enum class Rule { SIZE, FILL, WEIGHTED };
@@ -72,7 +76,8 @@ namespace detail {
 // Which variables are neighbours, as a matrix of bits if that is small.
 class Links {
   public:
-    explicit Links(const Graph &g) : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0) {
+    explicit Links(const Graph &g)
+        : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0), mark_(words_ == 0 ? g.n() : 0, 0) {
         bits_.assign(static_cast<std::size_t>(g.n()) * words_, 0);
         for (int a = 0; a < g.n() && words_ > 0; ++a)
             for (const int b : g.near[a])
@@ -99,6 +104,23 @@ class Links {
                                    bits_[static_cast<std::size_t>(b) * words_ + k]);
         return count;
     }
+    bool matrix() const { return words_ > 0; }
+    // Number of pairs of the variables listed that are not neighbours, without a matrix. Counting
+    // ends with the first variable that brings it to `enough`.
+    double missing_pairs(const std::vector<int> &list, int enough) {
+        for (const int v : list)
+            mark_[v] = 1;
+        std::int64_t missing = 0;
+        for (std::size_t j = 0; j < list.size() && missing < enough; ++j) {
+            int before = 0; // neighbours among the variables listed before; no branch on the data
+            for (const int u : g_.near[list[j]])
+                before += mark_[u] & static_cast<int>(u < list[j]);
+            missing += static_cast<std::int64_t>(j) - before;
+        }
+        for (const int v : list)
+            mark_[v] = 0;
+        return static_cast<double>(missing);
+    }
     bool operator()(int a, int b) const {
         if (words_ > 0)
             return bits_[static_cast<std::size_t>(a) * words_ + b / 64] >> (b % 64) & 1;
@@ -109,11 +131,13 @@ class Links {
     const Graph &g_;
     std::size_t words_;
     std::vector<std::uint64_t> bits_;
+    std::vector<char> mark_; // scratch
 };
 
 // Pairs of neighbours of v that are not neighbours of each other (FILL), or the sum of the products
 // of their bits (WEIGHTED). Counting pair by pair ends at 2000 pairs.
-inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, double &steps) {
+inline double fill_in(const Graph &g, Links &linked, int v, Rule rule, double &steps) {
+    constexpr int enough = 2000;
     double missing = 0;
     int pairs = 0;
     const auto &near = g.near[v];
@@ -123,7 +147,9 @@ inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, dou
             missing += static_cast<double>(near.size()) - 1 - linked.common(u, v);
         return missing / 2;
     }
-    for (std::size_t j = 0; j < near.size() && pairs < 2000; ++j)
+    if (rule == Rule::FILL && !linked.matrix())
+        return linked.missing_pairs(near, enough);
+    for (std::size_t j = 0; j < near.size() && pairs < enough; ++j)
         for (std::size_t k = 0; k < j; ++k)
             if (!linked(near[j], near[k])) {
                 missing += rule == Rule::FILL ? 1.0 : g.bits[near[j]] * g.bits[near[k]];
@@ -241,6 +267,8 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
 // More orders are tried if the tables of the best one are large.
 inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
     EliminationOrder best;
+    if (g.n() > effort.many && !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most).finite)
+        return best;
     double steps = 0;
     // with equal numbers of labels, WEIGHTED is the same rule as FILL
     const bool alike = std::equal(g.bits.begin() + (g.n() > 0), g.bits.end(), g.bits.begin());

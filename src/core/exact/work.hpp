@@ -3,8 +3,9 @@
 #pragma once
 
 #include <array>
-#include <map>
+#include <atomic>
 #include <memory>
+#include <unordered_map>
 
 #include "input.hpp"
 #include "log.hpp"
@@ -27,43 +28,67 @@ struct Elimination {
     std::vector<std::uint32_t> choice; // original label of `variable`
 };
 
+struct ScopeHash {
+    std::size_t operator()(const std::vector<int> &scope) const {
+        std::uint64_t hash = scope.size();
+        for (const int v : scope) // as SplitMix64
+            hash = (hash ^ static_cast<std::uint64_t>(v)) * 0xbf58476d1ce4e5b9u, hash ^= hash >> 29;
+        return static_cast<std::size_t>(hash);
+    }
+};
+
+// Loops over its variables or factors use `threads` threads; what they compute does not depend on
+// their number.
 struct Work {
     std::vector<std::vector<Cost>> unary;
     std::vector<std::vector<int>> label; // original number of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
     std::vector<std::vector<int>> incident; // factors of each variable, some of them removed
+    std::vector<char> stale;                // whether `incident` names factors that were removed
     std::vector<char> gone;
-    std::map<std::vector<int>, int> by_scope;
+    std::unordered_map<std::vector<int>, int, ScopeHash> by_scope;
     std::vector<Elimination> eliminated;
     std::vector<std::int64_t> incumbent; // original labels, or empty
     Wide base = 0;
     bool infeasible = false;
+    bool hard = false; // whether a cost may be forbidden
+    int threads = 1;
     Log *log = nullptr;
 
     int n() const { return static_cast<int>(unary.size()); }
     int d(int v) const { return static_cast<int>(unary[v].size()); }
 
-    std::vector<int> alive_factors(int v) {
-        auto &list = incident[v];
-        std::erase_if(list, [&](int f) { return factors[f] == nullptr; });
-        return list;
+    const std::vector<int> &alive_factors(int v) {
+        if (stale[v])
+            std::erase_if(incident[v], [&](int f) { return factors[f] == nullptr; });
+        stale[v] = 0;
+        return incident[v];
     }
 
-    // Adds a factor, or adds its costs to the factor with its scope. Returns that factor's number.
-    int add_factor(Factor f) {
-        auto [place, fresh] = by_scope.try_emplace(f.scope, static_cast<int>(factors.size()));
-        if (!fresh) {
-            auto &table = factors[place->second]->table;
-            for (std::size_t k = 0; k < table.size(); ++k)
-                table[k] = sum(table[k], f.table[k]);
-            return place->second;
+    // Adds a factor, or adds its costs to the factor with its scope.
+    void add_factor(Factor f) {
+        const int number = find_or_list(f.scope);
+        if (factors[number] == nullptr) {
+            factors[number] = std::make_unique<Factor>(std::move(f));
+            return;
         }
-        for (int v : f.scope)
-            incident[v].push_back(place->second);
-        factors.push_back(std::make_unique<Factor>(std::move(f)));
+        auto &table = factors[number]->table;
+        for (std::size_t k = 0; k < table.size(); ++k)
+            table[k] = sum(table[k], f.table[k]);
+    }
+    // The number of the factor with a scope. If there is none, lists one, which is null.
+    int find_or_list(const std::vector<int> &scope) {
+        const auto [place, fresh] = by_scope.try_emplace(scope, static_cast<int>(factors.size()));
+        if (fresh) {
+            for (int v : scope)
+                incident[v].push_back(place->second);
+            factors.emplace_back();
+        }
         return place->second;
     }
     void drop_factor(int f) {
+        for (int v : factors[f]->scope)
+            stale[v] = 1;
         by_scope.erase(factors[f]->scope);
         factors[f].reset();
     }
@@ -75,8 +100,10 @@ struct Work {
             return;
         }
         base += least;
-        for (auto &c : f.table)
+        for (auto &c : f.table) {
             c = less(c, least);
+            hard |= forbidden(c);
+        }
         add_costs(std::move(f));
     }
     // Adds a cost table over any number of variables, which are in increasing order.
@@ -107,6 +134,12 @@ inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
     const int labels = w.d(f.scope[position]);
     out.assign(labels, INF);
     const Cost *t = f.table.data();
+    if (inner == 1) {
+        for (std::int64_t o = 0; o < outer; ++o, t += labels)
+            for (int a = 0; a < labels; ++a)
+                out[a] = std::min(out[a], t[a]);
+        return;
+    }
     for (std::int64_t o = 0; o < outer; ++o)
         for (int a = 0; a < labels; ++a, t += inner) {
             Cost m = out[a];
@@ -124,6 +157,12 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
         (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
     const int labels = w.d(f.scope[position]);
     Cost *t = f.table.data();
+    if (inner == 1) {
+        for (std::int64_t o = 0; o < outer; ++o, t += labels)
+            for (int a = 0; a < labels; ++a)
+                t[a] = forbidden(t[a]) ? INF : t[a] + amount[a];
+        return;
+    }
     for (std::int64_t o = 0; o < outer; ++o)
         for (int a = 0; a < labels; ++a, t += inner) {
             const Cost m = amount[a];
@@ -134,52 +173,29 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
 
 // Moves the smallest entry of each table and of each variable's unary costs to the constant.
 inline void normalise(Work &w) {
-    auto lower = [&](std::vector<Cost> &costs) {
-        const Cost m = *std::min_element(costs.begin(), costs.end());
-        if (forbidden(m)) {
-            w.infeasible = true;
-            return;
-        }
-        w.base += m;
-        for (Cost &c : costs)
-            c = less(c, m);
+    std::mutex mutex;
+    const auto each = [&](Index count, const auto &costs_of) {
+        split(w.threads, count, [&](Index first, Index last) {
+            Wide base = 0;
+            bool infeasible = false;
+            for (Index k = first; k < last && !infeasible; ++k) {
+                std::vector<Cost> *costs = costs_of(k);
+                if (costs == nullptr)
+                    continue;
+                const Cost m = *std::min_element(costs->begin(), costs->end());
+                infeasible = forbidden(m);
+                base += m;
+                for (Cost &c : *costs)
+                    c = less(c, m);
+            }
+            const std::lock_guard lock(mutex);
+            w.base += base;
+            w.infeasible |= infeasible;
+        });
     };
-    for (int v = 0; v < w.n() && !w.infeasible; ++v)
-        if (!w.gone[v])
-            lower(w.unary[v]);
-    for (auto &f : w.factors)
-        if (f != nullptr && !w.infeasible)
-            lower(f->table);
-}
-
-// Returns the table with its axes in increasing order of the variables.
-inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
-                            const std::vector<int> &sizes) {
-    if (std::is_sorted(scope.begin(), scope.end()))
-        return {std::move(scope), std::move(table)};
-    std::vector<int> order(scope.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int a, int b) { return scope[a] < scope[b]; });
-    std::vector<std::int64_t> stride(scope.size(), 1);
-    for (int k = static_cast<int>(scope.size()) - 2; k >= 0; --k)
-        stride[k] = stride[k + 1] * sizes[k + 1];
-    Factor out;
-    for (int k : order)
-        out.scope.push_back(scope[k]);
-    out.table.resize(table.size());
-    std::vector<int> at(scope.size(), 0);
-    std::int64_t from = 0;
-    for (auto &c : out.table) {
-        c = table[from];
-        for (int k = static_cast<int>(order.size()) - 1; k >= 0; --k) {
-            from += stride[order[k]];
-            if (++at[k] < sizes[order[k]])
-                break;
-            from -= stride[order[k]] * at[k];
-            at[k] = 0;
-        }
-    }
-    return out;
+    each(w.n(), [&](Index v) { return w.gone[v] ? nullptr : &w.unary[v]; });
+    each(Index(w.factors.size()),
+         [&](Index f) { return w.factors[f] == nullptr ? nullptr : &w.factors[f]->table; });
 }
 
 // Largest finite excess of an entry over the smallest entry of its block, in units.
@@ -189,23 +205,31 @@ inline std::int64_t most_units(const Scale &scale) {
 
 namespace detail {
 
-// Returns the integer costs of one block minus the smallest, which is added to `base`. Entries that
-// exceed the smallest by more than `most_units` are forbidden.
-inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale, Wide &base) {
+// Writes the integer costs of one block minus the smallest, which is added to `base`. Entries that
+// exceed the smallest by more than `most_units` are forbidden; `hard` is set if there are any.
+inline void to_units(std::span<const double> costs, const Scale &scale, Cost *out, Wide &base,
+                     bool &hard) {
     double lo = INFINITY;
     for (double c : costs)
         lo = std::min(lo, c);
-    std::vector<Cost> out(costs.size(), INF);
+    std::fill_n(out, costs.size(), INF);
+    hard = hard || !std::isfinite(lo);
     if (!std::isfinite(lo))
-        return out;
-    const auto low = static_cast<Wide>(scale.units(lo));
-    const Wide most = most_units(scale);
-    for (std::size_t k = 0; k < costs.size(); ++k)
-        if (std::isfinite(costs[k]))
-            if (const Wide above = static_cast<Wide>(scale.units(costs[k])) - low; above <= most)
+        return;
+    const double low = scale.units(lo);
+    const std::int64_t most = most_units(scale);
+    const bool small = std::fabs(low) < 0x1p52; // then differences up to `most` are exact
+    for (std::size_t k = 0; k < costs.size(); ++k) {
+        const double units = scale.units(costs[k]);
+        if (small && units < 0x1p52) {
+            if (const auto above = static_cast<Cost>(units - low); above <= most)
+                out[k] = above;
+        } else if (std::isfinite(costs[k]))
+            if (const Wide above = static_cast<Wide>(units) - static_cast<Wide>(low); above <= most)
                 out[k] = static_cast<Cost>(above);
-    base += low;
-    return out;
+        hard = hard || forbidden(out[k]);
+    }
+    base += static_cast<Wide>(low);
 }
 
 } // namespace detail

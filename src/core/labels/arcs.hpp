@@ -1,6 +1,7 @@
 // Arc consistency: forbids states without support at some neighbour until nothing changes.
 #pragma once
 
+#include "base/team.hpp"
 #include "one_edge.hpp"
 
 #include <numeric>
@@ -24,11 +25,29 @@ class Arcs {
             }
     }
 
-    // Propagates from all nodes. Returns a node without allowed states, or -1 if there is none.
-    Index everywhere() {
-        std::iota(ring_.begin(), ring_.end(), Index(0));
-        std::fill(waiting_.begin(), waiting_.end(), 1);
-        return propagate(lay_.n);
+    // Propagates from all nodes, on `threads` threads if there are many edges. Returns a node
+    // without allowed states, or -1 if there is none. The states that are left do not depend on the
+    // order of the removals.
+    Index everywhere(int threads = 1) {
+        const Index begun = mark();
+        Index count = wait_all();
+        const bool large = lay_.m >= worthwhile;
+        if (!large || threads == 1) { // a queue takes half of the time of rounds
+            const Index empty = propagate(count);
+            if (empty < 0 || !large)
+                return empty;
+            undo(begun); // rounds find the node that several threads find
+            count = wait_all();
+        }
+        while (count >= few) {
+            count = round(threads);
+            for (Index k = 0; k < count; ++k)
+                if (left_[ring_[k]] == 0) {
+                    std::fill(waiting_.begin(), waiting_.end(), 0);
+                    return ring_[k];
+                }
+        }
+        return propagate(count);
     }
 
     // Propagates from node i after its states changed. Returns a node without allowed states, or
@@ -72,6 +91,53 @@ class Arcs {
     Index calls() const { return calls_; } // number of messages, a measure of work
 
   private:
+    static constexpr Index few = 256; // nodes from which one thread propagates
+
+    Index wait_all() {
+        std::iota(ring_.begin(), ring_.end(), Index(0));
+        std::fill(waiting_.begin(), waiting_.end(), 1);
+        return lay_.n;
+    }
+
+    // Removes the states of all nodes that the waiting nodes do not support, by the states before
+    // the round. The nodes that lost states wait then, and are the first of the ring; returns their
+    // number. The trail does not record the removals.
+    Index round(int threads) {
+        std::vector<char> lost(lay_.n, 0);
+        before_.resize(lay_.node_offset[lay_.n]);
+        for (std::size_t place = 0; place < before_.size(); ++place)
+            before_[place] = allowed_[place] ? 0.0 : infinity;
+        split(threads, lay_.n, [&](Index first, Index last) {
+            std::vector<double> out(lay_.widest);
+            Room room(message_room(lay_.widest, 1));
+            for (Index j = first; j < last; ++j)
+                for (Index k = lay_.start[j]; k < lay_.start[j + 1]; ++k)
+                    lost[j] |= lose(lay_.half[k], out.data(), room);
+        });
+        Index count = 0;
+        for (Index j = 0; j < lay_.n; ++j)
+            if ((waiting_[j] = lost[j]))
+                ring_[count++] = j;
+        calls_ += 2 * lay_.m;
+        return count;
+    }
+
+    // As `revise`, by the states before the round; returns whether a state was forbidden.
+    bool lose(Index h, double *out, Room &room) {
+        const Index i = lay_.node[h ^ 1], j = lay_.node[h];
+        if (!waiting_[i])
+            return false;
+        hard_message(lay_, h, before_.data() + lay_.node_offset[i], out, room.numbers());
+        bool lost = false;
+        for (Index y = 0; y < lay_.num_labels[j]; ++y)
+            if (bool &state = allowed_[lay_.node_offset[j] + y]; state && out[y] == infinity) {
+                state = false;
+                --left_[j];
+                lost = true;
+            }
+        return lost;
+    }
+
     Index propagate(Index count) {
         Index head = 0, empty = -1;
         while (count > 0) {
@@ -114,7 +180,7 @@ class Arcs {
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
     std::vector<char> waiting_;
-    std::vector<double> a_, out_;
+    std::vector<double> a_, out_, before_; // `before_`: 0 at the states before a round, else +inf
     Room room_;
 };
 

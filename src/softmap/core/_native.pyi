@@ -1188,6 +1188,7 @@ def next_forest(
 def arc_consistency(
     layout: Layout,
     allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
 ) -> int:
     """
     Remove unsupported states from `allowed`; return a node without states, or -1.

@@ -33,12 +33,15 @@ def lower_tables(model: Model, edges: Ints) -> Costs:
     for first, last, potential in model.groups():
         inside = np.flatnonzero((edges >= first) & (edges < last))
         shape = labels[inside, 0].astype(np.int64) << 32 | labels[inside, 1]
-        for one in set(shape.tolist()):  # np.unique would import masked arrays
-            some, (rows, cols) = inside[shape == one], divmod(one, 1 << 32)
+        alike = (shape == shape[:1]).all()
+        for one in set(shape[:1] if alike else shape.tolist()):  # np.unique imports masked arrays
+            some, (rows, cols) = inside[shape == one], divmod(int(one), 1 << 32)
             tables = lower_stack(potential, edges[some] - first, rows, cols)
-            if len(some) == len(edges):  # one family, one size: the tables are in order
-                return np.array(tables, dtype=np.float64).reshape(-1)
-            out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
+            begin, end = int(start[some[0]]), int(start[some[-1]]) + rows * cols
+            if end - begin == tables.size:  # one after the other: no index of every entry
+                out[begin:end] = tables.reshape(-1)
+            else:
+                out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
     return out
 
 

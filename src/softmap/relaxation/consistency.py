@@ -13,11 +13,17 @@ from softmap.model.layout import layout
 SHOWN = 12  # largest number of variables that a message lists
 
 
-def arc_consistency(model: Model) -> NDArray[np.bool_]:
+def arc_consistency(model: Model, threads: int = 1) -> NDArray[np.bool_]:
     """Which states survive arc consistency, as a mask over `model.unary`.
 
     A state is forbidden when its own cost is +inf, or when on some edge every state of the other
     end is forbidden or makes the pair cost +inf; repeated until nothing changes.
+
+    Parameters
+    ----------
+    model : Model
+    threads : int, default 1
+        Number of threads for large models. The result does not depend on it.
 
     Raises
     ------
@@ -30,7 +36,7 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
     if not kept.all():
         raise _infeasible(model, int(np.argmin(kept)))
     if model.has_forbidden:
-        empty = core.arc_consistency(layout(model), allowed)
+        empty = core.arc_consistency(layout(model), allowed, threads)
         if empty >= 0:
             raise _infeasible(model, empty)
         require_possible(model, allowed)
@@ -47,14 +53,20 @@ def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
         factor.require([allowed[model.node_slice(i)] for i in factor.variables], names)
 
 
-def tighten(model: Model) -> Model:
+def tighten(model: Model, threads: int = 1) -> Model:
     """Return the model with +inf on every state that arc consistency removes.
 
     The model itself is returned if no state is removed.
+
+    Parameters
+    ----------
+    model : Model
+    threads : int, default 1
+        Number of threads for large models. The result does not depend on it.
     """
     if not checked_model(model).has_forbidden:
         return model
-    allowed = arc_consistency(model)
+    allowed = arc_consistency(model, threads)
     if np.array_equal(allowed, np.isfinite(model.unary)):
         return model
     return model.replace(unary=np.where(allowed, model.unary, np.inf))

@@ -63,12 +63,13 @@ def flatten(model: Model) -> FlatModel:
     order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
     scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
+    tables, joint = lower_tables(model, pairs), model.unary[split:]
     return FlatModel(
         model.num_labels[:n].astype(np.int64),
         np.ascontiguousarray(model.unary[:split], float),
         np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
         np.concatenate(scopes).astype(np.int64),
-        np.concatenate([lower_tables(model, pairs), model.unary[split:]]),
+        np.concatenate([tables, joint]) if joint.size else tables,
         float(model.constant),
     )
 

@@ -69,7 +69,7 @@ class Problem:
                 f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
                 "single precision; use float64"
             )
-        tight = tighten(found.model)
+        tight = tighten(found.model, threads)
         if model.required and not found.model.required:  # other units leave them behind
             require_possible(model, np.isfinite(tight.unary))
         return cls(

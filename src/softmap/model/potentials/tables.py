@@ -161,6 +161,17 @@ class Tables(Potential):
     def value(self, k: Any, x: Any, y: Any) -> Costs:
         return self._stack.entries(k, x, y)
 
+    def stack(self, k: ArrayLike, rows: int, cols: int) -> Costs:
+        tables = self.tables
+        whole = isinstance(tables, np.ndarray) and tables.shape[1:] == (rows, cols)
+        return tables[np.asarray(k)] if whole else super().stack(k, rows, cols)
+
+    def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
+        tables, ones = self.tables, np.ones(len(k))
+        if isinstance(tables, np.ndarray) and np.array_equal(k, np.arange(len(tables))):
+            return ones, tables  # all of them: no copy
+        return ones, self.stack(k, rows, cols)
+
     def take(self, index: ArrayLike) -> Tables:
         tables, chosen = self.tables, places(index, len(self))
         return Tables(

@@ -188,7 +188,7 @@ class PartialSearch:
         *,
         threads: int = 1,
     ) -> None:
-        self.model, self.threads = tighten(model), threads
+        self.model, self.threads = tighten(model, threads), threads
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
         self.labels = np.asarray(labels, np.int64).ravel()
         self.energy = energy_of(self.model, self.labels, threads)

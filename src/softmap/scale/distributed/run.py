@@ -99,7 +99,7 @@ def tightened(team: Team, parts: list[Part]) -> list[Part]:
             kept = np.logical_or.reduceat(allowed[part.number], part.model.node_offset[:-1])
             empty = int(np.argmin(kept))
             if kept[empty]:
-                empty = core.arc_consistency(layout(part.model), allowed[part.number])
+                empty = core.arc_consistency(layout(part.model), allowed[part.number], 1)
             rows.append([int(part.nodes[empty]) if empty >= 0 else -1])
         if (stuck := int(team.table(rows, 1).max())) >= 0:
             raise InfeasibleModel(
