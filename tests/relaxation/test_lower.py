@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import Model, SharedTables, Tables, TruncatedLinear, TruncatedQuadratic
+from softmap.model.potentials.tables import TableStack
 from softmap.relaxation.bounds import lower_tables, reduced_nodes
 from softmap.relaxation.dual import reduced_unary
 from support.strategies import models, random_lam
@@ -56,6 +57,17 @@ def test_tables_stay_as_they_are():
     found = lower_tables(model, np.array([2, 1]))
     np.testing.assert_array_equal(found, tables[[2, 1]].ravel())
     assert not np.shares_memory(found, model.potentials[0].tables)
+
+
+def test_tables_of_many_shapes_are_not_listed_one_by_one(monkeypatch):
+    rng = np.random.default_rng(2)
+    labels = [2, 3, 2, 4, 3]
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [0, 2]])
+    tables = [rng.normal(size=(labels[i], labels[j])) for i, j in edges]
+    model = Model([np.zeros(d) for d in labels], edges, Tables(tables))
+    monkeypatch.setattr(TableStack, "split", lambda _: pytest.fail("a list of all tables"))
+    expected = np.concatenate([table.ravel() for table in tables])
+    np.testing.assert_array_equal(lower_tables(model, np.arange(5)), expected)
 
 
 @given(model=models(), seed=st.integers(0, 99))

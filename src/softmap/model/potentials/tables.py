@@ -98,11 +98,17 @@ class TableStack:
         sizes = zip(self.offset, self.rows, self.cols, strict=True)
         return [self.flat[o : o + r * c].reshape(r, c) for o, r, c in sizes]
 
+    @property
+    def even(self) -> Costs | None:
+        """The tables as one (count, d, d') array, if there are some and all shapes agree."""
+        if not self.stride or not len(self):
+            return None
+        return self.flat.reshape(len(self), int(self.rows[0]), int(self.cols[0]))
+
     def array(self) -> Costs | list[Costs]:
         """Return one (count, d, d') array if all shapes agree, else a list of tables."""
-        if self.stride and len(self):
-            return self.flat.reshape(len(self), int(self.rows[0]), int(self.cols[0]))
-        return self.split()
+        even = self.even
+        return self.split() if even is None else even
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite entry of each table (0 if it has none)."""
@@ -162,14 +168,15 @@ class Tables(Potential):
         return self._stack.entries(k, x, y)
 
     def stack(self, k: ArrayLike, rows: int, cols: int) -> Costs:
-        tables = self.tables
-        whole = isinstance(tables, np.ndarray) and tables.shape[1:] == (rows, cols)
-        return tables[np.asarray(k)] if whole else super().stack(k, rows, cols)
+        even = self._stack.even
+        if even is None or even.shape[1:] != (rows, cols):
+            return super().stack(k, rows, cols)
+        return even[np.asarray(k)]
 
     def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
-        tables, ones = self.tables, np.ones(len(k))
-        if isinstance(tables, np.ndarray) and np.array_equal(k, np.arange(len(tables))):
-            return ones, tables  # all of them: no copy
+        even, ones = self._stack.even, np.ones(len(k))
+        if even is not None and np.array_equal(k, np.arange(len(even))):
+            return ones, even  # all of them: no copy
         return ones, self.stack(k, rows, cols)
 
     def take(self, index: ArrayLike) -> Tables:
