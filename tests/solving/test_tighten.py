@@ -22,7 +22,7 @@ from softmap.solving.options import Options
 from softmap.solving.proof import ProofKind
 from softmap.solving.schedule import _History
 from softmap.solving.stages import Tighten
-from softmap.solving.tighten import Tightening
+from softmap.solving.tighten import TUNING, Tightening
 from softmap.solving.times import TurnClock
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
@@ -56,6 +56,26 @@ def test_a_loose_grid_is_proved_optimal():
     found, _ = tightened(model, *start(model), max_work=5_000_000)
     assert found.energy - found.bound <= 1e-6 * abs(found.bound)
     assert found.bound > loose + 0.1
+
+
+def test_unions_wait_until_passes_over_cycles_gain_nothing(monkeypatch):
+    seen, grow = [], Tightening.grow
+
+    def noted(run):
+        seen.append((tuple(run._left_to_try), run.at.smoothing / run._gap))
+        return (yield from grow(run))
+
+    monkeypatch.setattr(Tightening, "grow", noted)
+    rng, edges = np.random.default_rng(2), softmap.generators.grid_edges(10, 10)
+    unary = 0.1 * rng.normal(size=(100, 2))
+    coupling = rng.normal(size=(len(edges), 1, 1)) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    model = softmap.Model(unary, edges, softmap.Tables(coupling))
+    found, _ = tightened(model, *start(model), max_work=3_000_000)
+    assert [left for left, _ in seen[1:]] == [("cycles", "unions"), ("unions",)]
+    assert TUNING.overripe < seen[1][1] < TUNING.ripe
+    assert seen[2][1] < TUNING.overripe
+    assert max(map(len, found.proof.clusters)) > 4  # unions of faces
+    assert found.energy - found.bound <= 1e-6 * abs(found.bound)
 
 
 def test_what_is_proved_never_falls_back():

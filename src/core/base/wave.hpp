@@ -18,13 +18,13 @@ inline constexpr int most_bands = 64; // bits of a set of bands
 using Bands = std::uint64_t;          // a set of bands, one bit each
 
 // How the bands of a plan are joined for a number of threads: `groups` groups of `size` bands each.
-// With few groups, steps are long, and less time is lost between them. With two groups per thread,
-// a thread works on one while the other waits for a neighbour.
+// With few groups, steps are long, and less time is lost between them. With several groups per
+// thread, a thread works on one while others wait for a neighbour.
 struct Grouping {
     int groups, size;
 
     Grouping(int bands, int threads) : groups(1) {
-        while (groups < bands && groups < 2 * threads)
+        while (groups < bands && groups < 4 * threads)
             groups *= 2;
         size = bands / groups;
     }

@@ -50,6 +50,9 @@ class TightenTuning:
     ripe : float
         Clusters are added when smoothing lowers the bound by less than this fraction of the MAP
         gap.
+    overripe : float
+        As `ripe`, for unions of clusters, which are added once no cycle raises the bound: passes
+        over them take several times as long.
     stalled : int
         The stage ends after this many checks without gain if no clusters are left to add.
     last : int
@@ -72,6 +75,7 @@ class TightenTuning:
     faint: float = 0.05
     passes: int = 10
     ripe: float = 0.2
+    overripe: float = 0.02
     stalled: int = 8
     last: int = 100
     used: float = 30.0
@@ -180,10 +184,15 @@ class Tightening:
             return
         while True:
             yield from self.times.preparing(self.check()) if self._behind else self.check()
-            ripe = self.at.smoothing < TUNING.ripe * self._gap
-            few = ripe and self.at.settled and not (yield from self.grow())
+            few = self._ripe and self.at.settled and not (yield from self.grow())
             if self.at.idle >= (TUNING.stalled if few else TUNING.last):
                 return
+
+    @property
+    def _ripe(self) -> bool:
+        """Whether passes over the clusters so far can gain little more."""
+        least = TUNING.ripe if "cycles" in self._left_to_try else TUNING.overripe
+        return self.at.smoothing < least * self._gap
 
     @property
     def _behind(self) -> bool:
@@ -219,7 +228,9 @@ class Tightening:
         )
         passed = times.prepared
         fresh = yield from times.preparing(self._chosen())
-        if not len(fresh) or not self._time_to_use(messages_of(self.problem.model, fresh)):
+        if not len(fresh):
+            return False
+        if not self._time_to_use(messages_of(self.problem.model, fresh)):
             self._left_to_try = []
             return False
         yield from times.preparing(self._add(fresh))
@@ -239,8 +250,11 @@ class Tightening:
         self._enter(new, lam, TUNING.beliefs / self._scale)
 
     def _chosen(self) -> Generator[None, None, Scopes]:
-        """Return cycles that raise the bound; if there are none, once, unions of clusters."""
+        """Return cycles that raise the bound; once there are none, unions of clusters."""
         limits, tight = self.limits, self.tight
+        if self._left_to_try == ["unions"]:
+            self._left_to_try = ["cycles"]
+            return unions(tight, limits, TUNING.unions * len(tight.scopes))
         found = self.at.propose()
         assert found.coupling is not None
         yield
@@ -248,9 +262,8 @@ class Tightening:
         yield
         least = min(TUNING.least * self._scale, TUNING.faint / found.eta)
         fresh = yield from select(tight, costs, limits, least, threads=self.problem.threads)
-        if not len(fresh) and "unions" in self._left_to_try:
-            fresh = unions(tight, limits, TUNING.unions * len(tight.scopes))
-            self._left_to_try.remove("unions")
+        if not len(fresh):
+            self._left_to_try.remove("cycles")
         yield
         return fresh
 
