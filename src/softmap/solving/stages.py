@@ -78,6 +78,9 @@ class StageTuning:
         Largest number of table entries of a model that is searched.
     clustered : int
         Largest number of node states of a model that is tightened.
+    clustering_seconds : float
+        Time until the first pass of tightening, per message entry, in seconds. On a GPU, where
+        bounds take no time of the processor, nothing else tells that it may be long.
     partial_from : int
         Smallest number of variables for which only the loose part of a model is searched.
     loose : float
@@ -135,6 +138,7 @@ class StageTuning:
     fresh: float = 0.02
     entries: int = 60_000_000
     clustered: int = 5_000_000
+    clustering_seconds: float = 2e-7
     partial_from: int = 300
     loose: float = 0.3
     tight: float = 1e-10
@@ -520,6 +524,12 @@ class Tighten(Stage):
 
     def delay(self, budget: Budget) -> float:
         return self.least(budget) if self._run is None else 0.0
+
+    def least(self, budget: Budget) -> float:
+        seconds = super().least(budget)
+        if self._run is not None:
+            return seconds
+        return max(seconds, TUNING.clustering_seconds * self.problem.model.half_size)
 
     def start_from(self, clusters: Clusters | None) -> None:
         """Start from the clusters of an earlier proof."""

@@ -244,7 +244,7 @@ class ChainLoops:
         core.traced_passes(
             self.layout, self.plan.native, count, messages, moved, self._theta, shift, self._dot,
             self._pace.threads,
-        )
+        )  # fmt: skip
 
     @property
     def product(self) -> float:
