@@ -1,5 +1,6 @@
 """Labellings: vertex rounding, the sequential decoder and the searches, against plain twins."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ import softmap
 from softmap import core
 from softmap.arguments import seeded
 from softmap.errors import ModelError, OptionError
-from softmap.labels import best_labelling, decide, decode, forests, icm, round_nodes
+from softmap.labels import best_labelling, decide, decode, forests, icm, round_nodes, search
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
@@ -238,3 +239,32 @@ def test_deciding_with_consistency_obeys_hard_constraints_on_trees(seed, n):
     model = tighten(Model(rng.normal(size=(n, 3)), edges, Tables(tables)))
     labels = decide(model, rng.random(3 * n))
     assert np.isfinite(model.energy(labels))
+
+
+def test_a_search_anneals_only_if_there_is_time_for_it(monkeypatch):
+    model = softmap.generators.potts_grid(12, 12, 4, seed=1)
+    heats, moves = [], search.improved_by_forests
+
+    def noted(model, known, rounds, heat, *rest):
+        heats.append((rounds, heat))
+        return moves(model, known, rounds, heat, *rest)
+
+    monkeypatch.setattr(search, "improved_by_forests", noted)
+    zero = np.zeros(model.num_variables, dtype=np.int64)
+    known, lam = (zero, model.energy(zero)), np.zeros(model.half_size)
+    nodes, work = np.full(model.unary.size, 0.25), 2 * model.m * 1000
+    look = search.LabelSearch(model).look
+    free = look(known, lam, nodes, -1e3, math.inf, work)
+    (_, cold), (rounds, heat) = heats
+    assert cold == 0.0
+    assert heat > 0.0
+    assert rounds >= 31  # one per 32 passes
+    heats.clear()
+    late = look(known, lam, nodes, -1e3, math.inf, work, seconds=0.0)
+    assert [heat for _, heat in heats] == [0.0]
+    for labels, energy in (free, late):
+        assert energy == pytest.approx(model.energy(labels))
+        assert energy <= known[1]
+    heats.clear()
+    look(known, lam, nodes, -1e3, math.inf, 1000 * work, seconds=0.2)
+    assert 0 < heats[-1][0] < 31_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -96,7 +97,14 @@ class LabelSearch:
         return decode(self.model, lam, order)
 
     def look(
-        self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int
+        self,
+        known: Priced,
+        lam: Readable,
+        nodes: Floats,
+        bound: float,
+        primal: float,
+        work: int,
+        seconds: float = math.inf,
     ) -> Priced:
         """Decode labels from λ and node marginals, and improve them while the gap is open.
 
@@ -113,7 +121,11 @@ class LabelSearch:
         work : int
             Number of half-edge updates done so far. It sets the effort, and it is the seed of the
             random numbers, so that a resumed run repeats them.
+        seconds : float, default +inf
+            Time after which the result is of no use. There are fewer annealed tree moves if they
+            would take more than half of what is left of it; labels then depend on the timing.
         """
+        end = time.perf_counter() + seconds
         found = self._decoded(lam, nodes)
         best = _better(known, found)
         if not self._open(best, bound):
@@ -121,14 +133,24 @@ class LabelSearch:
         stuck = max(0.0, best[1] - primal) / (best[1] - bound)
         more = int(EFFORT.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
         annealed = more if more >= EFFORT.annealed_from else 0
-        found = self._improved(found, EFFORT.descent + more - annealed, 0.0, work)
+        moves, began = EFFORT.descent + more - annealed, time.perf_counter()
+        found = self._improved(found, moves, 0.0, work)
+        each = max((time.perf_counter() - began) / moves, 1e-9)
         best = self._fused(known, found)
+        annealed = int(min(annealed, max(0.0, 0.5 * (end - time.perf_counter())) / each))
         if annealed and self._open(best, bound):
             best = _better(best, self._improved(best, annealed, self._heat(best, bound), work + 1))
         return best
 
     def later(
-        self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int
+        self,
+        known: Priced,
+        lam: Readable,
+        nodes: Floats,
+        bound: float,
+        primal: float,
+        work: int,
+        seconds: float = math.inf,
     ) -> Callable[[], Priced]:
         """Return a function that does what `look` does, to be called later.
 
@@ -137,7 +159,7 @@ class LabelSearch:
         if callable(lam):
             read = lam()
             lam = lambda: read  # noqa: E731
-        return lambda: self.look(known, lam, nodes, bound, primal, work)
+        return lambda: self.look(known, lam, nodes, bound, primal, work, seconds)
 
     def improve(self, known: Priced, bound: float, seed: int) -> Priced:
         """Improve labels that come from a similar model, by annealed tree moves."""

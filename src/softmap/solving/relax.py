@@ -642,7 +642,9 @@ class Relaxation:
         known: Priced = best.labels, best.energy
         if not wait:
             if self._pending is None:
-                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work)
+                # passes of a device do not tell how many tree moves the cores have time for
+                left = budget.left - budget.expected(Task.FINISH) if self._meanwhile else math.inf
+                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work, left)
                 self._pending = Background(search, threaded=self.problem.threads > 1)
                 self._searched_at = self.at.done
             return
