@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +14,8 @@ from hypothesis import strategies as st
 
 from softmap import Status, generators, solve
 from softmap.solving import schedule
-from softmap.solving.budget import Budget, Task
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import LIMITS
@@ -112,3 +116,32 @@ def test_labels_without_a_time_limit_can_be_repeated(seed):
     ]
     np.testing.assert_array_equal(found[0].labels, found[1].labels)
     assert found[0].work == found[1].work
+
+
+@pytest.mark.parametrize(("threads", "together"), [(3, True), (2, False)])
+def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, together):
+    model = generators.random_grid(6, 6, 3, seed=1)
+    start, optimum = np.zeros(36, dtype=np.int64), solve(model).labels
+    meeting = threading.Barrier(2, timeout=10.0 if together else 0.05)
+    begun = []
+
+    def search(outcome, labels, *, seconds, work, stopped):
+        begun.append(labels)
+        assert seconds > 0.0
+        assert not stopped()
+        meeting.wait()  # breaks unless the other search runs at the same time
+        return outcome
+
+    problem = Problem.of(model, threads=threads)
+    best = Best(problem)
+    best.offer_labels(start)
+    stage = Improve(problem, Options())
+    stage._searches = [partial(search, start), partial(search, optimum)]
+    share = Share(Budget(time_limit=60.0), time.perf_counter() + 5.0)
+    if not together:
+        with pytest.raises(threading.BrokenBarrierError):
+            stage(best, share)
+        return
+    stage(best, share)
+    np.testing.assert_array_equal(begun, [start, start])
+    assert best.energy == pytest.approx(model.energy(optimum))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -410,8 +411,9 @@ class Improve(Stage):
     """Expansion moves and three searches for labels; finds feasible labels if there are none.
 
     Annealing over single labels, dynamic programming over narrow parts of the model and exact
-    search over small ones share the time; those that improve the labels get more of it. Each goes
-    on where its last part of a slice has ended.
+    search over small ones share the time; those that improve the labels get more of it. In runs
+    with a time limit and more threads than searches, they run side by side instead. Each goes on
+    where its last part of a slice has ended.
     """
 
     name = StageName.LABELS
@@ -453,7 +455,8 @@ class Improve(Stage):
             stopped = share.budget.stop
             self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
         if best.found and self.problem.model.m and self._expanded(best, share):
-            self._search(best, share)
+            together = share.timed and self.problem.threads > len(self._searches) > 1
+            (self._search_together if together else self._search)(best, share)
         share.spend()
 
     def _expanded(self, best: Best, share: Share) -> bool:
@@ -482,6 +485,17 @@ class Improve(Stage):
         if flat is not None and self._may_move:
             found.append(LargeMoves(flat, seed).improve)
         return found
+
+    def _search_together(self, best: Best, share: Share) -> None:
+        """Improve the labels by all searches at once, from the same labels."""
+        seconds = max(share.left, min(TUNING.shortest, share.end))
+
+        def improved(search: _Improver) -> NDArray[np.int64]:
+            return search(best.labels, seconds=seconds, work=share.work, stopped=share.budget.stop)
+
+        with ThreadPoolExecutor(len(self._searches), "softmap-labels") as threads:
+            for found in [threads.submit(improved, search) for search in self._searches]:
+                best.offer_labels(found.result())
 
     def _search(self, best: Best, share: Share) -> None:
         """Improve the labels by each of the searches, each time another one first."""
