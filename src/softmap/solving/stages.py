@@ -80,8 +80,8 @@ class StageTuning:
     clustered : int
         Largest number of node states of a model that is tightened.
     clustering_seconds : float
-        Time until the first pass of tightening, per message entry, in seconds. On a GPU, where
-        bounds take no time of the processor, nothing else tells that it may be long.
+        Time until tightening has added its first clusters, per message entry, in seconds: on large
+        models this takes longer than the bounds by which other stages estimate their time.
     partial_from : int
         Smallest number of variables for which only the loose part of a model is searched.
     loose : float
