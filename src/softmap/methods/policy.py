@@ -208,7 +208,7 @@ class Checks:
 
 
 @dataclass(kw_only=True)
-class Schedule:
+class CheckTimes:
     """The state of the checks of a run; times are pass numbers (steps for a randomised method).
 
     Attributes
@@ -261,7 +261,7 @@ class Schedule:
             self.decoded_at = done
         return due
 
-    def stalled(self, rule: Checks, passes: int, lp_gap: float, gap: float) -> bool:
+    def has_stalled(self, rule: Checks, passes: int, lp_gap: float, gap: float) -> bool:
         """Record the gaps of a check; return whether the run has stalled (see `Checks`)."""
         if lp_gap < rule.progress * self.best_lp_gap or gap < rule.progress * self.best_gap:
             self.best_lp_gap, self.best_gap, self.improved_at = lp_gap, gap, passes

@@ -267,7 +267,7 @@ class Best:
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
-            "proved": self._proved.bound, "proof": self._proved.proof,
+            "proved": self._proved.bound, "proof": self._proved.proof, "rounded": self._rounded,
         }  # fmt: skip
 
     def restore(self, kept: dict[str, Any]) -> None:
@@ -276,6 +276,7 @@ class Best:
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
         self._proved = _Proved(kept["proved"], kept["proof"])
+        self._rounded = kept["rounded"]
 
     def unmade_lam(self) -> Any:
         """Return λ, or the function that computes it."""

@@ -1,4 +1,4 @@
-"""Checkpoints: the complete state of a relaxation, so that a resumed run repeats it exactly."""
+"""Checkpoints: the complete state of a run, so that a resumed run repeats it exactly."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from softmap.arguments import count, not_negative
 from softmap.errors import CheckpointError
 from softmap.model import Model
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.proof import proof_arrays, proof_from_arrays
-from softmap.solving.relax import Relaxation
 from softmap.solving.result import point_arrays, point_from_arrays
+from softmap.solving.stages.decode import Decode
+from softmap.solving.stages.passes import Passes
 from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 10
+KIND, VERSION = "checkpoint", 11
 # options that a checkpoint stores
 SETTINGS = (
     "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
@@ -51,44 +54,50 @@ class Checkpoint:
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
 
-    def restore(self, relaxation: Relaxation) -> None:
-        """Restore the state of a new relaxation."""
+    def restore(self, best: Best, budget: Budget, passes: Passes, decode: Decode) -> None:
+        """Restore the values of a stored run in the objects of a new one."""
         try:
-            self._restore_state(relaxation)
-            self._restore_best(relaxation)
-            names = [f.name for f in fields(relaxation.at)]
-            relaxation.resume({name: _like_number(name, self.header[name]) for name in names})
+            self._restore_best(best)
+            self._restore_passes(passes)
+            self._restore_decode(best, decode)
             seconds = not_negative("seconds", self.header["seconds"])
-            relaxation.budget.resume(seconds, count("work", self.header["work"]))
+            budget.resume(seconds, count("work", self.header["work"]))
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
 
-    def _restore_state(self, relaxation: Relaxation) -> None:
-        for name, owner, attribute, value in _leaves(relaxation.state):
+    def _restore_passes(self, passes: Passes) -> None:
+        state, numbers = passes.snapshot()
+        for name, owner, attribute, value in _leaves(state):
             stored = self.arrays[f"state/{name}"]
             if isinstance(value, np.ndarray):
                 room = value[:0] if name in MAY_BE_EMPTY and not len(stored) else value
                 setattr(owner, attribute, _like(name, stored, room))
             else:
                 setattr(owner, attribute, type(value)(stored.item()))
-        if relaxation.state.work < 0:
+        if state.work < 0:
             raise ValueError("work is negative")
+        stored = self.header["passes"]
+        passes.restore({name: _like_number(name, stored[name]) for name in numbers})
 
-    def _restore_best(self, relaxation: Relaxation) -> None:
-        arrays, best = self.arrays, relaxation.best
+    def _restore_decode(self, best: Best, decode: Decode) -> None:
+        pending = self.arrays.get("pending")
+        labels = None if pending is None else _labels(best, pending)
+        decode.restore(count("decoded_at", self.header["decoded_at"]), labels)
+
+    def _restore_best(self, best: Best) -> None:
+        arrays = self.arrays
         point = under("point", arrays)
         numbers = ("lp_bound", "point_cost", "energy", "proved")
         best.restore(
             {name: float(arrays[name]) for name in numbers}
             | {
                 "lam": _like("lam", arrays["lam"], best.lam),
-                "labels": _labels(relaxation, arrays["labels"]),
-                "point": point_from_arrays(relaxation.problem.given, point) if point else None,
+                "labels": _labels(best, arrays["labels"]),
+                "point": point_from_arrays(best.problem.given, point) if point else None,
                 "proof": proof_from_arrays(under("proof", arrays)),
+                "rounded": bool(arrays["rounded"]),
             }
         )
-        if "pending" in arrays:
-            relaxation.resume_pending(_labels(relaxation, arrays["pending"]))
 
 
 def _like_number(name: str, value: Any) -> Any:
@@ -98,10 +107,10 @@ def _like_number(name: str, value: Any) -> Any:
     return value if isinstance(value, float) else count(name, value, -1)
 
 
-def _labels(relaxation: Relaxation, stored: NDArray[Any]) -> NDArray[Any]:
+def _labels(best: Best, stored: NDArray[Any]) -> NDArray[Any]:
     """Return labels of a file, checked against the model."""
-    labels = _like("labels", stored, relaxation.best.labels)
-    most = relaxation.problem.model.num_labels[: len(labels)]
+    labels = _like("labels", stored, best.labels)
+    most = best.problem.model.num_labels[: len(labels)]
     if (labels < 0).any() or (labels >= most).any():
         raise ValueError("a label is out of its range")
     return labels
@@ -128,28 +137,36 @@ def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]
             yield f"{prefix}{f.name}", state, f.name, value
 
 
-def save(path: Path, relaxation: Relaxation, trace: Trace) -> None:
+def save(
+    path: Path,
+    options: Options,
+    best: Best,
+    budget: Budget,
+    passes: Passes,
+    decode: Decode,
+    trace: Trace,
+) -> None:
     """Write a checkpoint atomically: if the process is killed, the last checkpoint remains."""
-    kept, at = relaxation.best.snapshot(), relaxation.at
+    kept = best.snapshot()
     point, proof = kept.pop("point"), kept.pop("proof")
-    relaxation.algorithm.settle(relaxation.state)
-    arrays: dict[str, Any] = {
-        f"state/{name}": value for name, _, _, value in _leaves(relaxation.state)
-    }
+    state, numbers = passes.snapshot()
+    decoded_at, pending = decode.snapshot()
+    arrays: dict[str, Any] = {f"state/{name}": value for name, _, _, value in _leaves(state)}
     if point is not None:
         arrays |= {f"point/{name}": a for name, a in point_arrays(point).items()}
     arrays |= {f"proof/{name}": a for name, a in proof_arrays(proof).items()}
     arrays |= kept | {"trace": trace.array()}
-    if (pending := relaxation.pending_labels()) is not None:
+    if pending is not None:
         arrays["pending"] = pending
     header = {
         "kind": KIND,
         "version": VERSION,
-        "model": relaxation.problem.given.fingerprint(),
-        "settings": {name: getattr(relaxation.options, name) for name in SETTINGS},
-        "seconds": relaxation.budget.seconds,
-        "work": relaxation.budget.work,
-        **{f.name: getattr(at, f.name) for f in fields(at)},
+        "model": best.problem.given.fingerprint(),
+        "settings": {name: getattr(options, name) for name in SETTINGS},
+        "seconds": budget.seconds,
+        "work": budget.work,
+        "passes": numbers,
+        "decoded_at": decoded_at,
     }
     write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from softmap import core
 from softmap.methods.base import Proposal
-from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import polish
 from softmap.model.layout import layout
@@ -15,28 +13,9 @@ from softmap.proof.tightening.regions import Tightened, arrange
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.polytope import Beliefs, normalised
+from softmap.solving.tuning import Tuning
 
-__all__ = ["RULE", "Clustered", "ClusteredTuning"]
-
-
-@dataclass(frozen=True, eq=False)
-class ClusteredTuning:
-    """Tuning numbers of the passes over a tightened model.
-
-    Attributes
-    ----------
-    coarse : float
-        η rises twice as fast while smoothing lowers the bound by more than this many MAP gaps.
-    gain : float
-        A check counts as progress if it raises the bound by this fraction of the MAP gap.
-    """
-
-    coarse: float = 4.0
-    gain: float = 1e-3
-
-
-TUNING = ClusteredTuning()
-RULE = Annealing(first=30.0, growth=2.0, settled=0.1)
+__all__ = ["Clustered"]
 
 
 class Clustered:
@@ -50,6 +29,9 @@ class Clustered:
     eta : float
         Initial η.
     threads : int
+        Number of threads.
+    tuning : Tuning
+        The numbers of the run.
 
     Attributes
     ----------
@@ -64,7 +46,10 @@ class Clustered:
         Whether the last check raised the bound of this model.
     """
 
-    def __init__(self, tight: Tightened, lam: Floats, eta: float, threads: int) -> None:
+    def __init__(
+        self, tight: Tightened, lam: Floats, eta: float, threads: int, tuning: Tuning
+    ) -> None:
+        self._rule, self._tuning = tuning.tighten_annealing, tuning
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
@@ -129,17 +114,17 @@ class Clustered:
             The MAP gap.
         """
         smoothed = self._smoothed
-        self.rising = bound - self.bound > TUNING.gain * gap
+        self.rising = bound - self.bound > self._tuning.tighten_progress * gap
         self.bound = max(self.bound, bound)
         self.settled = bool(
-            RULE.due(
+            self._rule.due(
                 self._state.eta, bound=bound, smoothed=smoothed, previous=self._previous,
                 primal=math.inf, gap=math.inf, entropy=0.0,
             )
         )  # fmt: skip
-        self.idle = 0 if gained > TUNING.gain * gap else self.idle + 1
+        self.idle = 0 if gained > self._tuning.tighten_progress * gap else self.idle + 1
         self._previous = smoothed
-        if bound - smoothed > TUNING.coarse * gap:
-            self._state.raise_by(RULE.growth**2)
+        if bound - smoothed > self._tuning.tighten_coarse * gap:
+            self._state.raise_by(self._rule.growth**2)
         elif self.settled:
-            self._state.raise_by(RULE.growth)
+            self._state.raise_by(self._rule.growth)

@@ -6,7 +6,6 @@ search that propagates and learns finds labels, or proves that there are none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,9 +22,9 @@ from softmap.labels.feasibility import (
 from softmap.labels.penalties import dominating_penalty
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty
+from softmap.solving.stages.base import Share
 
 __all__ = ["FirstLabels", "find_first_labels"]
 
@@ -117,7 +116,7 @@ class FirstLabels:
             best.offer_labels(labels)
 
 
-def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
+def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
     """Look for labels before the relaxation; return whether some were found.
 
     If some costs exceed all others together, labels that pay none of them are looked for first.
@@ -127,20 +126,20 @@ def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
     problem : Problem
     best : Best
         Receives the labels.
-    budget : Budget
-        The budget of the run.
+    share : Share
+        The slice for it.
     """
     model, before = problem.model, best.energy
     if model.n > TUNING.nodes or not model.m:
         return False
-    _avoid_penalties(problem, best, budget)
+    _avoid_penalties(problem, best, share)
     if not best.found and model.has_forbidden:
         FirstLabels(problem)(
             best,
             _cheap(model),
-            seconds=TUNING.share * budget.left,
-            work=TUNING.work if math.isinf(budget.left) else 1 << 62,
-            stopped=budget.stop,
+            seconds=TUNING.share * share.left,
+            work=1 << 62 if share.timed else TUNING.work,
+            stopped=share.over,
         )
     if not best.energy < before:
         return False
@@ -153,7 +152,7 @@ def _cheap(model: Model) -> NDArray[np.float64]:
     return -np.minimum(model.unary, np.finfo(float).max)
 
 
-def _avoid_penalties(problem: Problem, best: Best, budget: Budget) -> None:
+def _avoid_penalties(problem: Problem, best: Best, share: Share) -> None:
     """Look for labels without costs that stand for hard constraints; offer what is known of them.
 
     The model stays as it is: its bounds and energies include these costs.
@@ -167,9 +166,9 @@ def _avoid_penalties(problem: Problem, best: Best, budget: Budget) -> None:
         return
     search = FeasibleSearch(constraints, _cheap(model))
     search.go_on(
-        seconds=TUNING.penalty_share * budget.left,
+        seconds=TUNING.penalty_share * share.left,
         conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
-        stopped=budget.stop,
+        stopped=share.over,
     )
     verdict = "needed" if search.infeasible else "open"
     if search.found and (labels := complete_labels(model, search.labels)) is not None:

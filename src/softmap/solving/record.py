@@ -14,11 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from softmap import core
-from softmap.errors import CheckpointWarning, OptionError
+from softmap.errors import CheckpointWarning
 from softmap.labels.pricing import energy_of
 from softmap.later import made, unmade
 from softmap.model import Model
@@ -30,8 +27,8 @@ from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof, ProofKind
-from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
+from softmap.solving.stages.base import Seen
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
 __all__ = [
@@ -57,8 +54,21 @@ LOG.addHandler(logging.NullHandler())
 class Record:
     """Writes the trace: one row per check of the relaxation and per slice of another stage.
 
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    best : Best
+        The best values so far.
+    budget : Budget
+        The budget of the run.
+    trace : Trace
+        The rows of an earlier part of the run, or none.
+
     Attributes
     ----------
+    problem : Problem
+        The problem.
     trace : Trace
         The rows, in the user's units.
     labels : int64 array
@@ -71,61 +81,91 @@ class Record:
     def __init__(self, problem: Problem, best: Best, budget: Budget, trace: Trace) -> None:
         self.trace = trace
         self.labels, self.energy = best.labels, math.inf
-        self._problem, self._best, self._budget = problem, best, budget
+        self.problem, self._best, self._budget = problem, best, budget
         self._priced: Any = None
 
-    def note(
-        self, relaxation: Relaxation, stage: StageName, check: Check | None = None
-    ) -> Snapshot:
-        """Add a row with the current values; return it as a snapshot."""
-        problem, best, check = self._problem, self._best, check or Check()
+    def note(self, stage: StageName, seen: Seen, *, check: bool = False) -> Snapshot:
+        """Add a row with the current values; return it as a snapshot.
+
+        Parameters
+        ----------
+        stage : StageName
+            The stage that has run.
+        seen : Seen
+            The relaxation as it stands.
+        check : bool, default False
+            Whether the row is that of a check of the relaxation.
+        """
+        problem, best = self.problem, self._best
         self.price()
         energy = self.energy
         primal = primal_back(problem, best.primal, best.energy, energy)
         if len(self.trace):  # conversion to the user's units may have rounded an earlier row
             primal = min(primal, self.trace[-1].primal)
+        known = check and seen.smoothed is not None
+        smoothed = problem.cost_back(seen.smoothed) if known else math.nan
         row = Row(
             work=self._budget.work,
-            sweeps=relaxation.sweeps,
+            sweeps=seen.sweeps,
             seconds=self._budget.seconds,
-            eta=problem.eta_back(relaxation.at.eta),
+            eta=problem.eta_back(seen.eta),
             bound=problem.bound_back(best.bound),
-            smoothed=math.nan if check.smoothed is None else problem.cost_back(check.smoothed),
+            smoothed=smoothed,
             primal=primal,
             energy=energy,
-            slack=check.slack,
+            slack=seen.slack if check else math.nan,
             stage=stage,
             lp_bound=problem.bound_back(best.lp_bound),
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
-        return Snapshot(problem.given, row, self.labels, _current_lam(problem, relaxation))
+        lam = lambda: problem.lam_back(seen.lam()).copy()  # noqa: E731
+        return Snapshot(problem.given, row, self.labels, lam)
+
+    def result(self, options: Options, seen: Seen, status: Status) -> Result:
+        """Return the best values as a result, as they are."""
+        best, problem, budget = self._best, self.problem, self._budget
+        self.price()
+        labels, energy = self.labels, self.energy
+        point = best.point or PrimalPoint(problem.model, labels=labels)
+        lam: Any = best.unmade_lam()
+        messages: Any = seen.lam
+        if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise made when asked for
+            lam, messages = best.lam, seen.lam()
+            made(point, "coupling")
+        return Result(
+            model=problem.given,
+            method=options.method,
+            status=status,
+            labels=labels[: problem.given.num_visible],
+            energy=energy,
+            primal=primal_back(problem, best.primal, best.energy, energy),
+            lam=_lam_back(problem, lam),
+            messages=_lam_back(problem, messages),
+            eta=self.trace[-1].eta,
+            trace=self.trace,
+            work=budget.work,
+            sweeps=seen.sweeps,
+            seconds=budget.seconds,
+            setup_seconds=budget.setup_seconds,
+            threads=problem.threads,
+            point=point,
+            tolerances=(options.lp_gap, options.gap),
+            upper_bound=math.inf if options.upper_bound is None else options.upper_bound,
+            penalty=_penalty_back(problem, best.penalty),
+            **_bounds_back(problem, best),
+        )
 
     def price(self) -> None:
         """Compute the energy of the best labels in the user's units if the labels have changed."""
-        best, given = self._best, self._problem.given
+        best, given = self._best, self.problem.given
         if best.labels is self._priced:
             return
         self._priced = best.labels
-        same = given is self._problem.scaled or not best.found
-        energy = best.energy if same else energy_of(given, best.labels, self._problem.threads)
+        same = given is self.problem.scaled or not best.found
+        energy = best.energy if same else energy_of(given, best.labels, self.problem.threads)
         if energy <= self.energy or not math.isfinite(self.energy):
             self.labels, self.energy = best.labels, energy
-
-
-def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
-    """Return a function that computes the current λ in the user's units until the next step."""
-    done = relaxation.at.done
-
-    def make() -> NDArray[np.float64]:
-        if relaxation.at.done != done:
-            raise OptionError(
-                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
-                "before the next step of iterate"
-            )
-        return problem.lam_back(relaxation.restart_point()).copy()
-
-    return make
 
 
 def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:
@@ -140,15 +180,15 @@ class Checkpoints:
     ----------
     path : str, Path or None
         The file; None stores nothing.
-    relaxation : Relaxation
-    trace : Trace
+    write : function
+        Writes the run to a path.
     """
 
     interval: ClassVar[float] = 30.0  # seconds between two checkpoints
 
-    def __init__(self, path: str | Path | None, relaxation: Relaxation, trace: Trace) -> None:
+    def __init__(self, path: str | Path | None, write: Callable[[Path], object]) -> None:
         self._path = None if path is None else Path(path)
-        self._relaxation, self._trace = relaxation, trace
+        self._write = write
         self._saved, self._whole = time.perf_counter(), True
 
     def suspend(self) -> None:
@@ -160,24 +200,16 @@ class Checkpoints:
         self._whole = True
 
     def save_if_due(self, *, at_end: bool) -> None:
-        """Store the run if the interval has passed, or the run has ended."""
-        if at_end or time.perf_counter() - self._saved > self.interval:
-            self.save()
-
-    def keep_whole(self) -> None:
-        """Store a run that an exception has ended, if checkpoints are enabled."""
-        if self._whole:
+        """Store the run if checkpoints are enabled, and it has ended or the interval has passed."""
+        if self._whole and (at_end or time.perf_counter() - self._saved > self.interval):
             self.save()
 
     def save(self) -> None:
         """Store the run. If that fails, the last checkpoint remains and the run continues."""
         if self._path is None:
             return
-        from softmap.solving import checkpoint  # imported late: few runs are stored
-
         try:
-            with self._relaxation.budget.interrupts.finishing():
-                checkpoint.save(self._path, self._relaxation, self._trace)
+            self._write(self._path)
         except (OSError, MemoryError) as error:
             reason = getattr(error, "reason", None) or str(error) or "out of memory"
             warnings.warn(
@@ -222,41 +254,23 @@ def _log_end(result: Result) -> None:
     LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
 
 
-def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
-    """Return the result of a run."""
-    best, budget, problem = relaxation.best, relaxation.budget, relaxation.problem
-    _last_labels(relaxation, record, status)
-    record.price()
-    labels, energy = record.labels, record.energy
-    point = best.point or PrimalPoint(problem.model, labels=labels)
-    lam: Any = best.unmade_lam()
-    messages: Any = relaxation.restart_point
-    if problem.model.half_size <= TUNING.lazy:  # otherwise they are lazily computed
-        lam, messages = best.lam, relaxation.restart_point()
-        made(point, "coupling")
-    result = Result(
-        model=problem.given,
-        method=relaxation.algorithm.name,
-        status=status,
-        labels=labels[: problem.given.num_visible],
-        energy=energy,
-        primal=primal_back(problem, best.primal, best.energy, energy),
-        lam=_lam_back(problem, lam),
-        messages=_lam_back(problem, messages),
-        eta=record.trace[-1].eta,
-        trace=record.trace,
-        work=budget.work,
-        sweeps=relaxation.sweeps,
-        seconds=budget.seconds,
-        setup_seconds=budget.setup_seconds,
-        threads=problem.threads,
-        point=point,
-        tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
-        upper_bound=_infinite(relaxation.options.upper_bound),
-        penalty=_penalty_back(problem, best.penalty),
-        **_bounds_back(problem, best),
-    )
+def finished(options: Options, record: Record, seen: Seen, status: Status) -> Result:
+    """Return the result of a run.
+
+    Parameters
+    ----------
+    options : Options
+        The options of the run.
+    record : Record
+        Its trace, best values and budget.
+    seen : Seen
+        The relaxation as it stands at the end.
+    status : Status
+        Why the run has ended.
+    """
+    result = record.result(options, seen, status)
     plain = by_relaxation(result)
+    problem = record.problem
     return result if plain is result and problem.given is problem.scaled else cautious(plain)
 
 
@@ -284,20 +298,6 @@ def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
     if penalty is None:
         return None
     return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
-
-
-def _infinite(upper_bound: float | None) -> float:
-    return math.inf if upper_bound is None else upper_bound
-
-
-def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
-    """Offer labels that the background search or the device still has."""
-    if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
-        record.note(relaxation, StageName.LABELS)
-    rounded = relaxation.algorithm.rounded(relaxation.state) if relaxation.begun else None
-    if rounded is not None and not relaxation.best.found:
-        relaxation.best.offer_labels(rounded)
-        record.note(relaxation, StageName.LABELS)
 
 
 def _lam_back(problem: Problem, lam: Any) -> Any:

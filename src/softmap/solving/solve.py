@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from softmap.errors import CheckpointWarning, InfeasibleModel, ProofWarning
-from softmap.machine import usable_cores
+from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
-from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Interrupts
-from softmap.solving.memory import require_memory
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, with_options
-from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
-from softmap.solving.relax import Relaxation
+from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
-from softmap.solving.schedule import Schedule
-from softmap.solving.trace import Snapshot, StageName, Status, Trace
-
-if TYPE_CHECKING:
-    from softmap.solving.prooffile import ProofFile
+from softmap.solving.run import Run
+from softmap.solving.trace import Snapshot, Status
 
 __all__ = ["iterate", "resume", "solve"]
 
@@ -92,6 +80,8 @@ def solve(model: Model, options: Options) -> Result:
     eta : float, optional
         Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
         it; by default it is chosen from the costs.
+    tuning : softmap.solving.tuning.Tuning, optional
+        Other numbers for the schedule of the run, for experiments.
     verbose : bool, default False
         Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
@@ -120,7 +110,7 @@ def solve(model: Model, options: Options) -> Result:
     """
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
-        return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
+        return _exhaust(_begin(checked_model(model, "solve"), options, interrupts))
 
 
 @with_options(Options)
@@ -152,7 +142,7 @@ def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]
     >>> bounds == sorted(bounds)
     True
     """
-    return _steps(_begin(checked_model(model, "iterate"), options, Interrupts()))
+    return _begin(checked_model(model, "iterate"), options, Interrupts())
 
 
 def resume(  # noqa: PLR0913 - the limits of `solve`
@@ -238,125 +228,34 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
-        return _exhaust(_steps(_begin(model, options, interrupts, stored)))
+        return _exhaust(_begin(model, options, interrupts, stored))
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """The objects of one run; each changes only its own state."""
-
-    options: Options
-    best: Best
-    budget: Budget
-    relaxation: Relaxation
-    record: Record
-    schedule: Schedule
-    checkpoints: Checkpoints
-    watching: Watcher
-    proof: ProofFile | None
-
-    def note(self, stage: StageName, *check: Any) -> Snapshot:
-        """Add a row to the trace."""
-        return self.record.note(self.relaxation, stage, *check)
-
-    def finished(self, status: Status) -> Result:
-        """Return the result, even if Ctrl-C is pressed repeatedly."""
-        while True:
-            try:
-                with self.budget.interrupts.finishing():
-                    if not len(self.record.trace):
-                        self.note(StageName.RELAX, self.relaxation.least_check())
-                    return finished(self.relaxation, self.record, status)
-            except KeyboardInterrupt:  # raised before the block, or by another handler
-                status = Status.INTERRUPTED
-
-    def write_proof(self, result: Result) -> None:
-        """Write the proof file if it was requested."""
-        if self.proof is None:
-            return
-        searched = self.best.log if result.proof.stated else None
-        if not self.proof.write(self.relaxation.problem, result, searched):
-            warnings.warn(
-                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
-                f"{result.proof.kind}, is stated only: no record of it was kept",
-                ProofWarning,
-                stacklevel=2,
-            )
-
-    def asked_to_stop(self, snapshot: Snapshot) -> bool:
-        """Call the user's callback; return whether it returned False (or numpy's False)."""
-        if self.options.on_snapshot is None:
-            return False
-        with self.budget.interrupts.paused():
-            answer = self.options.on_snapshot(snapshot)
-        return isinstance(answer, bool | np.bool_) and not answer
-
-
-def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
-    """Set up a new or resumed run; its display starts before the set-up."""
+def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> Any:
+    """Set up a new or resumed run and its display, which starts before the set-up."""
     watching = watcher(model, options)
     try:
-        return _set_up(model, options, interrupts, stored, watching)
+        return _steps(Run(model, options, interrupts, stored), watching)
     except BaseException:
         watching.close()
         raise
 
 
-def _set_up(
-    model: Model, options: Options, interrupts: Interrupts, stored: Any, watching: Watcher
-) -> _Run:
-    on_cpu = options.backend == "cpu"
-    budget = Budget(
-        time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts,
-    )  # fmt: skip
-    if on_cpu:
-        require_memory(model, options.precision, options.memory_limit)
-    threads = options.threads or usable_cores()
-    problem = Problem.of(model, precision=options.precision, threads=threads)
-    best = Best(problem, options.upper_bound)
-    warm = labels = None
-    if options.warm_start is not None or options.labels is not None:
-        from softmap.solving.warm import start_labels, warm_start  # imported late
-
-        labels = start_labels(problem.given, options.labels, options.warm_start)
-        warm = None if labels is not None else warm_start(problem, options.warm_start)
-    relaxation = Relaxation(problem, options, best, budget, warm)
-    if labels is not None:
-        best.offer_labels(labels)
-    trace = Trace() if stored is None else stored.trace()
-    checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
-    proof = None
-    if options.proof is not None:
-        from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
-
-        proof = ProofFile(Path(options.proof))
-    resumed = stored is not None and len(trace) > 0
-    schedule = Schedule(relaxation, warm, proof, store=checkpoints.save, resumed=resumed)
-    if not schedule.opens:
-        relaxation.set_up()
-    budget.start()
-    if stored is not None:
-        stored.restore(relaxation)
-    record = Record(problem, best, budget, trace)
-    return _Run(options, best, budget, relaxation, record, schedule, checkpoints, watching, proof)
-
-
-def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
-    """Run stages in time slices until the run stops.
+def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
+    """Run stages in slices until the run stops.
 
     An exception (also of a callback) gets the result so far as its attribute `result`; so does the
     KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching, interrupts = run.watching, run.budget.interrupts
+    interrupts = run.budget.interrupts
     try:
         try:
-            status = yield from _shown(_stages(run), watching.show)
+            status = yield from _shown(run.loop(), watching.show)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
             if not interrupts.noted:  # raised in the user's code, or by another handler
                 interrupts.press()
-            run.checkpoints.keep_whole()
+            run.keep()
         result = run.finished(status)
         run.write_proof(result)
         watching.end(result)
@@ -376,31 +275,6 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
             run.proof.close()
 
 
-def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
-    """Run the time slices of the schedule; yield a snapshot after each."""
-    schedule, checkpoints, interrupts = run.schedule, run.checkpoints, run.budget.interrupts
-    stop = False
-    while True:
-        with interrupts:
-            turn = schedule.next()
-        if schedule.resumable:
-            checkpoints.save_if_due(at_end=stop or turn is None or not schedule.passes.active)
-        if turn is None:
-            assert schedule.status is not None
-            return schedule.status
-        if stop:
-            return Status.CALLBACK
-        with interrupts:
-            checkpoints.suspend()
-            row = schedule.take(turn)
-            snapshot = None if row is None else run.note(*row)
-            if schedule.resumable:
-                checkpoints.allow()
-        if snapshot is not None:
-            yield snapshot
-            stop = run.asked_to_stop(snapshot)
-
-
 def _shown(
     stages: Generator[Snapshot, None, Status], show: Callable[[Snapshot], Any]
 ) -> Generator[Snapshot, None, Status]:
@@ -418,11 +292,9 @@ def _shown(
             stages.throw(error)
 
 
-def _attach_result(run: _Run, error: Exception) -> None:
+def _attach_result(run: Run, error: Exception) -> None:
     """Attach the result so far to an exception, and store the run."""
-    with warnings.catch_warnings(), suppress(Exception):
-        warnings.simplefilter("ignore", CheckpointWarning)
-        run.checkpoints.keep_whole()
+    run.keep()
     with suppress(Exception):  # for example out of memory again, or an exception with slots
         error.result = run.finished(Status.INTERRUPTED)  # type: ignore[attr-defined]
         error.add_note("The result so far is the attribute `result` of this exception.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
+from softmap.methods.policy import Annealing, Ask, Checks, CheckTimes, Cooling
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
@@ -259,7 +259,7 @@ class PartsProgress:
     """
 
     cooling: Cooling
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: CheckTimes = field(default_factory=CheckTimes)
     passes: int = 0
     samples: int = 0
     bound: float = -math.inf
@@ -483,7 +483,7 @@ class PartsRun:
 
     def _stalled(self) -> Status | None:
         state = self.progress
-        stalled = state.schedule.stalled(self.checks, state.passes, *self.gaps())
+        stalled = state.schedule.has_stalled(self.checks, state.passes, *self.gaps())
         return Status.STALLED if stalled else None
 
     # --- checkpoints ---

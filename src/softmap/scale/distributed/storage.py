@@ -24,7 +24,7 @@ from softmap.arguments import count, real
 from softmap.errors import CheckpointError, FormatError, OptionError, WriteError, shown
 from softmap.io.atomic import replacing, write_text
 from softmap.io.npz import mapped, model_arrays, model_from_arrays
-from softmap.methods.policy import Cooling, Schedule
+from softmap.methods.policy import CheckTimes, Cooling
 from softmap.model import Model, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
@@ -364,7 +364,7 @@ def _restore_part(folder: Path, facts: dict[str, Any], number: int, run: PartsRu
 def _progress(facts: dict[str, Any]) -> PartsProgress:
     return PartsProgress(
         cooling=Cooling(**_numbers(Cooling, facts["cooling"])),
-        schedule=Schedule(**_numbers(Schedule, facts["schedule"])),
+        schedule=CheckTimes(**_numbers(CheckTimes, facts["schedule"])),
         trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64)),
         **_numbers(PartsProgress, facts["progress"]),
     )

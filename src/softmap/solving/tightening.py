@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from softmap.labels.improving import improved_by_forests
+from softmap.methods.base import Proposal
 from softmap.proof.tightening.clusters import (
     Limits,
     belief_costs,
-    messages_of,
     select,
     unions,
 )
@@ -22,70 +23,16 @@ from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.polytope import Beliefs
 from softmap.solving.best import Best
-from softmap.solving.clustered import RULE, Clustered
+from softmap.solving.clustered import Clustered
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.times import Times, TurnClock
+from softmap.solving.stages.base import Share
+from softmap.solving.tuning import Tuning
 from softmap.solving.warm import Clusters
 
-__all__ = ["TightenTuning", "Tightening"]
+__all__ = ["Tightening"]
 
-
-@dataclass(frozen=True, eq=False)
-class TightenTuning:
-    """Tuning numbers of the tightening stage.
-
-    Attributes
-    ----------
-    beliefs : float
-        η of the marginals that select clusters, and of the first passes over these clusters, in
-        units of 1 / scale of the costs.
-    warm : int
-        Number of passes at that η.
-    least, faint : float
-        Smallest gain of a cycle: `least` times the scale of the costs, or `faint` / η if that is
-        smaller.
-    passes : int
-        Number of passes between two checks.
-    ripe : float
-        Clusters are added when smoothing lowers the bound by less than this fraction of the MAP
-        gap.
-    overripe : float
-        As `ripe`, for unions of clusters, which are added once no cycle raises the bound: passes
-        over them take several times as long.
-    stalled : int
-        The stage ends after this many checks without gain if no clusters are left to add.
-    last : int
-        The stage ends after this many checks without gain in any case.
-    used : float
-        Clusters are added only if there is time for this many passes over them.
-    unions : int
-        Unions of two clusters are added, all at once, if there are at most this many per cluster.
-    forests : int
-        Number of tree moves for new labels, and per pass for annealing the best labels.
-    rarely : int
-        Largest number of checks without labels between two checks with labels.
-    heat : float
-        Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
-    """
-
-    beliefs: float = 200.0
-    warm: int = 20
-    least: float = 1e-4
-    faint: float = 0.05
-    passes: int = 10
-    ripe: float = 0.2
-    overripe: float = 0.02
-    stalled: int = 8
-    last: int = 100
-    used: float = 30.0
-    unions: int = 4
-    forests: int = 4
-    rarely: int = 10
-    heat: float = 3.0
-
-
-TUNING = TightenTuning()
+T = TypeVar("T")
 
 
 @dataclass
@@ -94,13 +41,16 @@ class _Decoding:
 
     Attributes
     ----------
-    vain : int
-        Number of times that no better labels were found, at most `TightenTuning.rarely`.
+    most : int
+        Largest number of checks without labels between two checks with labels.
+    missed : int
+        Number of times that no better labels were found, at most `most`.
     wait : int
         Number of checks without labels to come.
     """
 
-    vain: int = 0
+    most: int
+    missed: int = 0
     wait: int = 0
 
     def due(self) -> bool:
@@ -110,7 +60,7 @@ class _Decoding:
 
     def note(self, *, better: bool) -> None:
         """Note whether better labels were found."""
-        self.vain = self.wait = 0 if better else min(self.vain + 1, TUNING.rarely)
+        self.missed = self.wait = 0 if better else min(self.missed + 1, self.most)
 
 
 class Tightening:
@@ -119,8 +69,11 @@ class Tightening:
     Parameters
     ----------
     problem : Problem
+        The problem.
     best : Best
         Initial λ and labels; bounds and labels are offered to it.
+    tuning : Tuning
+        The numbers of the run.
     limits : Limits, optional
         Limits on the size of clusters.
 
@@ -128,20 +81,26 @@ class Tightening:
     ----------
     at : Clustered
         The passes over the model with the clusters so far.
-    times : Times
-        The time of the parts of the stage.
     work : int
         Number of half-edge messages so far.
+    prepared : float
+        Time of adding clusters, in seconds, until passes over them have reached the bound that was
+        known before: this time cannot raise it.
     """
 
-    def __init__(self, problem: Problem, best: Best, limits: Limits | None = None) -> None:
+    def __init__(
+        self, problem: Problem, best: Best, tuning: Tuning, limits: Limits | None = None
+    ) -> None:
         self.problem, self.best, self.limits = problem, best, limits or Limits()
-        self.work, self.times = 0, Times()
+        self.tuning, self.work, self.prepared = tuning, 0, 0.0
+        self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
+        self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
         self._left_to_try = ["cycles", "unions"]
-        self._decoding = _Decoding()
+        self._decoding = _Decoding(tuning.tighten_rarely)
         self._steps = self.rounds()
-        self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
+        rule = tuning.tighten_annealing
+        self._enter(build(problem.model, []), best.lam, rule.first_eta(self._scale))
 
     @property
     def tight(self) -> Tightened:
@@ -162,17 +121,20 @@ class Tightening:
         tight = build(self.problem.model, list(known.clusters))
         flat = check_lam(tight.model, known.lam)
         self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
-        self._enter(tight, flat, TUNING.beliefs / self._scale)
+        self._enter(tight, flat, self.tuning.tighten_eta / self._scale)
 
-    def go_on(self, clock: TurnClock, work: float, gap: float) -> bool:
-        """Run until a time or an amount of work; return False if no more progress is expected.
+    def run(self, share: Share, work: float, gap: float) -> bool:
+        """Run until a slice ends, or an amount of work; return False if nothing more is expected.
 
-        This is also so if no pass ends before the run does. The steps and their order do not depend
-        on the time: it only ends them.
+        The steps and their order do not depend on the time: it only ends them. What passes have
+        gained since the last bound is proved by one more before the run ends.
         """
-        self.times.clock = clock
-        while self.best.gaps().map > gap and not self.times.late:
-            if self.work >= work or clock.over:
+        while self.best.gaps().map > gap:
+            if share.rest <= self._closing:
+                if self._unproved:
+                    self._prove()
+                return False
+            if self.work >= work or share.over():
                 return True
             if next(self._steps, True):
                 return False
@@ -183,15 +145,16 @@ class Tightening:
         if not len(self.tight.scopes) and not (yield from self.grow()):
             return
         while True:
-            yield from self.times.preparing(self.check()) if self._behind else self.check()
-            few = self._ripe and self.at.settled and not (yield from self.grow())
-            if self.at.idle >= (TUNING.stalled if few else TUNING.last):
+            yield from self._preparing(self.check()) if self._behind else self.check()
+            few = self._converged and self.at.settled and not (yield from self.grow())
+            if self.at.idle >= (self.tuning.tighten_stalled if few else self.tuning.tighten_last):
                 return
 
     @property
-    def _ripe(self) -> bool:
+    def _converged(self) -> bool:
         """Whether passes over the clusters so far can gain little more."""
-        least = TUNING.ripe if "cycles" in self._left_to_try else TUNING.overripe
+        tuning, cycles = self.tuning, "cycles" in self._left_to_try
+        least = tuning.tighten_smoothing if cycles else tuning.tighten_smoothing_unions
         return self.at.smoothing < least * self._gap
 
     @property
@@ -201,7 +164,14 @@ class Tightening:
 
     def check(self) -> Generator[None, None, None]:
         """Do some passes, then compute bound and labels, and raise η if due."""
-        yield from self._pass(TUNING.passes)
+        yield from self._pass(self.tuning.tighten_passes)
+        found = self._prove()
+        yield
+        if self._decoding.due():
+            yield from self._decode(self.at.nodes(found))
+
+    def _prove(self) -> Proposal:
+        """Offer the bound of the current messages, and let η rise."""
         began, before = time.perf_counter(), self._proved
         found = self.at.propose()
         bound = found.bound
@@ -211,56 +181,55 @@ class Tightening:
             self._offer(bound, self.tight, lam, beliefs)
         self._proved = max(self._proved, bound)
         self.at.observe(bound, self._proved - before, self._gap)
-        self.times.checked(time.perf_counter() - began)
-        yield
-        if self._decoding.due():
-            yield from self._decode(self.at.nodes(found))
+        self._closing, self._unproved = time.perf_counter() - began, 0
+        return found
 
     def grow(self) -> Generator[None, None, bool]:
         """Add clusters that raise the bound; return False if there are none."""
-        size, times = self.tight.model.half_size, self.times
-        largest = max(self.limits.messages, self.limits.growth * size)
-        if not self._left_to_try or not self._time_to_use(largest):
+        if not self._left_to_try:
             return False
-        self.at.restart(TUNING.beliefs / self._scale)
-        yield from times.preparing(
-            self._pass(TUNING.warm if len(self.tight.scopes) else 2 * TUNING.warm)
-        )
-        passed = times.prepared
-        fresh = yield from times.preparing(self._chosen())
+        warm = self.tuning.tighten_warm
+        self.at.restart(self.tuning.tighten_eta / self._scale)
+        yield from self._preparing(self._pass(warm if len(self.tight.scopes) else 2 * warm))
+        fresh = yield from self._preparing(self._chosen())
         if not len(fresh):
             return False
-        if not self._time_to_use(messages_of(self.problem.model, fresh)):
-            self._left_to_try = []
-            return False
-        yield from times.preparing(self._add(fresh))
-        times.grew(times.prepared - passed, size, self.tight.model.half_size)
+        yield from self._preparing(self._add(fresh))
         return True
 
-    def _time_to_use(self, messages: float) -> bool:
-        """Whether there is time to add clusters with this many message entries, and to use them."""
-        more = messages / self.tight.model.half_size
-        return self.times.fits(messages, TUNING.warm + TUNING.used * (1.0 + more))
+    def _preparing(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
+        """Add the time of the steps, without that between them, to `prepared`."""
+        while True:
+            began = time.perf_counter()
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            finally:
+                self.prepared += time.perf_counter() - began
+            yield
 
     def _add(self, fresh: Scopes) -> Generator[None, None, None]:
         """Switch to the model with further clusters; λ is carried over."""
         new = yield from building(self.problem.model, self.tight.scopes.joined(fresh))
         lam = carry(self.tight, self.at.lam, new, threads=self.problem.threads)
         yield
-        self._enter(new, lam, TUNING.beliefs / self._scale)
+        self._enter(new, lam, self.tuning.tighten_eta / self._scale)
 
     def _chosen(self) -> Generator[None, None, Scopes]:
         """Return cycles that raise the bound; once there are none, unions of clusters."""
         limits, tight = self.limits, self.tight
         if self._left_to_try == ["unions"]:
             self._left_to_try = ["cycles"]
-            return unions(tight, limits, TUNING.unions * len(tight.scopes))
+            return unions(tight, limits, self.tuning.tighten_unions * len(tight.scopes))
         found = self.at.propose()
         assert found.coupling is not None
         yield
         costs = belief_costs(tight, self.at.nodes(found), found.coupling, found.eta, limits.labels)
         yield
-        least = min(TUNING.least * self._scale, TUNING.faint / found.eta)
+        tuning = self.tuning
+        least = min(tuning.tighten_gain * self._scale, tuning.tighten_gain_eta / found.eta)
         fresh = yield from select(tight, costs, limits, least, threads=self.problem.threads)
         if not len(fresh):
             self._left_to_try.remove("cycles")
@@ -272,13 +241,16 @@ class Tightening:
         for _ in range(count):
             began = time.perf_counter()
             self.at.step()
-            self.times.stepped(time.perf_counter() - began)
+            self._unproved += 1
+            self._closing = self._closing or 4.0 * (time.perf_counter() - began)
             self.work += 2 * self.tight.model.m
             yield
 
     def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
         """Switch to another tightened model."""
-        self.at = Clustered(tight, lam, eta, self.problem.threads)
+        before = self.tight.model.half_size if self._closing else 0
+        self.at = Clustered(tight, lam, eta, self.problem.threads, self.tuning)
+        self._closing *= tight.model.half_size / before if before else 1.0
 
     def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
         """Offer a bound of a tightened model; without clusters it is the plain LP bound."""
@@ -293,11 +265,12 @@ class Tightening:
         before, threads = best.energy, self.problem.threads
         found = candidates(self.tight, nodes)
         yield
-        best.offer_labels(*polished(model, found, TUNING.forests, seed, threads))
+        best.offer_labels(*polished(model, found, self.tuning.tighten_forests, seed, threads))
         yield
         if 0.0 < best.gap < math.inf:
-            heat = TUNING.heat * math.sqrt(self._scale * best.gap / model.num_variables)
-            rounds, known = TUNING.forests * TUNING.passes, (best.labels, best.energy)
+            heat = self.tuning.label_heat * math.sqrt(self._scale * best.gap / model.num_variables)
+            rounds = self.tuning.tighten_forests * self.tuning.tighten_passes
+            known = best.labels, best.energy
             moved = improved_by_forests(model, known, rounds, heat, seed + 1, threads)
             best.offer_labels(*moved)
         self._decoding.note(better=best.energy < before)

@@ -1,0 +1,110 @@
+"""`Interrupts`: Ctrl-C and SIGTERM end a run, which then returns the best it has."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, ClassVar
+
+from softmap import core
+
+__all__ = ["Interrupts"]
+
+
+class Interrupts:
+    """A context in which the first Ctrl-C only sets a flag; a second one interrupts as usual.
+
+    Two Ctrl-C within a second, also in two consecutive runs, abort the whole program: the run then
+    ends with a KeyboardInterrupt. Contexts may be nested. Nothing happens outside the main thread,
+    or if the program has its own signal handler.
+
+    Attributes
+    ----------
+    noted : bool
+        Whether Ctrl-C was pressed.
+    twice : bool
+        Whether Ctrl-C was pressed twice within a second.
+    broken : bool
+        Whether an exception left the innermost block, whose work may be incomplete.
+    """
+
+    last: ClassVar[float] = -math.inf  # time of the last Ctrl-C, in any run
+    soon: ClassVar[float] = 1.0  # two Ctrl-C within this many seconds abort the whole program
+
+    def __init__(self) -> None:
+        self.noted = self.twice = self.broken = False
+        self._before: Any = None
+        self._depth = self._patient = 0
+        self._stop = core.StopFlag()
+
+    def __enter__(self) -> Interrupts:
+        self._depth += 1
+        if self._depth == 1:
+            self._install()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.broken = kind is not None
+        self._depth -= 1
+        if self._depth == 0:
+            self._remove()
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """A block that not even a second Ctrl-C interrupts: short, and it must complete."""
+        self._patient += 1
+        try:
+            with self:
+                yield
+        finally:
+            self._patient -= 1
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block that Ctrl-C interrupts at once, as in the user's own code."""
+        installed = self._before is not None
+        self._remove()
+        try:
+            yield
+        finally:
+            if installed:
+                self._install()
+
+    @property
+    def stop(self) -> core.StopFlag | None:
+        """A flag that Ctrl-C sets, for compiled loops; None if Ctrl-C is handled elsewhere."""
+        return None if self._before is None else self._stop
+
+    def _install(self) -> None:
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if usual and threading.current_thread() is threading.main_thread():
+            self._before = signal.default_int_handler
+            signal.signal(signal.SIGINT, self._note)
+
+    def _remove(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def press(self) -> None:
+        """Record a Ctrl-C."""
+        now = time.monotonic()
+        self.twice = self.twice or now - Interrupts.last < self.soon
+        Interrupts.last = now
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.press()
+        if (self.noted or self.twice) and not self._patient:
+            raise KeyboardInterrupt
+        self.noted = True
+        self._stop.set()

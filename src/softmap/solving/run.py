@@ -1,0 +1,331 @@
+"""`Run`: the objects of one run, and the loop that gives its stages their turns."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softmap.errors import CheckpointWarning, ProofWarning
+from softmap.labels import cheapest
+from softmap.machine import usable_cores
+from softmap.methods.base import Algorithm, make
+from softmap.model import Model
+from softmap.solving.best import Best, Tolerances
+from softmap.solving.budget import Budget
+from softmap.solving.interrupts import Interrupts
+from softmap.solving.memory import require_memory
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.record import Checkpoints, Record, finished
+from softmap.solving.result import Result
+from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
+from softmap.solving.stages.base import Handed, Outcome, Share, Stage
+from softmap.solving.stages.decode import Decode
+from softmap.solving.stages.interior import Interior
+from softmap.solving.stages.passes import Passes
+from softmap.solving.trace import Snapshot, StageName, Status, Trace
+
+if TYPE_CHECKING:
+    from softmap.solving.prooffile import ProofFile
+    from softmap.solving.warm import WarmStart
+
+__all__ = ["Run"]
+
+OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # other stages follow
+
+
+class Run:
+    """One run: its stages, what they have handed on, and the loop that gives them their turns.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    options : Options
+        The options of the run.
+    interrupts : Interrupts
+        The Ctrl-C flag.
+    stored : Checkpoint, optional
+        The stored run that this one continues.
+    """
+
+    def __init__(
+        self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
+    ) -> None:
+        self.options, self.budget = options, _budget(options, interrupts)
+        if options.backend == "cpu":
+            require_memory(model, options.precision, options.memory_limit)
+        threads = options.threads or usable_cores()
+        problem = Problem.of(model, precision=options.precision, threads=threads)
+        self.best = Best(problem, options.upper_bound)
+        self._warm = _warm_start(problem, options, self.best)
+        method = _method(problem, options, self._warm)
+        self.budget.leave_out(method.uncounted)
+        trace = Trace() if stored is None else stored.trace()
+        self.record = Record(problem, self.best, self.budget, trace)
+        self.checkpoints = Checkpoints(options.checkpoint, self._write)
+        self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
+        self.decode = Decode(problem, options, method)
+        self.proof = _proof_file(options)
+        resumed = stored is not None and len(trace) > 0
+        afresh = not resumed and (self._warm is None or self._warm.result is None)
+        self.stages = _stages(problem, options, self.passes, self.proof, afresh=afresh)
+        self._followers = _able([Interior(problem, options, method), self.decode])
+        self._active = [True] * len(self.stages)
+        self._histories = [History()] * len(self.stages)
+        self._handed = Handed()
+        self._schedule = _schedule(options)
+        self._tolerances = Tolerances(options.lp_gap, options.gap)
+        if self.stages[0] is self.passes:
+            self.passes.set_up()
+        self.budget.start()
+        self._first_answer()
+        if stored is not None:
+            stored.restore(self.best, self.budget, self.passes, self.decode)
+
+    def loop(self) -> Generator[Snapshot, None, Status]:
+        """Give the stages their turns until the run ends; yield a snapshot after each."""
+        interrupts, checkpoints, stop = self.budget.interrupts, self.checkpoints, False
+        status: Status | None = None
+        while status is None:
+            with interrupts:
+                turn = self._schedule.choose(self._candidates(), self._clock())
+            checkpoints.save_if_due(at_end=stop or isinstance(turn, Status))
+            if stop or isinstance(turn, Status):
+                return Status.CALLBACK if stop else turn
+            with interrupts:
+                checkpoints.suspend()
+                snapshot, status = self._take(turn)
+            if snapshot is not None:
+                yield snapshot
+                stop = self._asked_to_stop(snapshot)
+        return status
+
+    def finished(self, status: Status) -> Result:
+        """Return the result, even if Ctrl-C is pressed repeatedly."""
+        while True:
+            try:
+                with self.budget.interrupts.finishing():
+                    return self._finished(status)
+            except KeyboardInterrupt:  # raised before the block, or by another handler
+                status = Status.INTERRUPTED
+
+    def write_proof(self, result: Result) -> None:
+        """Write the proof file if it was requested."""
+        if self.proof is None:
+            return
+        searched = self.best.log if result.proof.stated else None
+        if not self.proof.write(self.best.problem, result, searched):
+            warnings.warn(
+                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
+                f"{result.proof.kind}, is stated only: no record of it was kept",
+                ProofWarning,
+                stacklevel=2,
+            )
+
+    def keep(self) -> None:
+        """Store a run that an exception has ended, if a resumed run can continue from here."""
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore", CheckpointWarning)
+            self.checkpoints.save_if_due(at_end=True)
+
+    # --- one turn ---------------------------------------------------------------------------------
+
+    def _candidates(self) -> list[Candidate]:
+        """The stages that may still improve something."""
+        best, handed, bound = self.best, self._handed, self.budget.bound_seconds
+        return [
+            Candidate(
+                k, stage.urgent(best, handed), stage.proves, stage.leads, stage.on_call,
+                stage.begin(bound), self._histories[k],
+            )
+            for k, stage in enumerate(self.stages)
+            if self._active[k]
+        ]  # fmt: skip
+
+    def _clock(self) -> Clock:
+        budget = self.budget
+        return Clock(budget.seconds + budget.setup_seconds, budget.left, budget.work_left)
+
+    def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
+        """Run a slice, and the stages that follow it at once; return its row, and why it ends."""
+        stage, best, budget = self.stages[turn.key], self.best, self.budget
+        share = Share(budget, time.perf_counter() + turn.seconds, turn.work, turn.early)
+        before, began, work = (best.bound, best.energy), time.perf_counter(), budget.work
+        outcome = self._called(stage, share)
+        for follower in self._followers:
+            if follower.urgent(best, self._handed):
+                self._called(follower, share)
+        budget.work = work + self._worked(outcome, turn, budget.work - work)
+        self._note(turn, outcome, before, time.perf_counter() - began)
+        if stage is self.passes and (outcome.active or not outcome.ran):
+            self.checkpoints.allow()  # a run that is stored now continues as this one does
+        snapshot = None
+        if outcome.ran or best.energy < before[1]:
+            seen = self._handed.seen or self.passes.seen()
+            snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
+        return snapshot, self._status(outcome)
+
+    def _called(self, stage: Stage, share: Share) -> Outcome:
+        outcome = stage(self.best, replace(share, handed=self._handed))
+        self._handed = self._handed.updated(outcome)
+        return outcome
+
+    def _worked(self, outcome: Outcome, turn: Turn, counted: int) -> int:
+        """The work of a slice: as the stage has counted it, or all that was granted."""
+        if counted or outcome.work is not None:
+            return counted or outcome.work or 0
+        return 0 if turn.early or turn.work >= 1 << 62 else turn.work
+
+    def _note(
+        self, turn: Turn, outcome: Outcome, before: tuple[float, float], seconds: float
+    ) -> None:
+        """Note what a slice has done."""
+        tuning, best = self.options.tuning, self.best
+        fall = before[1] - best.energy
+        fell = not self.stages[turn.key].proves and fall > tuning.least_fall * abs(best.energy)
+        self._active[turn.key] = outcome.active
+        self._histories[turn.key] = self._histories[turn.key].after(
+            tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
+        )
+
+    def _status(self, outcome: Outcome) -> Status | None:
+        """Why the run ends; None if it goes on."""
+        if outcome.ended is not None and (outcome.ended not in OPEN or self.options.goal == "lp"):
+            return outcome.ended
+        if self.options.whole_run:
+            return None
+        if status := self.best.labels_met(self._tolerances) or self.budget.stop():
+            return status
+        ends = isinstance(self._schedule, ByWork) and self._schedule.ends
+        led = any(s.leads and a for s, a in zip(self.stages, self._active, strict=True))
+        known = self._warm is not None and self._warm.enough(self.best)
+        return Status.EFFORT if ends and known and not led else None
+
+    def _asked_to_stop(self, snapshot: Snapshot) -> bool:
+        """Call the user's callback; return whether it returned False (or numpy's False)."""
+        if self.options.on_snapshot is None:
+            return False
+        with self.budget.interrupts.paused():
+            answer = self.options.on_snapshot(snapshot)
+        return isinstance(answer, bool | np.bool_) and not answer
+
+    # --- the first and the last answer ------------------------------------------------------------
+
+    def _first_answer(self) -> None:
+        """Offer the bound of λ = 0 and the labels of least node cost; time that."""
+        best, model = self.best, self.best.problem.model
+        with self.budget.timing_bound():
+            best.offer_zero()
+            if not best.found:
+                best.offer_labels(cheapest(model, model.unary))
+
+    def _finished(self, status: Status) -> Result:
+        best, seen = self.best, replace(self.passes.seen(), last=True)
+        before = best.energy
+        if not len(self.record.trace) and seen.done:
+            best.offer_lam(seen.lam())
+        self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
+        if not best.found and (labels := self.passes.rounded()) is not None:
+            best.offer_labels(labels)
+        if not len(self.record.trace) or best.energy < before:
+            self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
+        return finished(self.options, self.record, seen, status)
+
+    def _write(self, path: Path) -> None:
+        from softmap.solving import checkpoint  # imported late: few runs are stored
+
+        with self.budget.interrupts.finishing():
+            checkpoint.save(
+                path, self.options, self.best, self.budget, self.passes, self.decode,
+                self.record.trace,
+            )  # fmt: skip
+
+
+def _gained(before: tuple[float, float], best: Best) -> float:
+    """The fraction of the gap that a slice has closed; 1 for the first bound or labels."""
+    bound, energy = before
+    if best.bound <= bound and best.energy >= energy:
+        return 0.0
+    if not math.isfinite(bound) or math.isfinite(best.energy) > math.isfinite(energy):
+        return 1.0
+    gap = energy - bound
+    if not math.isfinite(gap):  # no labels yet: progress of the bound only
+        return min(1.0, (best.bound - bound) / best.problem.unit(best.bound))
+    return 1.0 - best.gap / gap if gap > 0 else 0.0
+
+
+# --- what a run is made of ------------------------------------------------------------------------
+
+
+def _budget(options: Options, interrupts: Interrupts) -> Budget:
+    return Budget(
+        time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
+        interrupts=interrupts, closing_passes=options.tuning.closing_passes,
+    )  # fmt: skip
+
+
+def _schedule(options: Options) -> ByTime | ByWork:
+    if options.time_limit is not None:
+        return ByTime(options.tuning)
+    return ByWork(options.tuning, options.max_work is None and options.goal != "optimal")
+
+
+def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:
+    """Return the warm start; a labelling is offered at once."""
+    if options.warm_start is None and options.labels is None:
+        return None
+    from softmap.solving.warm import start_labels, warm_start  # imported late
+
+    labels = start_labels(problem.given, options.labels, options.warm_start)
+    if labels is None:
+        return warm_start(problem, options.warm_start)
+    best.offer_labels(labels)
+    return None
+
+
+def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algorithm:
+    """Return the method, on the CPU or on a GPU."""
+    eta = problem.eta(options.eta)
+    if eta is None and warm is not None:
+        eta = warm.eta(options.method)
+    if options.backend == "cpu":
+        return make(options.method, eta=eta, threads=problem.threads, dtype=options.precision)
+    from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
+
+    return CudaAnneal.configured(eta, problem.threads, options.precision)
+
+
+def _proof_file(options: Options) -> ProofFile | None:
+    if options.proof is None:
+        return None
+    from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
+
+    return ProofFile(Path(options.proof))
+
+
+def _stages(
+    problem: Problem, options: Options, passes: Passes, proof: ProofFile | None, *, afresh: bool
+) -> list[Stage]:
+    """The stages of a run in their order; `afresh` if nothing is known of the model."""
+    if options.goal == "lp":
+        return [passes]
+    from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
+
+    unproved = options.goal == "labels" and options.time_limit is None  # no effort for proofs
+    before = [kind(problem, options, proof) for kind in (BEFORE if afresh else ())]
+    after = [kind(problem, options, proof) for kind in (LABELS if unproved else AFTER)]
+    return _able([*before, passes, *after])
+
+
+def _able(stages: list[Stage]) -> list[Stage]:
+    """The stages that apply to the model and have enough memory."""
+    return [stage for stage in stages if stage.applies() and stage.memory() <= stage.room]

@@ -1,0 +1,28 @@
+"""`Assign`: linear assignments."""
+
+from __future__ import annotations
+
+from softmap.solving.best import Best
+from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.trace import StageName
+
+__all__ = ["Assign"]
+
+
+class Assign(Once):
+    """A linear assignment: unary costs, and labels that are all different."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return bool(self.problem.given.required) and self.default
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        from softmap.labels.assignment import solve_assignment  # imported late: few models need it
+
+        found = solve_assignment(self.problem.model, self.problem.given)
+        if found is None:
+            return Outcome(active=False, ran=False)
+        best.offer_labels(found[0])
+        best.offer_lam(found[1])
+        return Outcome(active=False)

@@ -1,0 +1,275 @@
+"""`Stage`: what all stages of a run have in common.
+
+A stage is called with a share of time and work, and offers bounds and labels to `Best`. It must
+not claim a bound that it has not proved. What it did, and what it hands on to other stages, is its
+`Outcome`: nobody reads an attribute of a stage. `softmap.solving.schedule` decides which stage
+runs when.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.labels.search import Readable
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
+from softmap.solving.memory import room_beside
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.trace import StageName, Status
+
+if TYPE_CHECKING:
+    from softmap.labels.cuts import Expansions
+    from softmap.solving.prooffile import ProofFile
+    from softmap.solving.warm import Clusters
+
+__all__ = ["UNLIMITED", "Handed", "Once", "Outcome", "Seen", "Share", "Stage"]
+
+
+UNLIMITED = 1 << 62
+"""More work than any run does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The relaxation as its last check saw it.
+
+    Attributes
+    ----------
+    done : int
+        Number of steps of the method so far.
+    work : int
+        Number of half-edge messages of the method so far.
+    sweeps : float
+        The same in passes over all half-edges.
+    eta : float
+        η of the check.
+    lam : function
+        Returns the current λ of the method, until its next step.
+    smoothed : float or None
+        Value of the smoothed dual, if known.
+    slack : float
+        Disagreement of the marginals of edges and nodes.
+    decoder : float64 array, function or None
+        λ from which labels are decoded, or a function that returns labels; None: nothing new.
+    nodes : float64 array or None
+        Node marginals.
+    primal : float
+        Cost of the best point before this check.
+    solved_at : int
+        Step at which the LP was solved (0: not yet).
+    last : bool
+        Whether no step of the method follows.
+    """
+
+    done: int
+    work: int
+    sweeps: float
+    eta: float
+    lam: Callable[[], NDArray[np.float64]]
+    smoothed: float | None = None
+    slack: float = math.nan
+    decoder: Readable | None = None
+    nodes: NDArray[np.float64] | None = None
+    primal: float = math.inf
+    solved_at: int = 0
+    last: bool = False
+
+    def solved(self, lam: NDArray[np.float64], nodes: NDArray[np.float64], cost: float) -> Seen:
+        """The same after an LP solver has found λ and node marginals of this cost."""
+        at = self.solved_at or self.done
+        return replace(self, decoder=lam, nodes=nodes, primal=cost, solved_at=at)
+
+
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """What stages have handed on to others.
+
+    Attributes
+    ----------
+    seen : Seen or None
+        The last check of the relaxation.
+    expansions : Expansions or None
+        Expansion moves that can be continued.
+    clusters : Clusters or None
+        Clusters of an earlier proof.
+    """
+
+    seen: Seen | None = None
+    expansions: Expansions | None = None
+    clusters: Clusters | None = None
+
+    def updated(self, outcome: Outcome) -> Handed:
+        """Add what a stage hands on."""
+        return Handed(
+            outcome.seen or self.seen,
+            outcome.expansions or self.expansions,
+            outcome.clusters or self.clusters,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Handed):
+    """What a slice of a stage has done beside its offers to `Best`, and what it hands on.
+
+    Attributes
+    ----------
+    active : bool
+        Whether another slice may improve something.
+    ran : bool
+        Whether anything was done; if not, the trace has no row of it.
+    ended : Status or None
+        Why the stage has ended, if that may end the run.
+    work : int or None
+        Number of half-edge messages; None: the work of the share.
+    prepared : float
+        Time of the slice that could gain nothing yet, such as a long set-up, in seconds.
+    """
+
+    active: bool = True
+    ran: bool = True
+    ended: Status | None = None
+    work: int | None = None
+    prepared: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A slice of a run for one stage: until a time, and for an amount of work.
+
+    Attributes
+    ----------
+    budget : Budget
+        The budget of the run.
+    end : float
+        Time of `time.perf_counter`; +inf if the slice is limited by work alone.
+    work : int
+        Amount of work, in message entries.
+    early : bool
+        Whether the LP is still being solved, in a run without a time limit: what the stage keeps
+        between such slices is lost when the run is resumed.
+    handed : Handed
+        What other stages have handed on.
+    """
+
+    budget: Budget
+    end: float = math.inf
+    work: int = UNLIMITED
+    early: bool = False
+    handed: Handed = field(default_factory=Handed)
+
+    @property
+    def left(self) -> float:
+        """The seconds until the end of the slice, at least 0 and at most 1e9."""
+        return min(max(0.0, min(self.end - time.perf_counter(), self.budget.left)), 1e9)
+
+    @property
+    def rest(self) -> float:
+        """The seconds until the end of the run, for what cannot be interrupted and resumed."""
+        return min(max(0.0, self.budget.left), 1e9)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the slice is limited by time: its outcome then depends on the clock."""
+        return math.isfinite(self.end)
+
+    def over(self) -> bool:
+        """Whether the slice has ended, by time or by Ctrl-C."""
+        return self.left <= 0.0 or self.budget.interrupts.noted
+
+
+class Stage(ABC):
+    """A stage improves the best bound or labels, in slices; each slice continues the one before.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    proof : ProofFile, optional
+        Provides files for the proofs of searches.
+
+    Attributes
+    ----------
+    name : StageName
+        The name of the stage in the trace.
+    proves : bool
+        Whether the stage may raise the bound.
+    leads : bool
+        Whether the others wait until it has ended, in runs without a time limit.
+    on_call : bool
+        Whether the stage runs only when it is urgent.
+    setup : float
+        Time until the first slice may gain something, in evaluations of the bound.
+    room : float
+        Memory for the stage, in bytes.
+    """
+
+    name: ClassVar[StageName]
+    proves: ClassVar[bool] = True
+    leads: ClassVar[bool] = False
+    on_call: ClassVar[bool] = False
+    setup: ClassVar[float] = 0.0
+
+    def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
+        self.problem, self.options, self.tuning = problem, options, options.tuning
+        room = room_beside(problem.model, options.precision, options.memory_limit)
+        self.room = self.tuning.memory_share * room
+        self._fresh_log = None if proof is None else proof.fresh
+        self._begun = False
+
+    @abstractmethod
+    def applies(self) -> bool:
+        """Whether the stage supports the kind and size of the model and the options."""
+
+    def memory(self) -> float:
+        """Smallest memory of the stage, in bytes, beside that of the relaxation."""
+        return 0.0
+
+    def begin(self, bound: float) -> float:
+        """Expected time until the next slice may gain something, in seconds.
+
+        Parameters
+        ----------
+        bound : float
+            Time of one evaluation of the bound in this run, in seconds.
+        """
+        return 0.0 if self._begun else self.setup * bound
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """Whether the stage comes before all that are not urgent."""
+        return False
+
+    @abstractmethod
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        """Run for one slice, and offer bounds and labels."""
+
+
+class Once(Stage):
+    """A stage that runs once, before the relaxation."""
+
+    on_call = True
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        return True
+
+    @property
+    def default(self) -> bool:
+        """Whether the run uses the default method, on the processor, and wants labels."""
+        options = self.options
+        return options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether the model has factors of pairs only."""
+        model = self.problem.model
+        return model.m > 0 and not len(model.auxiliaries) and not len(model.running)

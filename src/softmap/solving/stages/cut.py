@@ -1,0 +1,30 @@
+"""`Cut`: submodular models of two labels, solved by one minimum cut."""
+
+from __future__ import annotations
+
+from softmap.labels.cuts import solve_binary
+from softmap.solving.best import Best
+from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.trace import StageName
+
+__all__ = ["Cut"]
+
+
+class Cut(Once):
+    """The minimum cut of a submodular model of two labels; its flow is λ that proves the labels."""
+
+    name = StageName.CUT
+
+    def applies(self) -> bool:
+        pairs = self.default and self.pairwise
+        return pairs and int(self.problem.model.num_labels.max()) <= 2
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        found = solve_binary(
+            self.problem.model, seconds=share.left, stop=share.over, threads=self.problem.threads
+        )
+        if found is None:
+            return Outcome(active=False, ran=False)
+        best.offer_labels(found[0])
+        best.offer_lam(found[1])
+        return Outcome(active=False)

@@ -1,0 +1,238 @@
+"""`Decode`: labels decoded from the relaxation and improved, in a background thread."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.errors import InfeasibleModel
+from softmap.labels import LabelSearch, round_nodes
+from softmap.labels.feasibility import find_feasible
+from softmap.labels.pricing import Priced, energy_of
+from softmap.methods.base import Algorithm
+from softmap.relaxation.polytope import normalised
+from softmap.solving.best import Best
+from softmap.solving.memory import room_beside
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages.base import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.trace import StageName
+
+__all__ = ["Background", "Decode"]
+
+Found = TypeVar("Found")
+
+
+class Background(Generic[Found]):
+    """A computation in a background thread, or at once if there is only one thread.
+
+    Its outcome must not depend on when it runs. Runs with any number of threads are then identical,
+    because they read the outcome after the same pass.
+
+    Parameters
+    ----------
+    work : function
+        The computation; it has no arguments.
+    threaded : bool
+        Whether to run it in a thread.
+    """
+
+    def __init__(self, work: Callable[[], Found], *, threaded: bool) -> None:
+        self._work = work
+        self._found: Found | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="softmap-labels")
+        self._process = os.getpid()
+        if threaded:
+            self._thread.start()
+        else:
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            self._found = self._work()
+        except BaseException as error:  # raised again by `found`
+            self._error = error
+
+    def found(self, timeout: float | None = None) -> Found | None:
+        """Return the outcome; block up to `timeout` seconds, then return None."""
+        if self._process != os.getpid():  # a forked process does not have this thread
+            return self._work()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                return None
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
+class Decode(Stage):
+    """Labels from the marginals and messages of each check that may yield better ones.
+
+    Passes go on while labels are searched for in a thread, and wait for the outcome at the next
+    check; where the passes leave the cores free (a GPU), they do not wait.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    method : Algorithm
+        The method whose messages are decoded.
+    """
+
+    name = StageName.LABELS
+    proves = False
+
+    def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
+        super().__init__(problem, options)
+        self._method = method
+        limited = options.time_limit is not None  # otherwise outcomes may not depend on the clock
+        self._beside = limited and method.leaves_cores and problem.threads > 1
+        self._seen: Seen | None = None
+        self._pending: Background[Priced] | None = None
+        self._decoded_at = 0  # step of the check from which labels were last decoded
+        self._started_at = -1  # step at which the last background search began
+
+    def applies(self) -> bool:
+        return self.options.goal != "lp" or not self._method.frugal
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """After each check; and once a search has ended for which nobody waits."""
+        if handed.seen is not self._seen:
+            return True
+        return self._beside and self._pending is not None and self._pending.found(0.0) is not None
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        seen, before = share.handed.seen, best.energy
+        fresh, self._seen = seen is not self._seen, seen
+        self._collect(best, share, wait=not self._beside or (seen is not None and seen.last))
+        if fresh and seen is not None and seen.decoder is not None and self._due(best, seen):
+            self._find(best, share, seen)
+        return Outcome(ran=best.energy < before, work=0)
+
+    # --- storing ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[int, NDArray[np.int64] | None]:
+        """Return the step of the last search and its outcome if that is pending."""
+        found = None if self._pending is None else self._pending.found()
+        return self._decoded_at, None if found is None else found[0]
+
+    def restore(self, decoded_at: int, pending: NDArray[np.int64] | None) -> None:
+        """Restore what `snapshot` returned."""
+        self._decoded_at = decoded_at
+        if pending is not None:
+            priced = pending, energy_of(self.problem.model, pending, self.problem.threads)
+            self._pending = Background(lambda: priced, threaded=False)
+
+    # --- when -------------------------------------------------------------------------------------
+
+    def _due(self, best: Best, seen: Seen) -> bool:
+        """Whether to decode labels: at growing intervals, at the end, and where the LP is solved.
+
+        Intervals grow more slowly if only labels are missing. Without them, every check counts.
+        """
+        options, gaps = self.options, best.gaps()
+        alone, checks = options.goal == "lp", self.tuning.checks
+        factor = 2 if gaps.lp <= checks.hope * options.gap else 4
+        due = seen.last or not best.found or seen.done >= factor * self._decoded_at
+        if alone and not seen.last:
+            due &= self._may_be_best(best)
+        # beside passes that go on, one search from messages that solve the LP is enough
+        again = not self._beside or self._started_at < seen.solved_at
+        due |= seen.solved_at > 0 and again and not (alone and gaps.map <= options.lp_gap)
+        return due
+
+    def _may_be_best(self, best: Best) -> bool:
+        """Whether labels are, or may become, the best primal point."""
+        gap = best.point_cost - best.lp_bound
+        rivals = self.tuning.checks.rivals
+        return not self._decoded_at or not best.energy - best.lp_bound > rivals * gap
+
+    def _decisive(self, best: Best, seen: Seen) -> bool:
+        """Whether to wait for the labels: the first ones, or such that may end the run."""
+        options = self.options
+        if self._beside or seen.last:
+            return seen.last
+        if not self._decoded_at or not self._method.sweeping or options.goal == "lp":
+            return True
+        hope = self.tuning.checks.hope
+        return not best.found or best.gaps().lp <= hope * max(options.lp_gap, options.gap)
+
+    # --- how --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _labels(self) -> LabelSearch:
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        order = partial(self._method.decode_order, model)
+        return LabelSearch(model, order, room, self.problem.threads)
+
+    def _find(self, best: Best, share: Share, seen: Seen) -> None:
+        """Decode labels and improve them, in the background unless they are decisive."""
+        decisive, nodes = self._decisive(best, seen), self._nodes(seen)
+        self._decoded_at = seen.done
+        if share.rest <= 0.0 or not (decisive or best.found):
+            best.offer_labels(round_nodes(self.problem.model, nodes, self.problem.threads))
+        if share.rest <= 0.0:
+            return
+        # with goal="lp", labels are decoded and improved once
+        work = 0 if self.options.goal == "lp" else seen.work
+        known: Priced = best.labels, best.energy
+        what = known, seen.decoder, nodes, best.lp_bound, seen.primal, work
+        if not decisive:
+            self._start(seen.done, what, share.rest if self._beside else math.inf)
+            return
+        best.offer_labels(*self._labels.look(*what, share.rest if share.timed else math.inf))
+        if self.problem.model.half_size > self.tuning.lazy_entries:
+            core.give_back()
+        if not best.found:
+            self._find_feasible(best, share, nodes, seen.work)
+
+    def _start(self, done: int, what: Any, seconds: float) -> None:
+        if self._pending is None:
+            search = self._labels.later(*what, seconds)
+            self._pending = Background(search, threaded=self.problem.threads > 1)
+            self._started_at = done
+
+    def _nodes(self, seen: Seen) -> NDArray[np.float64]:
+        nodes = seen.nodes
+        assert nodes is not None
+        return nodes
+
+    def _collect(self, best: Best, share: Share, *, wait: bool) -> None:
+        """Offer the outcome of the background search; one that has not ended goes on."""
+        if self._pending is None:
+            return
+        timeout = None if math.isinf(share.budget.left) else share.rest
+        if not wait or share.budget.interrupts.noted:
+            timeout = 0.0
+        found = self._pending.found(timeout)
+        if found is not None:
+            self._pending = None
+            best.offer_labels(*found)
+
+    def _find_feasible(
+        self, best: Best, share: Share, nodes: NDArray[np.float64], work: int
+    ) -> None:
+        """Search for feasible labels, for a fraction of the time of the passes."""
+        model, threads = self.problem.model, self.problem.threads
+        with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
+            found = find_feasible(
+                model, normalised(model, nodes), given=self.problem.given, seconds=share.rest,
+                work=work // 2,
+            )  # fmt: skip
+            if found is not None:
+                priced = found, energy_of(model, found, threads)
+                best.offer_labels(*self._labels.improve(priced, best.lp_bound, work))

@@ -1,0 +1,36 @@
+"""`Eliminate`: variable elimination before the relaxation."""
+
+from __future__ import annotations
+
+from softmap.relaxation.flat import elimination_order
+from softmap.solving.best import Best
+from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.stages.search import Search
+from softmap.solving.trace import StageName
+
+__all__ = ["Eliminate"]
+
+
+class Eliminate(Once):
+    """Variable elimination, if it takes less time than the first passes over the model.
+
+    This is so if factors of several variables have large tables: the relaxation has an auxiliary
+    node with a state for each of their entries, elimination has not.
+    """
+
+    name = StageName.SEARCH
+
+    def applies(self) -> bool:
+        model, options, tuning = self.problem.model, self.options, self.tuning
+        large = len(model.auxiliaries) > 0 and model.unary.size >= tuning.eliminated_states
+        large = large and model.num_variables <= tuning.eliminated_variables
+        if not large or not self.default or options.goal == "labels" or options.whole_run:
+            return False
+        return elimination_order(model, tuning.eliminated_per_state * model.unary.size).found
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        search = Search(self.problem, self.options)
+        search.log_to(self._fresh_log)
+        if not search.applies() or not search.narrow:
+            return Outcome(active=False, ran=False)
+        return Outcome(active=False, ended=search(best, share).ended)

@@ -1,0 +1,65 @@
+"""`Expand`: first labels of large models by expansion moves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from softmap.labels import cheapest, first_labels
+from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
+from softmap.labels.pricing import energy_of
+from softmap.solving.best import Best
+from softmap.solving.memory import room_beside
+from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.trace import StageName
+
+__all__ = ["Expand"]
+
+
+class Expand(Once):
+    """First labels of a large model: by one pass of messages, then by expansion moves.
+
+    They are good long before those of the relaxation. With a time limit, `Improve` continues the
+    moves.
+    """
+
+    name = StageName.LABELS
+    proves = False
+
+    def applies(self) -> bool:
+        model, tuning = self.problem.model, self.tuning
+        if not self.default or not self.pairwise or model.num_variables < tuning.expanded_from:
+            return False
+        few = int(model.num_labels.max()) <= tuning.expanded_labels
+        return few and expandable(model) >= tuning.expanded_submodular
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        tuning = self.tuning
+        seconds = tuning.expanded_share * share.left if share.timed else share.left
+        fusion = Fusion(self.problem.model, threads=self.problem.threads)
+        labels = self._first(fusion, best, tuning.expanded_messages * seconds)
+        expansions = Expansions(fusion)
+        expansions.run(labels, rounds=tuning.expanded_rounds, seconds=seconds, stop=share.over)
+        best.offer_labels(labels)
+        if not math.isfinite(best.lp_bound):
+            best.offer_zero()
+        fits = share.timed and Fusion.takes(self.problem.model) <= self.room
+        return Outcome(active=False, expansions=expansions if fits else None)
+
+    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+        """Labels to start from: those of one pass of messages, fused with given ones.
+
+        If memory does not allow that: given ones, or those of lowest node cost.
+        """
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
+        if messages + Fusion.takes(model) > room:
+            return np.array(best.labels if best.found else cheapest(model, model.unary))
+        found = first_labels(model, seconds=seconds, threads=self.problem.threads)
+        if best.found:
+            fusion.fuse(found, best.labels, seconds=seconds)
+            if not energy_of(model, found, self.problem.threads) < best.energy:
+                return best.labels.copy()
+        return found

@@ -1,0 +1,154 @@
+"""`Improve`: searches for better labels, beside the relaxation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.labels.annealing import Annealing
+from softmap.labels.improving import Neighbourhoods
+from softmap.proof.search.moves import LargeMoves
+from softmap.relaxation.flat import flatten
+from softmap.solving.best import Best
+from softmap.solving.feasible import FirstLabels
+from softmap.solving.stages.base import Outcome, Share, Stage
+from softmap.solving.stages.search import flat_entries, search_memory
+from softmap.solving.trace import StageName
+
+__all__ = ["Improve"]
+
+
+class _Improver(Protocol):
+    """A search for better labels that goes on with each call, until a limit."""
+
+    def __call__(
+        self,
+        labels: NDArray[np.int64],
+        *,
+        seconds: float,
+        work: int,
+        stopped: Callable[[], object] | None,
+    ) -> NDArray[np.int64]: ...
+
+
+class _Parts:
+    """The parts of a slice of several searches: larger for those with more success per second.
+
+    Parameters
+    ----------
+    count : int
+        Number of searches.
+    least : float
+        Smallest part of each.
+    keep : float
+        Weight of earlier successes, from one slice with successes to the next.
+    """
+
+    def __init__(self, count: int, least: float, keep: float) -> None:
+        self._merit = np.full(count, 1.0 / count)
+        self._least, self._keep = least, keep
+
+    @property
+    def parts(self) -> NDArray[np.float64]:
+        """The fraction of the time of each search."""
+        rest = 1.0 - self._least * len(self._merit)
+        return self._least + rest * self._merit / self._merit.sum()
+
+    def note(self, gains: NDArray[np.float64]) -> None:
+        """Say how much each search has improved the labels in its part of a slice."""
+        if (total := gains.sum()) > 0.0:
+            rates = gains / total / self.parts
+            self._merit = self._keep * self._merit + (1.0 - self._keep) * rates / rates.sum()
+
+
+class Improve(Stage):
+    """Expansion moves and three searches for labels; finds feasible labels if there are none.
+
+    Annealing over single labels, dynamic programming over narrow parts of the model and exact
+    search over small ones share the time; those that improve the labels get more of it. In runs
+    with a time limit and more threads than searches, they run side by side instead. Each goes on
+    where its last part of a slice has ended.
+    """
+
+    name = StageName.LABELS
+    proves = False
+
+    def applies(self) -> bool:
+        self._first = FirstLabels(self.problem)
+        self._parts: _Parts | None = None
+        self._slices = 0
+        return True
+
+    def memory(self) -> float:
+        model = self.problem.model
+        return float(self.tuning.edge_bytes * model.m / 10 + 8 * model.unary.size)
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if not best.found:
+            nodes = best.point.node_marginals() if best.point else None
+            self._first(best, nodes, seconds=share.left, work=share.work, stopped=share.over)
+        if best.found and self.problem.model.m and self._expanded(best, share):
+            together = share.timed and self.problem.threads > len(self._searches) > 1
+            (self._search_together if together else self._search)(best, share)
+        return Outcome()
+
+    def _expanded(self, best: Best, share: Share) -> bool:
+        """Whether no expansion move improves the labels, after as many as the slice allows."""
+        moves = share.handed.expansions
+        if moves is None or moves.ended(best.labels):
+            return True
+        labels = best.labels.copy()
+        ended = moves.run(labels, seconds=share.left, stop=share.over)
+        best.offer_labels(labels)
+        return ended
+
+    @cached_property
+    def _searches(self) -> list[_Improver]:
+        """The searches, each of which continues from call to call."""
+        model, seed, tuning = self.problem.model, self.options.seed, self.tuning
+        entries = flat_entries(model)
+        moves = entries <= tuning.moved_entries and model.num_variables <= tuning.moved_variables
+        moves = moves and search_memory(model, entries, tuning) <= self.room
+        anneals = moves or entries <= tuning.annealed_entries
+        anneals = anneals and Annealing.takes(model, entries) <= self.room
+        flat = flatten(model) if anneals or moves else None
+        found: list[_Improver] = []
+        if flat is not None and anneals:
+            found.append(Annealing(flat, seed).improve)
+        found.append(Neighbourhoods(model, seed=seed, threads=self.problem.threads).improve)
+        if flat is not None and moves:
+            found.append(LargeMoves(flat, seed).improve)
+        return found
+
+    def _search_together(self, best: Best, share: Share) -> None:
+        """Improve the labels by all searches at once, from the same labels."""
+
+        def improved(search: _Improver) -> NDArray[np.int64]:
+            return search(best.labels, seconds=share.left, work=share.work, stopped=share.over)
+
+        with ThreadPoolExecutor(len(self._searches), "softmap-labels") as threads:
+            for found in [threads.submit(improved, search) for search in self._searches]:
+                best.offer_labels(found.result())
+
+    def _search(self, best: Best, share: Share) -> None:
+        """Improve the labels by each of the searches, each time another one first."""
+        if self._parts is None:
+            self._parts = _Parts(len(self._searches), self.tuning.least_part, self.tuning.keep)
+        parts = self._parts.parts
+        gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
+        first = self._slices % len(parts)
+        for k in (*range(first, len(parts)), *range(first)):
+            seconds = float(parts[k] / parts[waiting].sum()) * share.left
+            waiting[k] = False
+            work = int(parts[k] * min(share.work, 1 << 61))
+            labels = self._searches[k](best.labels, seconds=seconds, work=work, stopped=share.over)
+            before = best.energy
+            best.offer_labels(labels)
+            gains[k] = before - best.energy
+        self._parts.note(gains)
+        self._slices += 1

@@ -1,0 +1,26 @@
+"""`Obey`: first labels that obey the hard constraints."""
+
+from __future__ import annotations
+
+from softmap.solving.best import Best
+from softmap.solving.feasible import find_first_labels
+from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.trace import StageName
+
+__all__ = ["Obey"]
+
+
+class Obey(Once):
+    """First labels that obey the hard constraints, by a search that propagates and learns."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return self.default
+
+    def memory(self) -> float:
+        model, each = self.problem.model, self.tuning.constraint_bytes
+        return float(each * (model.unary.size + int(model.edge_offset[-1])))
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        return Outcome(active=False, ran=find_first_labels(self.problem, best, share))

@@ -1,0 +1,25 @@
+"""The order of the stages of a run."""
+
+from __future__ import annotations
+
+from softmap.solving.stages.assign import Assign
+from softmap.solving.stages.base import Stage
+from softmap.solving.stages.cut import Cut
+from softmap.solving.stages.eliminate import Eliminate
+from softmap.solving.stages.expand import Expand
+from softmap.solving.stages.improve import Improve
+from softmap.solving.stages.obey import Obey
+from softmap.solving.stages.partial import Partial
+from softmap.solving.stages.search import Search
+from softmap.solving.stages.tighten import Tighten
+
+__all__ = ["AFTER", "BEFORE", "LABELS"]
+
+BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Obey, Expand)
+"""The stages before the relaxation, in order."""
+
+AFTER: tuple[type[Stage], ...] = (Partial, Search, Tighten, Improve)
+"""The stages beside the relaxation, in the order of their turns."""
+
+LABELS: tuple[type[Stage], ...] = (Improve, Tighten)
+"""The same if no effort is made for proofs."""

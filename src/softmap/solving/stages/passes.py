@@ -1,0 +1,338 @@
+"""`Passes`: steps of one method on the LP relaxation, and checks.
+
+A check computes a bound and a point of the polytope. It takes as long as one to ten passes, so
+that its times grow with the number of passes. They depend on passes and gaps, not on time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from softmap import core
+from softmap.errors import OptionError
+from softmap.labels import LabelSearch
+from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
+from softmap.methods.policy import Ask, CheckTimes
+from softmap.solving.best import Best, Tolerances
+from softmap.solving.judge import Judge
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages.base import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.trace import StageName, Status
+from softmap.solving.warm import WarmStart
+
+__all__ = ["Passes", "Progress"]
+
+
+@dataclass(kw_only=True)
+class Progress(CheckTimes):
+    """How far the passes have come: plain numbers, so that they can be stored.
+
+    Attributes
+    ----------
+    done : int
+        Number of steps of the method so far.
+    checked_at : int
+        Step of the last check.
+    solved_at : int
+        Step at which the LP was solved (0: not yet).
+    eta : float
+        η of the last check.
+    stalled : int
+        1 if neither gap has improved for long.
+    """
+
+    done: int = 0
+    checked_at: int = -1
+    solved_at: int = 0
+    eta: float = 1.0
+    stalled: int = 0
+
+
+class Passes(Stage):
+    """The relaxation: a slice is the steps up to the next check, and the check.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    best : Best
+        The values that the judge of the method offers to.
+    method : Algorithm
+        The method.
+    warm : WarmStart, optional
+        An earlier result, which the first slice evaluates, or λ.
+    store : function
+        Stores the run. It is called before the check of a limit, which a run without this limit
+        does not make.
+    """
+
+    name = StageName.RELAX
+    leads = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        best: Best,
+        method: Algorithm,
+        warm: WarmStart | None,
+        store: Callable[[], object],
+    ) -> None:
+        super().__init__(problem, options)
+        self._best, self._method, self._store = best, method, store
+        self._warm, self._recalled = warm, warm is None or warm.result is None
+        self._first = None if warm is None else warm.lam
+        self._at = Progress()
+        self._at.next_check = self._interval(best)
+        self._state: Any = None
+        self._current: tuple[int, Floats] | None = None  # a step and its λ
+
+    def applies(self) -> bool:
+        return True
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """At the beginning; and always if the others are to wait for it, or are slow beside it.
+
+        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
+        """
+        options = self.options
+        alone = options.whole_run or not self._method.sweeping or options.backend != "cpu"
+        return alone or not self._at.done
+
+    def set_up(self) -> bool:
+        """Initialise the method, which takes the time of several passes; return whether it is."""
+        if self._state is None:
+            model = self.problem.model
+            self._state = self._method.init(model, self._first, self.options.seed)
+            self._hand_back_memory()
+        return self._state is not None
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if not self.set_up():
+            return Outcome(active=False, ran=False, ended=Status.TIME_LIMIT)
+        if not self._recalled:
+            return self._recall(best)
+        if status := self._closed(best):
+            return self._end(status)
+        before = self._state.work
+        limit = self._advance(share)
+        if limit is not None:
+            self._store()
+        seen = self._check(best, share, last=limit is not None)
+        work = self._state.work - before
+        return Outcome(active=limit is None, ended=limit, work=work, seen=seen)
+
+    # --- storing ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[Any, dict[str, Any]]:
+        """Return the state of the method and the numbers of `Progress`, for a checkpoint."""
+        self.set_up()
+        self._method.settle(self._state)
+        return self._state, asdict(self._at)
+
+    def restore(self, numbers: dict[str, Any]) -> None:
+        """Restore the numbers of `snapshot`; the caller has filled the state it returned."""
+        self._at = Progress(**numbers)
+        self._recalled = True
+
+    def seen(self) -> Seen:
+        """The relaxation as it stands, without a check."""
+        at, work = self._at, 0 if self._state is None else self._state.work
+        lam = partial(self._lam_at, at.done)
+        return Seen(at.done, work, self._sweeps, at.eta, lam, solved_at=at.solved_at)
+
+    def rounded(self) -> Any:
+        """Labels that the method itself has rounded, or None."""
+        return None if self._state is None else self._method.rounded(self._state)
+
+    # --- why passes end ---------------------------------------------------------------------------
+
+    def _closed(self, best: Best) -> Status | None:
+        """The status if a gap is within its tolerance, or neither has improved for long.
+
+        The LP gap does not count while passes may still prove the labels optimal.
+        """
+        if self.options.whole_run:
+            return None
+        status = best.met(Tolerances(self.options.lp_gap, self.options.gap))
+        if status is Status.LP_GAP and self._proving(best):
+            return None
+        stalled = self._at.stalled or not self.problem.model.m  # without edges, λ is empty
+        return status or (Status.STALLED if stalled and self._at.checked_at >= 0 else None)
+
+    def _proving(self, best: Best) -> bool:
+        """Whether the labels are an LP solution, so that further passes may prove them optimal."""
+        if self.options.goal == "lp" or not self._method.sweeping:
+            return False
+        at, tuning = self._at, self.tuning
+        tight = best.gaps().lp <= self.options.lp_gap and best.energy <= best.point_cost
+        return tight and at.done < max(tuning.proving * at.solved_at, tuning.proving_least)
+
+    def _end(self, status: Status) -> Outcome:
+        seen = replace(self.seen(), last=True)
+        return Outcome(active=False, ran=False, ended=status, work=0, seen=seen)
+
+    # --- an earlier result ------------------------------------------------------------------------
+
+    def _recall(self, best: Best) -> Outcome:
+        """Evaluate the earlier result with the costs of this model."""
+        warm, model = self._warm, self.problem.model
+        assert warm is not None
+        self._recalled = True
+        labels = LabelSearch(model, threads=self.problem.threads)
+        lower = warm.recall(self._judge, labels, self.options.seed)
+        if lower > 1.0:
+            self._method.lower_eta(self._state, lower)
+        ended = warm.ended(best, self.options)
+        clusters = warm.clusters
+        return Outcome(
+            active=ended is None, ended=ended, work=0, seen=self.seen(), clusters=clusters
+        )
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def _advance(self, share: Share) -> Status | None:
+        """Do the steps up to the next check, or to a limit; return the status of the limit.
+
+        The next check is due earlier, but after at least one step, if the slice ends.
+        """
+        at, budget = self._at, share.budget
+        if not self._state.work and self._first is None:
+            self._start_coarse(share)
+        while at.done < at.next_check:
+            if status := budget.stop(at.done):
+                return status
+            self._step(share)
+            if share.left <= 0:
+                break
+        return budget.stop(at.done)
+
+    def _step(self, share: Share) -> None:
+        """Do as many steps as there are until the next check or limit."""
+        at, budget, model = self._at, share.budget, self.problem.model
+        wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
+        each = 2 * model.m if self._method.sweeping else int(model.graph.degree.max())
+        count = min(wanted, max(1, budget.work_left // max(1, each)))
+        if share.timed or not self._method.sweeping:
+            count = min(count, 1 if self._method.sweeping else max(1, model.n // 10))
+        before, began = self._state.work, time.perf_counter()
+        self._method.step(self._state, count)
+        if self._method.sweeping:
+            budget.time_of_pass((time.perf_counter() - began) / count)
+        budget.spend(self._state.work - before)
+        at.done += count
+
+    def _start_coarse(self, share: Share) -> None:
+        """Warm-start from a coarsened model if enough passes will follow."""
+        budget, pays = share.budget, self.tuning.coarse_passes
+        affordable = budget.work_left // max(1, 2 * self.problem.model.m)
+        if min(self.options.updates or pays, affordable) >= pays:
+            before = self._state.work
+            self._method.start_coarse(self._state, share.over)
+            budget.spend(self._state.work - before)
+            self._hand_back_memory()
+
+    def _interval(self, best: Best) -> int:
+        """The number of steps until the next check."""
+        options, at = self.options, self._at
+        if options.whole_run and options.updates:
+            return max(1, options.updates // 40)
+        if self._method.sweeping:
+            asked = max(options.lp_gap, options.gap, 1e-12)
+            return self.tuning.checks.passes_to_next(at.done, best.gaps().lp / asked)
+        return max(2 * self.problem.model.m, at.done // 5)
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _judge(self) -> Judge:
+        """The judge of this run: the method's own judge, if it has one."""
+        found: Judge = self._method.judge_by(Judge(self._best))
+        return found
+
+    def _check(self, best: Best, share: Share, *, last: bool) -> Seen | None:
+        """Check the current state of the method, and let it raise η.
+
+        Once the time is up, only the bound is computed.
+        """
+        at = self._at
+        if at.checked_at == at.done:
+            return None  # nothing has changed since the last check
+        at.checked_at, primal = at.done, best.point_cost
+        ask = self._ask(best, share, last=last)
+        proposal = self._answer(best, ask)
+        at.eta = proposal.eta
+        verdict = self._judged(best, proposal, ask)
+        solved = best.gaps().lp <= self.options.lp_gap
+        at.solved_at = (at.solved_at or at.done) if solved else 0
+        passes = at.done if self._method.sweeping else int(self._sweeps)
+        at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
+        at.next_check = at.done + self._interval(best)
+        self._hand_back_memory()
+        return replace(
+            self.seen(), smoothed=proposal.smoothed, decoder=proposal.labels or proposal.lam,
+            nodes=verdict.nodes[0] if verdict.nodes else None, slack=verdict.slack, primal=primal,
+            last=last,
+        )  # fmt: skip
+
+    def _ask(self, best: Best, share: Share, *, last: bool) -> Ask:
+        """What to compute; once the time is up, the bound only."""
+        ratio = best.gaps().lp / max(self.options.lp_gap, 1e-300)
+        tight = best.energy <= best.point_cost < math.inf
+        rule, done = self.tuning.checks, self._at.done
+        ask = self._at.ask(rule, done, lp_ratio=ratio, tight=tight, last=last)
+        return Ask.BOUND if share.budget.left <= 0.0 else ask
+
+    def _answer(self, best: Best, ask: Ask) -> Proposal:
+        found = self._method.answer(self._state, ask)
+        if self._method.sweeping or np.isfinite(found.lam).all():
+            return found
+        return Proposal(best.lam, found.eta)  # a diverging method has overflowed
+
+    def _judged(self, best: Best, proposal: Proposal, ask: Ask) -> Verdict:
+        """Compute the bound, and a point if asked for; let the method raise η."""
+        if ask is Ask.BOUND:
+            bound = self._judge.bound(proposal)
+            return Verdict(bound, (), math.nan, math.nan, proposal.nodes)
+        verdict = self._judge.look(proposal)
+        labelled = best.energy <= best.point_cost
+        self._method.observe(self._state, replace(verdict, labelled=labelled))
+        return verdict
+
+    # --- the current state ------------------------------------------------------------------------
+
+    @property
+    def _sweeps(self) -> float:
+        """The work of the method, in passes over all half-edges."""
+        return 0.0 if self._state is None else self._state.work / max(1, 2 * self.problem.model.m)
+
+    def _lam_at(self, done: int) -> Floats:
+        """The λ of the method after `done` steps, until the next one; computed once per step."""
+        at, best = self._at, self._best
+        if done != at.done:
+            raise OptionError(
+                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "before the next step of iterate"
+            )
+        if self._state is None or (not done and self._first is None):
+            return best.lam if self._first is None else self._first  # `best.lam` is still 0
+        if self._current is None or self._current[0] != done:
+            lam = self._method.restart_point(self._state)
+            # λ of a diverging method of the paper may have overflowed
+            self._current = done, lam if np.isfinite(lam).all() else best.lam
+        return self._current[1]
+
+    def _hand_back_memory(self) -> None:
+        """Return freed memory of a large model to the system before more is allocated."""
+        if self.problem.model.half_size > self.tuning.lazy_entries:
+            core.give_back()

@@ -1,0 +1,189 @@
+"""`Search`: exact branch and bound over the whole model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from softmap.errors import InfeasibleModel
+from softmap.labels.annealing import Annealing
+from softmap.model import Model
+from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
+from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
+from softmap.solving.best import Best
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stages.base import UNLIMITED, Handed, Outcome, Share, Stage
+from softmap.solving.trace import PROVED, StageName
+from softmap.solving.tuning import Tuning
+
+__all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
+
+
+def flat_entries(model: Model) -> int:
+    """The number of node costs and table entries of a model without its auxiliary edges."""
+    tied = model.edges[:, 0] >= model.num_variables
+    pairs = (model.edge_offset[1:] - model.edge_offset[:-1])[~tied].sum() if model.m else 0
+    return int(pairs) + model.unary.size
+
+
+def search_memory(model: Model, entries: int, tuning: Tuning) -> float:
+    """Memory of an exact search without open nodes and dynamic programming, in bytes."""
+    return float(tuning.entry_bytes * entries + tuning.edge_bytes * (model.n + model.m))
+
+
+def search_threads(model: Model, threads: int, spare: float, tuning: Tuning) -> tuple[int, float]:
+    """The number of threads of a search, and the memory of all but the first, in bytes.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    threads : int
+        Number of threads of the run.
+    spare : float
+        Memory left by the first thread, in bytes; +inf if memory is not limited.
+    tuning : Tuning
+        The numbers of the run.
+    """
+    each = tuning.entry_bytes * model.half_size + tuning.copy_bytes * (model.n + model.m)
+    fits = tuning.copy_share * max(spare, 0.0) / max(each, 1)
+    further = int(min(threads - 1, fits))
+    return 1 + further, float(further * each)
+
+
+class Search(Stage):
+    """Exact branch and bound over the model, from λ and the best labels."""
+
+    name = StageName.SEARCH
+
+    def applies(self) -> bool:
+        self._flat: FlatModel | None = None
+        self._search: ExactSearch | None = None
+        self._bound = -math.inf  # bound of the λ it started from, or of its root
+        self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
+        self._next = self.tuning.searched_passes  # step of the next early slice
+        self._entries = flat_entries(self.problem.model)
+        self._log = self._fresh_log
+        return self._entries <= self.tuning.searched_entries
+
+    def memory(self) -> float:
+        return search_memory(self.problem.model, self._entries, self.tuning)
+
+    def begin(self, bound: float) -> float:
+        return 0.0 if self._search is not None else self.tuning.setup_search * bound
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """At intervals that grow with the passes: a search often ends a run long before the LP."""
+        seen = handed.seen
+        if seen is None or seen.last or seen.done < self._next or self.options.whole_run:
+            return False
+        return self._small or self.narrow
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if seen := share.handed.seen:
+            self._next = max(self._next, 4 * seen.done)
+        if not share.timed and not (self._small or self.narrow or self._nearly(best)):
+            return Outcome(ran=False)
+        found = self._current(best, share).go_on(
+            incumbent=best.labels if best.found else None,
+            time_limit=share.left,
+            end=share.rest,
+            backtrack_limit=self._backtracks(share),
+            stop=share.budget.interrupts.stop,
+        )
+        if found.infeasible:
+            raise InfeasibleModel(
+                "no labelling has finite cost: an exact search over all variables found none", None
+            )
+        active = self._offer(best, found)
+        if share.early:  # a resumed run restarts it, too
+            self._search = None
+        return Outcome(active=active)
+
+    def log_to(self, fresh: Callable[[], Path] | None) -> None:
+        """Write proofs to files that a function names."""
+        self._log = fresh
+
+    @property
+    def _small(self) -> bool:
+        """Whether the set-up of a search takes less time than some passes."""
+        return self._entries <= self.tuning.searched_early
+
+    def _nearly(self, best: Best) -> bool:
+        return best.gaps().map <= self.tuning.searched_gap
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether variable elimination solves the model: its width is small."""
+        model, tuning = self.problem.model, self.tuning
+        if model.num_variables > tuning.eliminated_variables:
+            return False
+        return elimination_order(model, tuning.eliminated_entries).found
+
+    def _anneals(self, best: Best) -> int:
+        """Work of annealing the labels in the first slice; 0 if it does not pay."""
+        tuning, entries = self.tuning, self._entries
+        again = self._search is not None or not best.found or best.cutoff < math.inf
+        if again or entries > tuning.annealed_entries:
+            return 0
+        fits = Annealing.takes(self.problem.model, entries) <= self.room
+        return min(tuning.cooled * entries, tuning.cooled_most) if fits else 0
+
+    def _backtracks(self, share: Share) -> int:
+        """The number of backtracks in a slice; -1 if only time limits it."""
+        if share.work >= UNLIMITED:
+            return -1
+        most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
+        return max(self.tuning.backtracks, most)
+
+    def _flattened(self) -> FlatModel:
+        if self._flat is None:
+            self._flat = flatten(self.problem.model)
+        return self._flat
+
+    def _current(self, best: Best, share: Share) -> ExactSearch:
+        """Return the current search, or a new one if λ has improved much."""
+        bound, rest = best.lp_bound, best.energy - best.bound
+        better = not bound - self._bound <= self.tuning.fresh * rest
+        beyond = self._above(best)
+        if self._search is None or better or beyond != self._beyond:
+            self._beyond, self._bound = beyond, bound
+            self._search = self._new(best, share)
+        return self._search
+
+    def _new(self, best: Best, share: Share) -> ExactSearch:
+        model, tuning = self.problem.model, self.tuning
+        spare = self.room - self.memory()
+        threads, copies = search_threads(model, self.problem.threads, spare, tuning)
+        spare -= copies  # half for tables, half for open nodes
+        return ExactSearch(
+            self._flattened(),
+            incumbent=best.labels if best.found else None,
+            lam=flat_lam(model, best.lam),
+            relative_gap=min(PROVED / 10, self.options.gap),
+            absolute_gap=self._beyond,
+            dp_limit=min(tuning.eliminated_entries, spare / tuning.dp_bytes),
+            open_bytes=min(OPEN_NODE_BYTES, spare / 2),
+            seconds=share.rest,
+            threads=threads,
+            log=None if self._log is None else self._log(),
+            anneal=self._anneals(best),
+            seed=self.options.seed,
+        )
+
+    def _offer(self, best: Best, found: ExactResult) -> bool:
+        """Offer what was found; return whether the search goes on."""
+        if found.labels is not None:
+            best.offer_labels(found.labels)
+        proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
+        best.offer_bound(found.lower_bound, proof, found.log)
+        self._bound = max(self._bound, found.root_bound)
+        # labels above the cutoff have improved: another search must prove the new ones
+        again = self._beyond != self._above(best)
+        return not found.complete or again
+
+    def _above(self, best: Best) -> float:
+        """The amount by which the energy of the labels exceeds the upper bound, at least 0."""
+        return max(0.0, best.energy - best.cutoff) if best.found else 0.0

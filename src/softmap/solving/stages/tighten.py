@@ -1,0 +1,54 @@
+"""`Tighten`: the relaxation tightened by clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from softmap.solving.best import Best
+from softmap.solving.memory import memory_needed
+from softmap.solving.stages.base import Outcome, Share, Stage
+from softmap.solving.trace import StageName
+
+if TYPE_CHECKING:
+    from softmap.solving.tightening import Tightening
+
+__all__ = ["Tighten"]
+
+
+class Tighten(Stage):
+    """The relaxation tightened by clusters; labels are decoded from its marginals."""
+
+    name = StageName.TIGHTEN
+
+    def applies(self) -> bool:
+        self._run: Tightening | None = None
+        model = self.problem.model
+        return model.m > 0 and model.unary.size <= self.tuning.tightened_states
+
+    def memory(self) -> float:
+        return self.tuning.tightened_memory * memory_needed(self.problem.model)
+
+    def begin(self, bound: float) -> float:
+        return 0.0 if self._run is not None else self.tuning.setup_tighten * bound
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if not best.found:
+            return Outcome(ran=False)
+        run = self._run or self._new(best, share)
+        self._run, before, prepared = run, run.work, run.prepared
+        messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
+        active = run.run(share, before + messages, self.options.gap)
+        return Outcome(active=active, work=run.work - before, prepared=run.prepared - prepared)
+
+    def _new(self, best: Best, share: Share) -> Tightening:
+        from softmap.proof.tightening.clusters import Limits  # imported late
+        from softmap.solving.tightening import Tightening
+
+        limits = Limits()
+        states = (self.room - self.memory()) / self.tuning.cluster_bytes
+        limits = replace(limits, states=int(min(limits.states, states)))
+        run = Tightening(self.problem, best, self.tuning, limits)
+        if (clusters := share.handed.clusters) is not None:
+            run.adopt(clusters)
+        return run
