@@ -63,13 +63,14 @@ class Tuning:
     searched_gap: float = 3e-3  # gap up to which larger models are searched without a limit; D35
     fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
     backtracks: int = 50  # least number of backtracks in a slice; D15
-    backtrack_entries: int = 600  # table entries read per backtrack and unit of work; D44
+    backtrack_entries: int = 150  # table entries read per backtrack and unit of work; D44
     cooled: int = 200  # work of annealing before a search, per table entry; D44
     cooled_most: int = 800_000  # most such work, 4 ms; D44
     entry_bytes: int = 64  # B of a search per table entry; D51
     edge_bytes: int = 2_000  # B of a search per node and edge; D51
     copy_bytes: int = 400  # B of each further thread per node and edge; D51
     copy_share: float = 0.25  # of the memory left, for further threads; D51
+    dp_entries: int = 20  # table entries of dynamic programming per unit of work; D34
     dp_bytes: int = 16  # B per table entry of dynamic programming; derived: two doubles
     loose_from: int = 300  # least number of variables for a search of the loose part; D15
     loose_part: float = 0.3  # largest loose part, of the variables; D15

@@ -164,7 +164,7 @@ class Search(Stage):
             lam=flat_lam(model, best.lam),
             relative_gap=min(PROVED / 10, self.options.gap),
             absolute_gap=self._beyond,
-            dp_limit=min(tuning.eliminated_entries, spare / tuning.dp_bytes),
+            dp_limit=min(self._tables(share), spare / tuning.dp_bytes),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             seconds=share.rest,
             threads=threads,
@@ -172,6 +172,12 @@ class Search(Stage):
             anneal=self._anneals(best),
             seed=self.options.seed,
         )
+
+    def _tables(self, share: Share) -> float:
+        """The number of table entries of dynamic programming: all that pays, or a slice of work."""
+        by_work = float(self.tuning.dp_entries * share.work)
+        most = self.tuning.eliminated_entries
+        return most if by_work >= most or self.narrow else by_work
 
     def _offer(self, best: Best, found: ExactResult) -> bool:
         """Offer what was found; return whether the search goes on."""
