@@ -9,6 +9,7 @@
 // fixed, all threads solve one forest together (see scattered.hpp).
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 #include "base/team.hpp"
 #include "label_graph.hpp"
@@ -27,12 +28,15 @@ class RangeForest {
         : lay_(lay), labels_(labels), terms_(lay.widest), room_(message_room(lay.widest, 1)) {}
 
     // Draws a maximal induced forest among the nodes of `range` without a neighbour in an earlier
-    // range, and finds its best labels given all others; `heat` is the size of random costs.
-    void solve(NodeRange range, double heat, std::uint64_t *words) {
+    // range, and finds its best labels given all others; `heat` is the size of random costs. No
+    // label changes if it is late before all costs are known.
+    void solve(NodeRange range, double heat, std::uint64_t *words, Meter &meter) {
+        if (meter.late())
+            return;
         grow(range, words);
         costs_.resize(std::size_t(lay_.node_offset[range.end] - lay_.node_offset[range.begin]));
-        gather(heat, words);
-        scatter();
+        if (gather(heat, words, meter))
+            scatter();
     }
 
     // links()[k] is the number of half-edges from the k-th node of the range into the forest,
@@ -98,11 +102,14 @@ class RangeForest {
     }
 
     // Min-sum from the leaves to the roots: the costs of a node become those of its subtree.
-    void gather(double heat, std::uint64_t *words) {
+    // Returns false if it was late first.
+    bool gather(double heat, std::uint64_t *words, Meter &meter) {
         for (const Index i : forest_)
             std::copy_n(lay_.unary + lay_.node_offset[i], lay_.num_labels[i], costs(i));
         for (auto one = forest_.rbegin(); one != forest_.rend(); ++one) {
             const Index i = *one;
+            if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                return false;
             double *own = costs(i);
             condition(i, own);
             if (heat > 0.0) // uniform noise: faster than Gumbel noise, and no worse
@@ -114,6 +121,7 @@ class RangeForest {
             hard_message(lay_, g, own, terms_.data(), room_.numbers());
             add_terms(lay_.node[g], costs(lay_.node[g]));
         }
+        return true;
     }
 
     // Adds the costs of the edges from i to nodes outside the forest, given their labels.
@@ -167,14 +175,16 @@ class Forests {
     // The result does not depend on the number of threads.
     //
     // Feasible labels stay feasible. Without noise no round raises the energy, except by rounding.
-    void run(Index count, double heat) {
+    // Once the deadline has passed no further forests are solved.
+    void run(Index count, double heat, const Deadline *deadline) {
         const auto noise = [&](Index k) {
             return heat * (1.0 - (double(k) + 1.0) / double(count));
         };
         if (size_ == lay_.n) {
             RangeForest forest(lay_, labels_);
-            for (Index k = 0; k < count; ++k)
-                forest.solve({0, lay_.n}, noise(k), words_);
+            Meter meter(deadline);
+            for (Index k = 0; k < count && !meter.late(); ++k)
+                forest.solve({0, lay_.n}, noise(k), words_, meter);
             return;
         }
         if (size_ == scattered) {
@@ -184,7 +194,7 @@ class Forests {
                 seeds.push_back(next_word(words_));
                 heats.push_back(noise(k));
             }
-            ScatteredForests(lay_, labels_).run(seeds, heats, threads_);
+            ScatteredForests(lay_, labels_).run(seeds, heats, deadline, threads_);
             return;
         }
         std::vector<Round> rounds;
@@ -192,11 +202,12 @@ class Forests {
             rounds.push_back({below(words_, size_), next_word(words_)});
         together(threads_, [&](Member &me) {
             RangeForest forest(lay_, labels_);
-            for (Index k = 0; k < count; ++k)
+            Meter meter(deadline);
+            for (Index k = 0; k < count && !meter.late(); ++k)
                 me.phase([&](Part part) {
                     const Index ranges = (lay_.n + rounds[k].shift + size_ - 1) / size_;
                     for (Index r = part.first(0, ranges); r < part.last(0, ranges); ++r)
-                        solve(forest, rounds[k], r, noise(k));
+                        solve(forest, rounds[k], r, noise(k), meter);
                 });
         });
     }
@@ -213,11 +224,12 @@ class Forests {
     static constexpr Index least = 1 << 13;  // nodes of a range
     static constexpr double apart = 1.0 / 8; // largest share of nodes that stay fixed
 
-    void solve(RangeForest &forest, const Round &round, Index r, double heat) const {
+    void solve(RangeForest &forest, const Round &round, Index r, double heat, Meter &meter) const {
         const Index begin = r * size_ - round.shift;
         std::uint64_t words[4];
         spread_seed(round.seed + std::uint64_t(r), words);
-        forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words);
+        forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words,
+                     meter);
     }
 
     // The number of nodes of a range: all of them in a small model, and `scattered` if the ranges

@@ -2,6 +2,7 @@
 // independent sets on all threads.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/team.hpp"
 #include "one_edge.hpp"
 
@@ -68,14 +69,17 @@ class IteratedModes {
         : lay_(lay), stride_(stride), variables_(variables), labels_(labels), local_(lay.widest),
           dirty_(lay.n, 1) {}
 
-    void run(Index max_sweeps) {
-        for (Index sweep = 0; sweep < max_sweeps; ++sweep) {
-            bool changed = false;
-            for (Index i = 0; i < variables_; ++i)
-                if (dirty_[i])
-                    changed |= improve(i);
-            if (!changed)
-                break;
+    void run(Index max_sweeps, Meter meter) {
+        bool changed = true;
+        for (Index sweep = 0; sweep < max_sweeps && changed; ++sweep) {
+            changed = false;
+            for (Index i = 0; i < variables_; ++i) {
+                if (!dirty_[i])
+                    continue;
+                if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                    return;
+                changed |= improve(i);
+            }
         }
     }
 
@@ -125,13 +129,20 @@ class IndependentModes {
         : lay_(lay), labels_(labels), wish_(std::size_t(lay.n)), dirty_(std::size_t(lay.n), 1),
           wishing_(portions), taken_(portions) {}
 
-    void run(Index max_rounds, int threads) {
+    void run(Index max_rounds, const Deadline *deadline, int threads) {
+        std::atomic<bool> late = false; // set within phases only: all threads see it after them
         // by round, because a delayed thread reads its count after others have gone on
         std::vector<std::atomic<Index>> changed(static_cast<std::size_t>(max_rounds));
         together(lay_.n < worthwhile ? 1 : threads, [&](Member &me) {
             LocalCosts local(lay_.widest);
+            Meter meter(deadline);
             for (Index round = 0; round < max_rounds; ++round) {
-                each_portion(me, [&](Index p) { find_wishes(p, local); });
+                each_portion(me, [&](Index p) {
+                    if (!late && !find_wishes(p, local, meter))
+                        late = true;
+                });
+                if (late) // some wishes were not found
+                    break;
                 each_portion(me, [&](Index p) { settle(p); });
                 each_portion(me, [&](Index p) { changed[round] += apply(p); });
                 if (changed[round] == 0)
@@ -155,8 +166,8 @@ class IndependentModes {
     }
 
     // Finds the best labels of the nodes of a portion next to a change, and lists those that wish
-    // to change.
-    void find_wishes(Index p, LocalCosts &local) {
+    // to change. Returns false if it was late first.
+    bool find_wishes(Index p, LocalCosts &local, Meter &meter) {
         const Part part{int(p), int(portions)};
         std::vector<std::int32_t> &list = wishing_[p];
         std::erase_if(list, [&](std::int32_t i) { return dirty_[i] || wish_[i].label < 0; });
@@ -167,6 +178,8 @@ class IndependentModes {
             if (!next)
                 break;
             i = static_cast<const char *>(next) - all;
+            if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                return false;
             dirty_[i] = 0;
             local.find(lay_, i, labels_, nullptr);
             const Index own = labels_[i], best = local.best(own, lay_.num_labels[i]);
@@ -178,6 +191,7 @@ class IndependentModes {
                         repairs ? float(infinity) : float(local.cost[own] - local.cost[best])};
             list.push_back(std::int32_t(i));
         }
+        return true;
     }
 
     // Lists the nodes of a portion that change.

@@ -32,6 +32,44 @@ def exponentials(
 def give_back() -> None:
     """Return freed heap memory to the operating system."""
 
+class Deadline:
+    """When compiled loops have to stop: at a time, or once `stop` is called."""
+
+    def __init__(self, seconds: float = float("inf")) -> None: ...
+    def stop(self) -> None:
+        """Stop all loops with this deadline, or with one made from it, for good."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether loops have to stop."""
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end; 0 if it has passed."""
+
+    @property
+    def end(self) -> float:
+        """The end, in seconds of time.perf_counter; +inf if there is none."""
+
+    @end.setter
+    def end(self, arg: float, /) -> None: ...
+    def at(self, end: float) -> Deadline:
+        """
+        Return a deadline with this end if it is earlier; both are stopped together.
+        """
+
+    def within(self, seconds: float) -> Deadline:
+        """
+        Return a deadline that ends so many seconds from now, or earlier; both are stopped together.
+        """
+
+    def stop_after(self, looks: int) -> None:
+        """For tests: let the k-th look of a loop from now on stop all loops."""
+
 class Layout:
     """The flat arrays of a model that every kernel reads."""
 
@@ -1102,8 +1140,11 @@ def sequential(
     ],
     num_variables: int,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
 ) -> None:
-    """Fix the nodes sequentially in an order, each given those before it."""
+    """
+    Fix the nodes sequentially in an order, each given those before it; those that are left at the deadline at once.
+    """
 
 def iterated_modes(
     layout: Layout,
@@ -1113,6 +1154,7 @@ def iterated_modes(
     ],
     num_variables: int,
     max_sweeps: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Run ICM in place: minimise the violated constraints first, then the cost.
@@ -1123,6 +1165,7 @@ def independent_modes(
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     max_rounds: int,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     As iterated_modes, but in rounds that change independent nodes on several threads.
@@ -1141,8 +1184,8 @@ def energy(
 def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    seconds: float,
     threads: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Assign labels by one backward pass of messages, as far as time allows, and decoding.
@@ -1155,6 +1198,7 @@ def forest_rounds(
     count: int,
     heat: float,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
@@ -1189,6 +1233,7 @@ def arc_consistency(
     layout: Layout,
     allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
+    deadline: Deadline | None = None,
 ) -> int:
     """
     Remove unsupported states from `allowed`; return a node without states, or -1.
@@ -1204,6 +1249,7 @@ def decide(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
 ) -> bool:
     """
     Fix labels sequentially, maintaining arc consistency; return whether it succeeded.
@@ -1236,8 +1282,8 @@ class Neighbourhoods:
         self,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         work: int,
-        seconds: float,
         threads: int = 1,
+        deadline: Deadline | None = None,
     ) -> tuple[int, int, int]:
         """
         Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
@@ -1727,13 +1773,6 @@ class LogSums:
     def marginals(self) -> tuple:
         """Return the marginals of variables and of factors, after `down`."""
 
-class StopFlag:
-    """A flag that stops a search in another thread."""
-
-    def __init__(self) -> None: ...
-    def set(self) -> None: ...
-    def is_set(self) -> bool: ...
-
 class ExactSearch:
     """Branch and bound over one model."""
 
@@ -1785,7 +1824,7 @@ class ExactSearch:
         time_limit: float,
         end: float,
         backtrack_limit: int,
-        stop: StopFlag | None = None,
+        stop: Deadline | None = None,
     ) -> dict:
         """
         Continue the search up to a limit of seconds or backtracks; return the result so far.
@@ -1920,7 +1959,7 @@ class BinaryCut:
         Whether all nodes have at most two labels and all edges are submodular.
         """
 
-    def run(self, seconds: float) -> bool:
+    def run(self, deadline: Deadline | None = None) -> bool:
         """Compute the cut; False if time ran out: a further call continues."""
 
     def read(
@@ -1940,9 +1979,9 @@ class FusionMoves:
         proposal: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        seconds: float,
         work: int,
         threads: int,
+        deadline: Deadline | None = None,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
@@ -2054,7 +2093,7 @@ class LargeMoves:
         self,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         count: int,
-        seconds: float,
+        deadline: Deadline | None = None,
     ) -> int:
         """
         Improve labels in place by exact searches over some variables; return the number of improvements.
@@ -2094,7 +2133,7 @@ class Annealing:
     ) -> None:
         """Take labels over as the best ones if they cost less."""
 
-    def run(self, work: int, seconds: float) -> int:
+    def run(self, work: int, deadline: Deadline | None = None) -> int:
         """Go on until a limit is reached; return the work done."""
 
     def best(

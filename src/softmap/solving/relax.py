@@ -644,7 +644,8 @@ class Relaxation:
             if self._pending is None:
                 # passes of a device do not tell how many tree moves the cores have time for
                 left = budget.left - budget.expected(Task.FINISH) if self._meanwhile else math.inf
-                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work, left)
+                end = budget.interrupts.within(left)
+                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work, end)
                 self._pending = Background(search, threaded=self.problem.threads > 1)
                 self._searched_at = self.at.done
             return
