@@ -5,7 +5,7 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 
 // The minimum cut of one model of two labels.
 class Cut {
@@ -43,7 +43,7 @@ class Moves {
           moves_(held_.view, barrier) {}
 
     Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work, int threads) {
-        const Layout<double> &lay = held_.view;
+        const Layout &lay = held_.view;
         threads = std::max(threads, 1);
         require_labels(lay, labels, "labels", threads);
         require_labels(lay, proposal, "proposal", threads);
