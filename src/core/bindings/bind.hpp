@@ -137,7 +137,7 @@ inline void require_range(Index first, Index last, Index count) {
 }
 
 // Requires one label of each node.
-[[gnu::noinline]] inline void require_labels(const Layout<double> &lay, const In<Index> &labels,
+[[gnu::noinline]] inline void require_labels(const Layout &lay, const In<Index> &labels,
                                              const char *name = "labels", int threads = 1) {
     require_size(labels, lay.n, name);
     std::atomic<bool> wrong = false;
@@ -177,8 +177,8 @@ nb::object handed_over(std::vector<T> &&from, std::size_t columns = 1) {
     return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
 }
 
-template <class S> using HeldLayout = Held<Layout<S>>;
-template <class S> using HeldSchedule = Held<Schedule<S>>;
+using HeldLayout = Held<Layout>;
+using HeldSchedule = Held<Schedule>;
 
 void bind_deadline(nb::module_ &m);
 void bind_layout(nb::module_ &m);

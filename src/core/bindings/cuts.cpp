@@ -5,7 +5,7 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 
 // The minimum cut of one model of two labels.
 class Cut {
@@ -44,7 +44,7 @@ class Moves {
 
     Index fuse(Out<Index> labels, In<Index> proposal, Index work, int threads,
                const Deadline *deadline) {
-        const Layout<double> &lay = held_.view;
+        const Layout &lay = held_.view;
         threads = std::max(threads, 1);
         require_labels(lay, labels, "labels", threads);
         require_labels(lay, proposal, "proposal", threads);

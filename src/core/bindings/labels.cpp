@@ -15,7 +15,7 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
@@ -24,7 +24,7 @@ void require_nodes(const In<Index> &order, Index n) {
 
 void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
                 Index variables, Out<Index> labels, const Deadline *deadline) {
-    const Layout<double> &lay = held.view;
+    const Layout &lay = held.view;
     require_size(lam, lay.half_at(2 * lay.m), "lam");
     require_size(reduced, lay.node_offset[lay.n], "reduced");
     require_size(labels, lay.n, "labels");
@@ -97,7 +97,7 @@ Index arc_consistency(const Lay &held, Out<bool> allowed, int threads, const Dea
 
 bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In<Index> order,
                    Out<Index> labels, const Deadline *deadline) {
-    const Layout<double> &lay = held.view;
+    const Layout &lay = held.view;
     require_size(preference, lay.node_offset[lay.n], "preference");
     require_size(allowed, lay.node_offset[lay.n], "allowed");
     require_size(labels, lay.n, "labels");
@@ -108,7 +108,7 @@ bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In
                   Meter(deadline));
 }
 
-LabelGraph label_graph(const Layout<double> &lay, const In<Index> &stride, Index variables) {
+LabelGraph label_graph(const Layout &lay, const In<Index> &stride, Index variables) {
     require_size(stride, 2 * lay.m, "stride");
     require_range(0, variables, lay.n);
     return {lay, stride.data(), variables};
@@ -279,13 +279,13 @@ void row_extremes(In<double> values, In<Index> start, Out<double> low, Out<doubl
 }
 
 // Labels of the first variables, from values of all node states.
-void require_states(const Layout<double> &v, Index states, const Out<Index> &labels) {
+void require_states(const Layout &v, Index states, const Out<Index> &labels) {
     require(states == v.node_offset[v.n], "there must be one value per node state");
     require(Index(labels.size()) <= v.n, "there are more labels than nodes");
 }
 
-void cheapest(const HeldLayout<double> &lay, In<double> costs, Out<Index> labels) {
-    const Layout<double> &v = lay.view;
+void cheapest(const HeldLayout &lay, In<double> costs, Out<Index> labels) {
+    const Layout &v = lay.view;
     require_states(v, Index(costs.size()), labels);
     for (Index i = 0; i < Index(labels.size()); ++i) {
         const double *own = costs.data() + v.node_offset[i];
@@ -295,9 +295,8 @@ void cheapest(const HeldLayout<double> &lay, In<double> costs, Out<Index> labels
 
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
 template <class T>
-void most_likely(const HeldLayout<double> &lay, In<T> mass, double tie, Out<Index> labels,
-                 int threads) {
-    const Layout<double> &v = lay.view;
+void most_likely(const HeldLayout &lay, In<T> mass, double tie, Out<Index> labels, int threads) {
+    const Layout &v = lay.view;
     require_states(v, Index(mass.size()), labels);
     split(threads, Index(labels.size()), [&](Index first, Index last) {
         for (Index i = first; i < last; ++i) {

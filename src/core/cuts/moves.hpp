@@ -36,9 +36,9 @@ struct Divided {
 // The costs of a model, in which `barrier` stands for +inf.
 class BarredCosts {
   public:
-    const Layout<double> &lay;
+    const Layout &lay;
 
-    BarredCosts(const Layout<double> &layout, double barrier) : lay(layout), barrier_(barrier) {}
+    BarredCosts(const Layout &layout, double barrier) : lay(layout), barrier_(barrier) {}
 
     double node(Index i, Index x) const {
         return std::min(lay.unary[lay.node_offset[i] + x], barrier_);
@@ -79,7 +79,7 @@ class BarredCosts {
 // that a move never raises the energy.
 class FusionMoves {
   public:
-    FusionMoves(const Layout<double> &lay, double barrier) : costs_(lay, barrier) {}
+    FusionMoves(const Layout &lay, double barrier) : costs_(lay, barrier) {}
 
     // Updates the labels in place. Returns the number of variables that changed, or -1 if the
     // meter was spent first. The result does not depend on the number of threads.
@@ -132,7 +132,7 @@ class FusionMoves {
 
     // Calls f(h, j) for each half-edge h of variable i whose other endpoint j may change, too.
     template <class Function> void each_arc(Index i, Function f) const {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
             if (const Index h = lay.half[t]; number_[lay.node[h ^ 1]] >= 0)
                 f(h);
@@ -189,7 +189,7 @@ class FusionMoves {
         return !late;
     }
     void fill_node(const Move &move, Index i, const std::vector<std::int32_t> &half) {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         double sum = costs_.node(i, move.proposal[i]) - costs_.node(i, move.labels[i]);
         Index arc = flow_.first(number_[i]);
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t) {
@@ -234,7 +234,7 @@ class FusionMoves {
 // Solves a model of at most two labels per node whose edges are all submodular, for labels and λ.
 class BinaryCut {
   public:
-    BinaryCut(const Layout<double> &lay, double barrier, int threads)
+    BinaryCut(const Layout &lay, double barrier, int threads)
         : costs_(lay, barrier), flow_(costs_.graph()), threads_(threads) {
         for (Index i = 0; i < lay.n && applies_; ++i)
             if (applies_ = lay.num_labels[i] <= 2; applies_ && lay.num_labels[i] == 2)
@@ -266,7 +266,7 @@ class BinaryCut {
     // moves the rest to its endpoints. Any λ proves a bound, so that rounding here changes the last
     // digit of the bound only.
     void read(Index *labels, double *lam) const {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         for (Index i = 0; i < lay.n; ++i)
             labels[i] = lay.num_labels[i] == 2 ? flow_.label(i) : 0;
         each_edge([&](Index e, Index i, Index j, const Pairwise &pair) {

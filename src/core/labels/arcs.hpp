@@ -15,7 +15,7 @@ namespace softmap {
 // neighbour's allowed states and +inf at the forbidden ones.
 class Arcs {
   public:
-    Arcs(const Layout<double> &lay, bool *allowed)
+    Arcs(const Layout &lay, bool *allowed)
         : lay_(lay), allowed_(allowed), ring_(lay.n), left_(lay.n, 0),
           owner_(lay.node_offset[lay.n]), waiting_(lay.n, 0), a_(lay.widest), out_(lay.widest),
           room_(message_room(lay.widest, 1)) {
@@ -90,7 +90,7 @@ class Arcs {
 
     // The half-edge whose message removed the last state of a node, in the last failed propagation.
     Index culprit() const { return culprit_; }
-    const Layout<double> &layout() const { return lay_; }
+    const Layout &layout() const { return lay_; }
     const bool *allowed() const { return allowed_; }
     Index calls() const { return calls_; } // number of messages, a measure of work
 
@@ -186,7 +186,7 @@ class Arcs {
         return left_[j] > 0;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     bool *allowed_;
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
@@ -202,7 +202,7 @@ class Arcs {
 // state, the state is forbidden instead and the next one is tried. Earlier nodes are not revised.
 inline bool decide(Arcs &arcs, const double *preference, const Index *order, Index count,
                    Index *labels, Meter meter) {
-    const Layout<double> &lay = arcs.layout();
+    const Layout &lay = arcs.layout();
     for (Index k = 0; k < count; ++k) {
         const Index i = order[k], begin = lay.node_offset[i];
         if (meter.tick(lay.num_labels[i] * (lay.start[i + 1] - lay.start[i] + 1)))

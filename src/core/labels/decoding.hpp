@@ -18,8 +18,7 @@ inline constexpr double tie = 1e-9; // labels count as tied below this differenc
 // labels cost +inf, it minimises its reduced cost alone.
 class SequentialDecoder {
   public:
-    SequentialDecoder(const Layout<double> &lay, const double *lam, double *reduced,
-                      Index variables)
+    SequentialDecoder(const Layout &lay, const double *lam, double *reduced, Index variables)
         : lay_(lay), lam_(lam), reduced_(reduced), variables_(variables), belief_(lay.widest),
           a_(lay.widest), message_(lay.widest), room_(message_room(lay.widest, 1)) {}
 
@@ -93,7 +92,7 @@ class SequentialDecoder {
         return 0;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     const double *lam_;
     double *reduced_;
     const Index variables_;

@@ -22,7 +22,7 @@ namespace softmap {
 // result does not depend on their number.
 class FirstLabels {
   public:
-    explicit FirstLabels(const Layout<double> &lay)
+    explicit FirstLabels(const Layout &lay)
         : lay_(lay), offset_(lay.m + 1), sent_(std::size_t(lay.n), 0) {
         for (Index e = 0; e < lay.m; ++e)
             offset_[e + 1] =
@@ -58,14 +58,14 @@ class FirstLabels {
   private:
     // The memory of one thread.
     struct Scratch {
-        explicit Scratch(const Layout<double> &lay)
+        explicit Scratch(const Layout &lay)
             : belief(std::size_t(lay.widest)), out(belief.size()),
               room(message_room(lay.widest, 1)) {}
         std::vector<double> belief, out;
         Room room;
     };
     static constexpr double huge = 1e30; // stands for +inf, so that sums stay finite
-    const Layout<double> &lay_;
+    const Layout &lay_;
     std::vector<Index> offset_;        // first entry of each edge in `message_`
     std::unique_ptr<float[]> message_; // of each edge to its endpoint of lower number
     std::vector<char> sent_;           // whether a node has sent its messages

@@ -24,7 +24,7 @@ namespace softmap {
 // the next.
 class RangeForest {
   public:
-    RangeForest(const Layout<double> &lay, Index *labels)
+    RangeForest(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), terms_(lay.widest), room_(message_room(lay.widest, 1)) {}
 
     // Draws a maximal induced forest among the nodes of `range` without a neighbour in an earlier
@@ -63,7 +63,7 @@ class RangeForest {
     }
 
     // Whether node i has a neighbour before node `begin`.
-    static bool reaches_before(const Layout<double> &lay, Index i, Index begin) {
+    static bool reaches_before(const Layout &lay, Index i, Index begin) {
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
             if (lay.node[lay.half[t] ^ 1] < begin)
                 return true;
@@ -157,7 +157,7 @@ class RangeForest {
         }
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     NodeRange range_{0, 0};
     std::vector<std::int32_t> links_, parent_, forest_, frontier_;
@@ -167,7 +167,7 @@ class RangeForest {
 
 class Forests {
   public:
-    Forests(const Layout<double> &lay, Index *labels, std::uint64_t *words, int threads)
+    Forests(const Layout &lay, Index *labels, std::uint64_t *words, int threads)
         : lay_(lay), labels_(labels), words_(words), threads_(threads),
           size_(range_size(lay, threads)) {}
 
@@ -234,7 +234,7 @@ class Forests {
 
     // The number of nodes of a range: all of them in a small model, and `scattered` if the ranges
     // of a random graph would keep too many nodes fixed.
-    static Index range_size(const Layout<double> &lay, int threads) {
+    static Index range_size(const Layout &lay, int threads) {
         const Index size = std::max(least, (lay.n + most - 1) / most);
         if (2 * size > lay.n)
             return lay.n;
@@ -248,7 +248,7 @@ class Forests {
         return double(fixed) <= apart * double(lay.n) ? size : scattered;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::uint64_t *words_;
     const int threads_;

@@ -22,7 +22,7 @@ class LocalCosts {
 
     // The costs of node i. `stride[h]` is the change of the state of the auxiliary node across h
     // per unit of the label at h; 0 if that node is a variable. Null if there are none of them.
-    void find(const Layout<double> &lay, Index i, const Index *labels, const Index *stride) {
+    void find(const Layout &lay, Index i, const Index *labels, const Index *stride) {
         const Index count = lay.num_labels[i];
         std::fill_n(cost.data(), count, 0.0);
         std::fill_n(broken.data(), count, Index(0));
@@ -65,7 +65,7 @@ class LocalCosts {
 // with a changed neighbour are visited again. `stride` is that of `LocalCosts::find`.
 class IteratedModes {
   public:
-    IteratedModes(const Layout<double> &lay, const Index *stride, Index variables, Index *labels)
+    IteratedModes(const Layout &lay, const Index *stride, Index variables, Index *labels)
         : lay_(lay), stride_(stride), variables_(variables), labels_(labels), local_(lay.widest),
           dirty_(lay.n, 1) {}
 
@@ -111,7 +111,7 @@ class IteratedModes {
         }
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     const Index *stride_;
     const Index variables_;
     Index *labels_;
@@ -125,7 +125,7 @@ class IteratedModes {
 // gain what they expect. The result does not depend on the number of threads.
 class IndependentModes {
   public:
-    IndependentModes(const Layout<double> &lay, Index *labels)
+    IndependentModes(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), wish_(std::size_t(lay.n)), dirty_(std::size_t(lay.n), 1),
           wishing_(portions), taken_(portions) {}
 
@@ -235,7 +235,7 @@ class IndependentModes {
         return Index(taken_[p].size());
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::vector<Wish> wish_;
     std::vector<char> dirty_;

@@ -20,7 +20,7 @@ namespace softmap {
 
 class ScatteredForests {
   public:
-    ScatteredForests(const Layout<double> &lay, Index *labels)
+    ScatteredForests(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), level_(std::size_t(lay.n)), links_(std::size_t(lay.n)),
           costs_(std::size_t(lay.node_offset[lay.n])), lists_(portions) {}
 
@@ -67,7 +67,7 @@ class ScatteredForests {
 
     // The memory of one thread.
     struct Scratch {
-        explicit Scratch(const Layout<double> &lay)
+        explicit Scratch(const Layout &lay)
             : terms(std::size_t(lay.widest)), room(message_room(lay.widest, 1)) {}
         std::vector<double> terms;
         Room room;
@@ -79,7 +79,7 @@ class ScatteredForests {
         std::array<std::vector<std::int32_t>, rounds> members; // of the forest, by level
     };
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::vector<std::uint8_t> level_;              // in its tree, from 1 on; 0: not in the forest
     std::vector<std::atomic<std::uint8_t>> links_; // neighbours in the forest, up to 2 or more

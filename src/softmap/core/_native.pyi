@@ -77,13 +77,6 @@ class Layout:
     @property
     def widest(self) -> int: ...
 
-class SingleLayout:
-    """The flat arrays of a model that every kernel reads."""
-
-    def __init__(self, arrays: dict) -> None: ...
-    @property
-    def widest(self) -> int: ...
-
 KINDS: tuple = ...
 
 LANES: int = 8
@@ -122,7 +115,6 @@ class Schedule:
 
     def __init__(self, arrays: dict) -> None: ...
 
-@overload
 def pack_lanes(
     layout: Layout,
     blocks: Annotated[
@@ -136,21 +128,6 @@ def pack_lanes(
     table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def pack_lanes(
-    layout: SingleLayout,
-    blocks: Annotated[
-        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    edge: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def to_messages(
     layout: Layout,
     schedule: Schedule,
@@ -160,17 +137,6 @@ def to_messages(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def to_messages(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def spread(
     layout: Layout,
     schedule: Schedule,
@@ -184,27 +150,10 @@ def spread(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def spread(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    source: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    part: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Compute messages into early endpoints from λ of a coarser model."""
 
-@overload
 def to_lam(
     layout: Layout,
     schedule: Schedule,
@@ -214,17 +163,6 @@ def to_lam(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def to_lam(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def passes(
     layout: Layout,
     schedule: Schedule,
@@ -240,24 +178,8 @@ def passes(
     threads: int,
 ) -> None: ...
 @overload
-def passes(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    halves: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def sampled_passes(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -278,52 +200,9 @@ def sampled_passes(
 @overload
 def sampled_passes(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
-    threads: int,
-) -> None: ...
-@overload
-def sampled_passes(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
-    threads: int,
-) -> None: ...
-@overload
-def sampled_passes(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
@@ -365,30 +244,6 @@ def blend(
     weight: float,
     mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
-@overload
-def blend(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    weight: float,
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def blend(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    weight: float,
-    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> None:
     """Move an average of node marginals towards the marginals of shares."""
 
@@ -415,30 +270,6 @@ def marginals(
     forward: bool,
     out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> tuple[float, float]: ...
-@overload
-def marginals(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    forward: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> tuple[float, float]: ...
-@overload
-def marginals(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    forward: bool,
-    out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> tuple[float, float]:
     """
     Compute the node marginals of shares; return sums of entropies and soft minima.
@@ -447,7 +278,6 @@ def marginals(
 @overload
 def price(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -466,48 +296,9 @@ def price(
 @overload
 def price(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def price(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def price(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -524,7 +315,6 @@ def price(
     Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
     """
 
-@overload
 def half_pass(
     layout: Layout,
     schedule: Schedule,
@@ -538,35 +328,10 @@ def half_pass(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def half_pass(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    forward: bool,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def lowered_half(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def lowered_half(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -574,21 +339,8 @@ def lowered_half(
 ) -> None:
     """Make a forward half pass with hard minima, rounded down."""
 
-@overload
 def chain_bound(
     schedule: Schedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    shift: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    constant: float,
-    threads: int,
-) -> float: ...
-@overload
-def chain_bound(
-    schedule: SingleSchedule,
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -602,29 +354,14 @@ def chain_bound(
     Return a lower bound on the bound of `cut_chains` after `lowered_half`.
     """
 
-@overload
-def portions(schedule: Schedule) -> int: ...
-@overload
-def portions(schedule: SingleSchedule) -> int:
+def portions(schedule: Schedule) -> int:
     """Return the number of rows that `price` writes."""
 
-@overload
 def read_labels(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    margin: float,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def read_labels(
-    layout: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     margin: float,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -634,21 +371,12 @@ def read_labels(
     Decode labels of all nodes from the messages of a hard forward half pass.
     """
 
-@overload
 def extrapolate(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def extrapolate(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def traced_passes(
     layout: Layout,
     schedule: Schedule,
@@ -659,59 +387,26 @@ def traced_passes(
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
-@overload
-def traced_passes(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> None:
     """Make hard passes; what they subtract from messages is added to drift."""
 
-@overload
 def round_off(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def round_off(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Round messages to single precision; the rests are added to drift."""
 
-@overload
 def put_back(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def put_back(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Add drift to messages; it becomes 0."""
 
-@overload
 def exchange(
     first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def exchange(
-    first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Exchange the contents of two arrays."""
@@ -721,7 +416,7 @@ def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
 @overload
@@ -729,14 +424,6 @@ def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def copy_into(
-    source: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
@@ -746,11 +433,18 @@ def copy_into(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Copy an array into another one."""
 
-@overload
 def shares(
     schedule: Schedule,
     msg: Annotated[
@@ -759,16 +453,6 @@ def shares(
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def shares(
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def by_node(
     layout: Layout,
     schedule: Schedule,
@@ -778,17 +462,6 @@ def by_node(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def by_node(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def cut_chains(
     layout: Layout,
     schedule: Schedule,
@@ -801,20 +474,6 @@ def cut_chains(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def cut_chains(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def couplings(
     layout: Layout,
     schedule: Schedule,
@@ -827,24 +486,6 @@ def couplings(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def couplings(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-
-class SingleSchedule:
-    """The order of updates in a pass, and its arrays."""
-
-    def __init__(self, arrays: dict) -> None: ...
 
 RELAX: float = 0.75
 
@@ -862,7 +503,6 @@ def by_strip(
     """Copy the costs of the nodes into the order of strips."""
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
-@overload
 def star_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -881,26 +521,6 @@ def star_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def star_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def diffusion_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -919,26 +539,6 @@ def diffusion_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def diffusion_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def gradient_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -957,46 +557,11 @@ def gradient_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def gradient_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def star_values(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def star_values(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],

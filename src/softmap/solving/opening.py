@@ -266,7 +266,7 @@ class Expand(Opening):
         If memory does not allow that: given ones, or those of lowest node cost.
         """
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.precision, options.memory_limit)
+        room = room_beside(model, options.memory_limit)
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
         if messages + Fusion.takes(model) > room:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
