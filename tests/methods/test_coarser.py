@@ -16,7 +16,7 @@ from softmap.methods.sweeps import anneal
 from softmap.methods.sweeps.anneal import RULE, Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.solving.relax import TUNING
+from softmap.solving.tuning import TUNING
 from support.oracles import dense_lp
 from support.relaxed_runs import promised, same_result
 
@@ -92,12 +92,11 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 @given(
     shape=SHAPES,
     family=st.sampled_from(list(FAMILIES)),
-    dtype=st.sampled_from(["float64", "float32"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_spreading_is_taking_and_packing(shape, family, dtype, seed):
+def test_spreading_is_taking_and_packing(shape, family, seed):
     model = picture(shape, family, seed)
-    small, chains = anneal.coarser(model), Chains(model, 1, dtype)
+    small, chains = anneal.coarser(model), Chains(model, 1)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
     chains.begin_with(state, lam, small.source, small.part)
@@ -220,12 +219,12 @@ def test_eta_stays_where_it_was_given():
 
 
 @pytest.mark.usefixtures("small_pictures")
-@pytest.mark.parametrize("passes", [1, TUNING.coarse_pays - 1, TUNING.coarse_pays])
+@pytest.mark.parametrize("passes", [1, TUNING.coarse_passes - 1, TUNING.coarse_passes])
 def test_short_runs_do_not_start_coarse(passes):
     model = picture((20, 20), "potts", 0)
     whole = 2 * model.m
     found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=passes * whole)
-    assert (found.work % whole == 0) == (passes < TUNING.coarse_pays)
+    assert (found.work % whole == 0) == (passes < TUNING.coarse_passes)
     assert found.work <= passes * whole
 
 

@@ -16,7 +16,7 @@ from softmap import Model, Tables, generators, resume, solve
 from softmap.errors import CheckpointError, CheckpointWarning, FormatError
 from softmap.solving import archive
 from softmap.solving import checkpoint as storage
-from softmap.solving.budget import Interrupts
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.trace import Status
 

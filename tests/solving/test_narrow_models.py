@@ -5,7 +5,7 @@ import pytest
 
 import softmap
 from softmap.relaxation.flat import elimination_order, flatten
-from softmap.solving.opening import Eliminate
+from softmap.solving.stages.eliminate import Eliminate
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.verification import Verdict
@@ -55,8 +55,8 @@ def test_factors_with_large_tables_are_eliminated_before_any_pass(tmp_path):
 @pytest.mark.parametrize("options", [{"goal": "lp"}, {"goal": "labels"}, {"method": "trws"}])
 def test_other_goals_and_methods_start_with_passes(options):
     problem = Problem.of(network(2)[0])
-    assert Eliminate(problem, Options()).active
-    assert not Eliminate(problem, Options(**options)).active
+    assert Eliminate(problem, Options()).applies()
+    assert not Eliminate(problem, Options(**options)).applies()
 
 
 def test_small_tables_start_with_passes():

@@ -21,7 +21,7 @@ import pytest
 import softmap
 from softmap import Model, core, generators, solve
 from softmap.later import unmade
-from softmap.solving import record
+from softmap.solving.tuning import TUNING
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 
@@ -127,12 +127,11 @@ def test_a_read_only_installation_without_a_home_solves(tmp_path):
 
 
 @pytest.mark.threads
-def test_lambda_is_made_for_whichever_thread_asks(monkeypatch):
+def test_lambda_is_made_for_whichever_thread_asks():
     model, options = model_of(5), {"threads": 2, "goal": "lp", "lp_gap": 0.0}
     options["max_work"] = 2 * model.m * 25
     made = solve(model, **options)
-    monkeypatch.setattr(record, "TUNING", replace(record.TUNING, lazy=0))
-    found = solve(model, **options)
+    found = solve(model, tuning=replace(TUNING, lazy_entries=0), **options)
     makers = [unmade(found, "lam"), unmade(found, "messages")]
     assert all(map(callable, makers))
     with ThreadPoolExecutor(4) as pool:

@@ -16,7 +16,7 @@ from softmap.labels import LabelSearch
 from softmap.methods.base import METHODS, make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
-from softmap.solving import relax
+from softmap.solving.tuning import TUNING
 from softmap.solving.judge import Judge
 from support.methods import PASSES
 from support.oracles import brute_force
@@ -118,7 +118,7 @@ def test_promises_hold_for_random_models_of_every_family(model, method):
 def test_the_judge_lives_with_labels_that_break_constraints():
     """Three variables that must all differ cannot with two labels, but the LP has a point."""
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
-    algorithm = make("trws", eta=None, threads=1, dtype="float64")
+    algorithm = make("trws", eta=None, threads=1)
     state = algorithm.init(model, None, 0)
     judge, search = Judge.of(model), LabelSearch(model)
     best = judge.best
@@ -156,12 +156,11 @@ def test_stops_after_updates(method, problem):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seconds", [0, 0.02])
-def test_stops_in_time(method, seconds, problem, monkeypatch):
-    # else the fastest methods would end before
-    monkeypatch.setattr(relax, "CHECKS", replace(relax.CHECKS, patience=10**9))
-    monkeypatch.setattr(relax, "TUNING", replace(relax.TUNING, exact_after=10**9))
+def test_stops_in_time(method, seconds, problem):
+    checks = replace(TUNING.checks, patience=10**9)  # else the fastest methods would end before
+    patient = replace(TUNING, checks=checks, interior_after=10**9)
     model, relaxed = problem
-    result = solve(model, **options_of(method, time_limit=seconds, **NEVER))
+    result = solve(model, **options_of(method, time_limit=seconds, tuning=patient, **NEVER))
     assert promised(result, model, relaxed).status is Status.TIME_LIMIT
     assert result.seconds + result.setup_seconds >= 0.5 * seconds
     assert seconds > 0 or result.work == 0

@@ -9,11 +9,13 @@ import numpy as np
 from softmap.model import Model
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Share
+from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages import Tighten
-from softmap.solving.tighten import Tightening
+from softmap.solving.stages.base import Share
+from softmap.solving.stages.tighten import Tighten
+from softmap.solving.tightening import Tightening
+from softmap.solving.tuning import TUNING
 
 __all__ = ["begun", "finish", "partly_searched", "tightened", "tightening"]
 
@@ -37,19 +39,17 @@ def begun(model: Model, lam: Any, labels: Any) -> Best:
 
 def tightening(model: Model, lam: Any, labels: Any) -> Tightening:
     """The loop of the tightening stage before its first pass."""
-    return Tightening(Problem.plain(model), begun(model, lam, labels))
+    return Tightening(Problem.plain(model), begun(model, lam, labels), TUNING)
 
 
-def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Best, Tighten]:
-    """Turns of the tightening stage until it has nothing more to do, or the work is done."""
-    best, budget = begun(model, lam, labels), Budget(max_work=max_work)
-    stage = Tighten(best.problem, Options())
-    while stage.active and not budget.stop():
-        before = budget.work
-        stage(best, Share(budget, work=max_work))
-        if budget.work == before:
-            break
-    return best, stage
+def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Best, bool]:
+    """Slices of the tightening stage until the work is done; whether the stage is still active."""
+    best, stage = begun(model, lam, labels), Tighten(Problem.plain(model), Options())
+    active, done = stage.applies(), 0
+    while active and done < max_work:
+        outcome = stage(best, Share(Budget(), work=max_work))
+        active, done = outcome.active, done + (outcome.work or max_work)
+    return best, active
 
 
 def partly_searched(model: Model, lam: Any, labels: Any, **limits: Any) -> Any:

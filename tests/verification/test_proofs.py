@@ -164,13 +164,13 @@ def test_costs_that_are_scaled_are_proved_in_the_users_units(tmp_path):
 
 
 def test_clusters_prove_their_bound(tmp_path):
-    from softmap.solving import stages
+    from softmap.solving.stages import partial, search
 
     model = softmap.generators.erdos_renyi(60, seed=5)
     path = tmp_path / "run.proof"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages.Search, "applies", lambda self: False)
-        patch.setattr(stages.Partial, "applies", lambda self: False)
+        patch.setattr(search.Search, "applies", lambda self: False)
+        patch.setattr(partial.Partial, "applies", lambda self: False)
         result = softmap.solve(model, proof=path)
     assert result.proof.kind is ProofKind.TIGHTENED
     assert softmap.verify(result, proof=path)["bound"].verdict is Verdict.CHECKED

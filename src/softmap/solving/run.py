@@ -62,7 +62,7 @@ class Run:
     ) -> None:
         self.options, self.budget = options, _budget(options, interrupts)
         if options.backend == "cpu":
-            require_memory(model, options.precision, options.memory_limit)
+            require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
@@ -298,10 +298,10 @@ def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algor
     if eta is None and warm is not None:
         eta = warm.eta(options.method)
     if options.backend == "cpu":
-        return make(options.method, eta=eta, threads=problem.threads, dtype=options.precision)
+        return make(options.method, eta=eta, threads=problem.threads)
     from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
 
-    return CudaAnneal.configured(eta, problem.threads, options.precision)
+    return CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
 
 
 def _proof_file(options: Options) -> ProofFile | None:

@@ -16,6 +16,7 @@ from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, Status
+from softmap.solving.tuning import TUNING, Tuning
 
 __all__ = ["iterate", "resume", "solve"]
 
@@ -159,6 +160,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     checkpoint: str | Path | None = None,
     proof: str | Path | None = None,
     on_snapshot: Callable[[Snapshot], Any] | None = None,
+    tuning: Tuning = TUNING,
     verbose: bool = False,
     progress: bool = False,
 ) -> Result:
@@ -192,6 +194,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         File to which a proof of the bound is written.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops if it returns False.
+    tuning : softmap.solving.tuning.Tuning, optional
+        Other numbers for the schedule of the run, for experiments.
     verbose : bool, default False
         Print a line per check.
     progress : bool, default False
@@ -223,8 +227,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
         time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
-        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, verbose=verbose,
-        progress=progress, **kept,
+        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, tuning=tuning,
+        verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:

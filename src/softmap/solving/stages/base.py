@@ -13,11 +13,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.search import Readable
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
@@ -181,6 +183,19 @@ class Share:
         """Whether the slice is limited by time: its outcome then depends on the clock."""
         return math.isfinite(self.end)
 
+    @cached_property
+    def deadline(self) -> core.Deadline:
+        """The end of the slice, which compiled loops look at; Ctrl-C stops it."""
+        return self.budget.interrupts.within(self.left if self.timed else self.budget.left)
+
+    def part(self, fraction: float) -> core.Deadline:
+        """The end of a first part of the slice; that of the slice if it is limited by work."""
+        return self.deadline.within(fraction * self.left) if self.timed else self.deadline
+
+    def within(self, seconds: float) -> Share:
+        """The same slice with an earlier end."""
+        return replace(self, end=min(self.end, time.perf_counter() + seconds))
+
     def over(self) -> bool:
         """Whether the slice has ended, by time or by Ctrl-C."""
         return self.left <= 0.0 or self.budget.interrupts.noted
@@ -222,7 +237,7 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
-        room = room_beside(problem.model, options.precision, options.memory_limit)
+        room = room_beside(problem.model, options.memory_limit)
         self.room = self.tuning.memory_share * room
         self._fresh_log = None if proof is None else proof.fresh
         self._begun = False

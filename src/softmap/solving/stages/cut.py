@@ -21,7 +21,7 @@ class Cut(Once):
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         found = solve_binary(
-            self.problem.model, seconds=share.left, stop=share.over, threads=self.problem.threads
+            self.problem.model, deadline=share.deadline, threads=self.problem.threads
         )
         if found is None:
             return Outcome(active=False, ran=False)

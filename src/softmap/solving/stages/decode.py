@@ -21,6 +21,7 @@ from softmap.labels.pricing import Priced, energy_of
 from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best
+from softmap.solving.budget import Budget
 from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
@@ -175,7 +176,7 @@ class Decode(Stage):
     @cached_property
     def _labels(self) -> LabelSearch:
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.precision, options.memory_limit)
+        room = room_beside(model, options.memory_limit)
         order = partial(self._method.decode_order, model)
         return LabelSearch(model, order, room, self.problem.threads)
 
@@ -192,17 +193,17 @@ class Decode(Stage):
         known: Priced = best.labels, best.energy
         what = known, seen.decoder, nodes, best.lp_bound, seen.primal, work
         if not decisive:
-            self._start(seen.done, what, share.rest if self._beside else math.inf)
+            self._start(seen.done, what, share.budget)
             return
-        best.offer_labels(*self._labels.look(*what, share.rest if share.timed else math.inf))
+        best.offer_labels(*self._labels.look(*what, share.deadline))
         if self.problem.model.half_size > self.tuning.lazy_entries:
             core.give_back()
         if not best.found:
             self._find_feasible(best, share, nodes, seen.work)
 
-    def _start(self, done: int, what: Any, seconds: float) -> None:
+    def _start(self, done: int, what: Any, budget: Budget) -> None:
         if self._pending is None:
-            search = self._labels.later(*what, seconds)
+            search = self._labels.later(*what, budget.interrupts.within(budget.left))
             self._pending = Background(search, threaded=self.problem.threads > 1)
             self._started_at = done
 

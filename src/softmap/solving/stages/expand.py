@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from softmap import core
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
 from softmap.labels.pricing import energy_of
@@ -36,30 +37,32 @@ class Expand(Once):
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         tuning = self.tuning
-        seconds = tuning.expanded_share * share.left if share.timed else share.left
+        end = share.part(tuning.expanded_share)
         fusion = Fusion(self.problem.model, threads=self.problem.threads)
-        labels = self._first(fusion, best, tuning.expanded_messages * seconds)
+        first = share.part(tuning.expanded_share * tuning.expanded_messages)
+        labels = self._first(fusion, best, first)
         expansions = Expansions(fusion)
-        expansions.run(labels, rounds=tuning.expanded_rounds, seconds=seconds, stop=share.over)
+        expansions.run(labels, rounds=tuning.expanded_rounds, deadline=end)
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
         fits = share.timed and Fusion.takes(self.problem.model) <= self.room
         return Outcome(active=False, expansions=expansions if fits else None)
 
-    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+    def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
 
         If memory does not allow that: given ones, or those of lowest node cost.
         """
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.precision, options.memory_limit)
+        room = room_beside(model, options.memory_limit)
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
         if messages + Fusion.takes(model) > room:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
-        found = first_labels(model, seconds=seconds, threads=self.problem.threads)
-        if best.found:
-            fusion.fuse(found, best.labels, seconds=seconds)
+        found = first_labels(model, deadline=deadline, threads=self.problem.threads)
+        given = options.labels is not None or options.warm_start is not None
+        if given and best.found:
+            fusion.fuse(found, best.labels, deadline=deadline)
             if not energy_of(model, found, self.problem.threads) < best.energy:
                 return best.labels.copy()
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.annealing import Annealing
 from softmap.labels.improving import Neighbourhoods
 from softmap.proof.search.moves import LargeMoves
@@ -30,9 +30,8 @@ class _Improver(Protocol):
         self,
         labels: NDArray[np.int64],
         *,
-        seconds: float,
+        deadline: core.Deadline | None,
         work: int,
-        stopped: Callable[[], object] | None,
     ) -> NDArray[np.int64]: ...
 
 
@@ -103,7 +102,7 @@ class Improve(Stage):
         if moves is None or moves.ended(best.labels):
             return True
         labels = best.labels.copy()
-        ended = moves.run(labels, seconds=share.left, stop=share.over)
+        ended = moves.run(labels, deadline=share.deadline)
         best.offer_labels(labels)
         return ended
 
@@ -129,7 +128,7 @@ class Improve(Stage):
         """Improve the labels by all searches at once, from the same labels."""
 
         def improved(search: _Improver) -> NDArray[np.int64]:
-            return search(best.labels, seconds=share.left, work=share.work, stopped=share.over)
+            return search(best.labels, deadline=share.deadline, work=share.work)
 
         with ThreadPoolExecutor(len(self._searches), "softmap-labels") as threads:
             for found in [threads.submit(improved, search) for search in self._searches]:
@@ -143,10 +142,10 @@ class Improve(Stage):
         gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
         first = self._slices % len(parts)
         for k in (*range(first, len(parts)), *range(first)):
-            seconds = float(parts[k] / parts[waiting].sum()) * share.left
+            end = share.part(float(parts[k] / parts[waiting].sum()))
             waiting[k] = False
             work = int(parts[k] * min(share.work, 1 << 61))
-            labels = self._searches[k](best.labels, seconds=seconds, work=work, stopped=share.over)
+            labels = self._searches[k](best.labels, deadline=end, work=work)
             before = best.energy
             best.offer_labels(labels)
             gains[k] = before - best.energy

@@ -77,9 +77,11 @@ class Search(Stage):
     def urgent(self, best: Best, handed: Handed) -> bool:
         """At intervals that grow with the passes: a search often ends a run long before the LP."""
         seen = handed.seen
-        if seen is None or seen.last or seen.done < self._next or self.options.whole_run:
+        if seen is None or seen.last or self.options.whole_run:
             return False
-        return self._small or self.narrow
+        if seen.done >= self._next:
+            return self._small or self.narrow
+        return self._next == self.tuning.searched_passes and self.narrow
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:

@@ -13,10 +13,13 @@ import pytest
 from softmap import Status, core, generators, solve
 from softmap.proof.search.exact import ExactSearch
 from softmap.proof.search.partial import PartialSearch
-from softmap.solving.budget import Budget, Interrupts, Share
+from softmap.solving.budget import Budget
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages import Search, _search_threads
+from softmap.solving.stages.base import Share
+from softmap.solving.stages.search import Search, search_threads
+from softmap.solving.tuning import TUNING
 from support.stage_runs import begun
 
 pytestmark = pytest.mark.threads
@@ -40,7 +43,9 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
     with Interrupts() as interrupts:
         budget = Budget(time_limit=100.0, interrupts=interrupts)
         began, timer = time.perf_counter(), _press(1.0)
-        Search(problem, Options())(best, Share(budget, began + 90.0))
+        search = Search(problem, Options())
+        assert search.applies()
+        search(best, Share(budget, began + 90.0))
         timer.join()
         assert budget.stop() is Status.INTERRUPTED
         assert time.perf_counter() - began < 20.0  # 1.05 s on a machine that is not busy
@@ -64,7 +69,7 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
     before = search.go_on(time_limit=0.2)
     timer = _press(0.5)
     with pytest.raises(KeyboardInterrupt):
-        search.go_on(time_limit=90.0, stop=core.StopFlag())
+        search.go_on(time_limit=90.0, stop=core.Deadline())
     timer.join()
     after = search.go_on(time_limit=0.1)
     assert before.lower_bound <= after.lower_bound <= after.energy
@@ -72,10 +77,10 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
 
 
 def test_memory_limits_the_number_of_threads():
-    problem = Problem.plain(_endless(), threads=8)
-    assert _search_threads(problem, 1e12)[0] == 8
-    assert _search_threads(problem, 0.0) == (1, 0.0)
-    threads, memory = _search_threads(problem, 3e6)
+    model = _endless()
+    assert search_threads(model, 8, 1e12, TUNING)[0] == 8
+    assert search_threads(model, 8, 0.0, TUNING) == (1, 0.0)
+    threads, memory = search_threads(model, 8, 3e6, TUNING)
     assert 1 < threads < 8
     assert 0 < memory <= 3e6
 

@@ -13,25 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import Status, generators, solve
-from softmap.solving import schedule
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Share, Task
+from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import LIMITS
-from softmap.solving.stages import TUNING, Improve, Partial, Search, Tighten, _Shares
+from softmap.solving.stages.base import Share
+from softmap.solving.stages.improve import Improve, _Parts
+from softmap.solving.tuning import TUNING
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])
 @pytest.mark.parametrize(("side", "seed"), [(32, 1), (64, 3)])
-def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal, monkeypatch):
+def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal):
     """A few passes solve the LP to what was asked for, a few more prove the labels.
 
     Clusters and large neighbourhoods did not do that in half a minute.
     """
-    monkeypatch.setattr(schedule, "TUNING", replace(schedule.TUNING, early_entries=0))
+    late = replace(TUNING, searched_early=0)
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
-    found = solve(model, goal=goal, threads=1)
+    found = solve(model, goal=goal, threads=1, tuning=late)
     assert found.status is Status.OPTIMAL
     first = found.trace.rows[0].stage.name  # large models begin with labels by expansion moves
     assert {row.stage.name for row in found.trace.rows} - {first} <= {"RELAX"}
@@ -51,30 +51,14 @@ def test_passes_end_where_the_lp_is_not_tight():
     assert max(passes) == alone.sweeps
 
 
-@pytest.mark.parametrize("early", [0, schedule.TUNING.early_entries])
-def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, monkeypatch):
-    monkeypatch.setattr(schedule, "TUNING", replace(schedule.TUNING, early_entries=early))
+@pytest.mark.parametrize("early", [0, TUNING.searched_early])
+def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early):
+    other = replace(TUNING, searched_early=early)
     model = generators.erdos_renyi(300, 3, seed=2)
-    found = solve(model, threads=1, max_work=2 * model.m * 40)
+    found = solve(model, threads=1, max_work=2 * model.m * 40, tuning=other)
     names = [row.stage.name for row in found.trace.rows]
     assert ("SEARCH" in names[:3]) == (early > 0)
     assert names[-1] == "RELAX"
-
-
-@pytest.mark.parametrize("kind", [Search, Tighten, Partial])
-def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
-    budget = Budget(time_limit=1000.0)
-    stage = kind(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options())
-    budget.note(Task.BOUND, 0.9 * LIMITS.at_most * 1000.0 / kind.setup)
-    assert stage.fits(budget)
-    budget.note(Task.BOUND, 1.1 * LIMITS.at_most * 1000.0 / kind.setup)
-    assert not stage.fits(budget)
-
-
-def test_labels_are_improved_where_a_bound_takes_long():
-    budget = Budget(time_limit=1.0)
-    budget.note(Task.BOUND, 10.0)
-    assert Improve(Problem.of(generators.potts_grid(4, 4, 3, seed=1)), Options()).fits(budget)
 
 
 gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size=20)
@@ -82,23 +66,23 @@ gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size
 
 @given(gains)
 def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
-    shares = _Shares(3)
+    parts_of_three = _Parts(3, TUNING.least_part, TUNING.keep)
     for gained in rounds:
-        before = shares.parts
-        shares.note(np.array(gained))
+        before = parts_of_three.parts
+        parts_of_three.note(np.array(gained))
         if not any(gained):
-            np.testing.assert_array_equal(shares.parts, before)
-        assert shares.parts.sum() == pytest.approx(1.0)
-        assert (shares.parts >= TUNING.lean - 1e-12).all()
+            np.testing.assert_array_equal(parts_of_three.parts, before)
+        assert parts_of_three.parts.sum() == pytest.approx(1.0)
+        assert (parts_of_three.parts >= TUNING.least_part - 1e-12).all()
 
 
 def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
-    shares = _Shares(3)
+    parts_of_three = _Parts(3, TUNING.least_part, TUNING.keep)
     for _ in range(20):
-        shares.note(shares.parts * np.array([3.0, 1.0, 0.0]))
-    first, second, third = shares.parts
+        parts_of_three.note(parts_of_three.parts * np.array([3.0, 1.0, 0.0]))
+    first, second, third = parts_of_three.parts
     assert first > second > third
-    assert third == pytest.approx(TUNING.lean, abs=1e-3)
+    assert third == pytest.approx(TUNING.least_part, abs=1e-3)
 
 
 def test_labels_are_improved_before_tightening_begins():
@@ -125,10 +109,9 @@ def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, toge
     meeting = threading.Barrier(2, timeout=10.0 if together else 0.05)
     begun = []
 
-    def search(outcome, labels, *, seconds, work, stopped):
+    def search(outcome, labels, *, deadline, work):
         begun.append(labels)
-        assert seconds > 0.0
-        assert not stopped()
+        assert not deadline.passed
         meeting.wait()  # breaks unless the other search runs at the same time
         return outcome
 
@@ -136,6 +119,7 @@ def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, toge
     best = Best(problem)
     best.offer_labels(start)
     stage = Improve(problem, Options())
+    assert stage.applies()
     stage._searches = [partial(search, start), partial(search, optimum)]
     share = Share(Budget(time_limit=60.0), time.perf_counter() + 5.0)
     if not together:

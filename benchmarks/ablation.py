@@ -1,0 +1,121 @@
+"""One mechanism of a run switched off at a time, over some thirty models.
+
+`python -m benchmarks.ablation [--seconds S] [--processes P] [--only MODEL] [--without TEXT]
+[--out FILE]`: proofs, energies, bounds and times beside the unchanged solver. What wins nowhere
+should go.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.variants import PLAIN, compared, run_all, table
+from softmap.solving.stages import order
+from softmap.solving.tuning import TUNING
+
+FAR = 1 << 60
+STAGES = [kind.__name__ for kind in (*order.BEFORE, *order.AFTER)]
+NUMBERS: dict[str, dict[str, Any]] = {
+    "coarse-to-fine": {"coarse_passes": FAR},
+    "interior-point method": {"interior_after": FAR},
+    "passes that prove LP labels": {"proving": 0, "proving_least": 0},
+    "early search": {"searched_passes": FAR},
+    "annealing before a search": {"cooled": 0},
+    "annealing of labels": {"annealed_entries": 0, "moved_entries": 0},
+    "exact search over small parts": {"moved_variables": 0},
+    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
+    "unions of clusters": {"tighten_unions": 0},
+    "labels of tightening": {"tighten_rarely": FAR},
+}
+
+
+@contextmanager
+def without_stage(name: str) -> Iterator[dict[str, Any]]:
+    """A run without one stage."""
+    lists = {
+        each: tuple(kind for kind in getattr(order, each) if kind.__name__ != name)
+        for each in ("BEFORE", "AFTER", "LABELS")
+    }
+    with patch.multiple(order, **lists):
+        yield {}
+
+
+@contextmanager
+def with_numbers(**changes: Any) -> Iterator[dict[str, Any]]:
+    """A run with other numbers."""
+    yield {"tuning": replace(TUNING, **changes)}
+
+
+@contextmanager
+def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
+    """A run whose exact search has other options."""
+    from softmap.proof.search import exact
+
+    plain = exact.ExactSearch.__init__
+
+    def changed(self: Any, *args: Any, **named: Any) -> None:
+        plain(self, *args, **named | changes)
+
+    with patch.object(exact.ExactSearch, "__init__", changed):
+        yield {}
+
+
+@contextmanager
+def without_moves(**changes: Any) -> Iterator[dict[str, Any]]:
+    """A run whose decoded labels are improved less."""
+    from softmap.labels import search
+
+    with patch.object(search, "EFFORT", replace(search.EFFORT, **changes)):
+        yield {}
+
+
+@contextmanager
+def without_neighbourhoods() -> Iterator[dict[str, Any]]:
+    """A run without dynamic programming over narrow parts of the model."""
+    from softmap.labels.improving import Neighbourhoods
+
+    with patch.object(Neighbourhoods, "improve", lambda self, labels, **_: labels):
+        yield {}
+
+
+def variants() -> dict[str, Any]:
+    """The changes by the name of what they switch off."""
+    found: dict[str, Any] = {PLAIN: with_numbers}
+    found |= {name: partial(without_stage, name) for name in STAGES}
+    found |= {name: partial(with_numbers, **changes) for name, changes in NUMBERS.items()}
+    found["presolve of the search"] = partial(with_search, presolve=False)
+    found["ascent of the search"] = partial(with_search, ascent=False)
+    found["tree moves of decoded labels"] = partial(without_moves, more=0.0)
+    found["annealed tree moves"] = partial(without_moves, annealed_from=FAR)
+    found["fusion of decoded labels"] = partial(without_moves, fused=FAR)
+    found["neighbourhoods"] = without_neighbourhoods
+    return found
+
+
+def main() -> None:
+    """Run all variants, and print their table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    chosen = {n: v for n, v in variants().items() if n == PLAIN or given.without in n}
+    found = run_all(
+        chosen, seconds=given.seconds, processes=given.processes, repeats=given.repeats,
+        out=given.out, only=given.only,
+    )  # fmt: skip
+    print(table(compared(found)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Each number of `softmap.solving.tuning.Tuning` halved and doubled, over some thirty models.
+
+`python -m benchmarks.tuning [--seconds S] [--processes P] [--only MODEL] [--numbers TEXT]
+[--out FILE]`: proofs, energies, bounds and times beside the unchanged solver. A number without
+effect in either direction should go, with the rule that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.variants import PLAIN, compared, run_all, table
+from softmap.solving.tuning import TUNING, Tuning
+
+
+@contextmanager
+def changed(name: str = "", factor: float = 1.0) -> Iterator[dict[str, Any]]:
+    """The options of a run with one number multiplied."""
+    yield {"tuning": multiplied(TUNING, name, factor) if name else TUNING}
+
+
+def multiplied(page: Any, name: str, factor: float) -> Any:
+    """The page with one number multiplied; `a.b` is field b of the rule a."""
+    head, _, rest = name.partition(".")
+    value = getattr(page, head)
+    if rest:
+        return replace(page, **{head: multiplied(value, rest, factor)})
+    return replace(page, **{head: type(value)(value * factor)})
+
+
+def numbers(page: Any = TUNING, prefix: str = "") -> list[str]:
+    """The names of all numbers of a page."""
+    found = []
+    for each in fields(page):
+        value = getattr(page, each.name)
+        if is_dataclass(value):
+            found += numbers(value, f"{prefix}{each.name}.")
+        elif isinstance(value, int | float):
+            found.append(prefix + each.name)
+    return found
+
+
+def main() -> None:
+    """Run the sweep, and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--numbers", default="")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    variants = {PLAIN: changed}
+    for name in numbers(Tuning()):
+        if given.numbers in name:
+            variants |= {
+                f"{name} × {factor:g}": partial(changed, name, factor) for factor in (0.5, 2.0)
+            }
+    found = run_all(
+        variants, seconds=given.seconds, processes=given.processes, repeats=given.repeats,
+        out=given.out, only=given.only,
+    )  # fmt: skip
+    print(table(compared(found)))
+
+
+if __name__ == "__main__":
+    main()
