@@ -36,7 +36,7 @@ from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge
-from softmap.solving.relax import Relaxation
+from softmap.solving.stages.passes import Passes
 
 Row = dict[str, Any]
 SIDES = {4: 160, 16: 96, 64: 64, 256: 32}  # of a grid with so many labels
@@ -146,7 +146,7 @@ def shares() -> Iterator[Row]:
     """The part of a run that checks and labels take, of what they and passes take together."""
     for name, instance in INSTANCES.items():
         model = instance.build()
-        with _Timed(Relaxation, "check") as judging, _Timed(Anneal, "step") as passing:
+        with _Timed(Passes, "_check") as judging, _Timed(Anneal, "step") as passing:
             found = softmap.solve(model, goal="lp", lp_gap=1e-3, threads=THREADS, time_limit=30)
         part = judging.seconds / (judging.seconds + passing.seconds)
         yield {"instance": name, "passes": round(found.sweeps), "seconds": found.seconds,

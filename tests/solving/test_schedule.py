@@ -103,9 +103,8 @@ def test_without_a_clock_the_relaxation_leads_and_rounds_follow(found, ends, wor
     assert turn.early == leading
     assert chosen.leads or chosen.on_call or turn.work <= work
     if not any(c.urgent for c in found):
-        able = [c for c in found if not c.on_call]
-        least = min(c.history.rounds for c in able)
-        assert chosen.leads if leading else chosen.history.rounds == least
+        rounds = [c.history.rounds for c in found if not c.on_call]
+        assert chosen.leads if leading else chosen.history.rounds == min(rounds)
 
 
 def test_a_stage_is_tried_once_its_set_up_is_no_longer_than_the_run_so_far():

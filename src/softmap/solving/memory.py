@@ -41,7 +41,7 @@ class MemoryEstimate:
     answer : float
         Arrays in double precision: λ of a result that is not lazily computed.
     answered : int
-        Largest number of entries of such a λ: `RelaxTuning.lazy`.
+        Largest number of entries of such a λ: `Tuning.lazy_entries`.
     edge : int
         Bytes per edge: model, graph, schedule of passes.
     scattered : int

@@ -159,6 +159,8 @@ class Run:
         """Run a slice, and the stages that follow it at once; return its row, and why it ends."""
         stage, best, budget = self.stages[turn.key], self.best, self.budget
         share = Share(budget, time.perf_counter() + turn.seconds, turn.work, turn.early)
+        if stage is not self.passes:  # it begins with the labels that are still searched for
+            self._called(self.decode, share)
         before, began, work = (best.bound, best.energy), time.perf_counter(), budget.work
         outcome = self._called(stage, share)
         for follower in self._followers:

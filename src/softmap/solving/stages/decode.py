@@ -119,7 +119,7 @@ class Decode(Stage):
         seen, before = share.handed.seen, best.energy
         fresh, self._seen = seen is not self._seen, seen
         self._collect(best, share, wait=not self._beside or (seen is not None and seen.last))
-        if fresh and seen is not None and seen.decoder is not None and self._due(best, seen):
+        if fresh and seen is not None and seen.nodes is not None and self._due(best, seen):
             self._find(best, share, seen)
         return Outcome(ran=best.energy < before, work=0)
 
@@ -182,7 +182,8 @@ class Decode(Stage):
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
-        decisive, nodes = self._decisive(best, seen), self._nodes(seen)
+        decisive, nodes = self._decisive(best, seen), seen.nodes
+        assert nodes is not None
         self._decoded_at = seen.done
         if share.rest <= 0.0 or not (decisive or best.found):
             best.offer_labels(round_nodes(self.problem.model, nodes, self.problem.threads))
@@ -206,11 +207,6 @@ class Decode(Stage):
             search = self._labels.later(*what, budget.interrupts.within(budget.left))
             self._pending = Background(search, threaded=self.problem.threads > 1)
             self._started_at = done
-
-    def _nodes(self, seen: Seen) -> NDArray[np.float64]:
-        nodes = seen.nodes
-        assert nodes is not None
-        return nodes
 
     def _collect(self, best: Best, share: Share, *, wait: bool) -> None:
         """Offer the outcome of the background search; one that has not ended goes on."""
