@@ -42,7 +42,7 @@ def press(monkeypatch, owner, name: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(softmap.solving.solve, "finished"), (storage, "write_archive")]
+    ("owner", "name"), [(softmap.solving.run, "finished"), (storage, "write_archive")]
 )
 def test_ctrl_c_at_the_end_and_while_saving_keeps_the_result(
     model, monkeypatch, tmp_path, owner, name, times
@@ -250,10 +250,10 @@ def changed_archive(path, target, change) -> None:
     [
         lambda h, a: a.pop("lam"),
         lambda h, a: a.pop("trace"),
-        lambda h, a: h.pop("done"),
-        lambda h, a: h.update(done=-5),
+        lambda h, a: h["passes"].pop("done"),
+        lambda h, a: h["passes"].update(done=-5),
         lambda h, a: h.update(seconds="long"),
-        lambda h, a: h.update(best_gap=[1.0]),
+        lambda h, a: h["passes"].update(best_gap=[1.0]),
         lambda h, a: a.update(lam=a["lam"][:-1]),
         lambda h, a: a.update(lam=a["lam"].astype(np.float32)),
         lambda h, a: a.update(labels=a["labels"] + 100),

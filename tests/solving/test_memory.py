@@ -112,7 +112,7 @@ def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, spare):
 
     tracemalloc.start()
     try:
-        softmap.solve(model, **options, max_work=2 * model.m * 45, on_snapshot=look)
+        softmap.solve(model, **options, max_work=2 * model.m * 25, on_snapshot=look)
     finally:
         tracemalloc.stop()
     one_direction = model.m * 192 * 8

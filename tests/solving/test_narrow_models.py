@@ -60,7 +60,7 @@ def test_other_goals_and_methods_start_with_passes(options):
 
 
 def test_small_tables_start_with_passes():
-    assert not Eliminate(Problem.of(network(3, labels=4)[0]), Options()).active
+    assert not Eliminate(Problem.of(network(3, labels=4)[0]), Options()).applies()
 
 
 def test_an_order_of_a_model_is_that_of_its_factors():

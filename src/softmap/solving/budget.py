@@ -115,8 +115,9 @@ class Budget:
 
     @property
     def closing(self) -> float:
-        """The expected time to close the run, in seconds: some evaluations of the bound."""
-        return self.bound_seconds + self._closing_passes * self._pass_seconds
+        """The expected time to close the run, in seconds; at most half of the time limit."""
+        expected = self.bound_seconds + self._closing_passes * self._pass_seconds
+        return min(expected, 0.5 * (self.time_limit or 0.0))
 
     @contextmanager
     def timing_bound(self) -> Iterator[None]:

@@ -107,6 +107,7 @@ class Run:
             if snapshot is not None:
                 yield snapshot
                 stop = self._asked_to_stop(snapshot)
+        checkpoints.save_if_due(at_end=True)
         return status
 
     def finished(self, status: Status) -> Result:
@@ -166,6 +167,7 @@ class Run:
         for follower in self._followers:
             if follower.urgent(best, self._handed):
                 self._called(follower, share)
+        self._handed = self._handed.decoded()
         budget.work = work + self._worked(outcome, turn, budget.work - work)
         self._note(turn, outcome, before, time.perf_counter() - began)
         if stage is self.passes and (outcome.active or not outcome.ran):

@@ -60,10 +60,10 @@ class Seen:
         Value of the smoothed dual, if known.
     slack : float
         Disagreement of the marginals of edges and nodes.
-    decoder : float64 array, function or None
-        λ from which labels are decoded, or a function that returns labels; None: nothing new.
+    decoder : function
+        Returns λ from which labels are decoded, or a function that returns labels.
     nodes : float64 array or None
-        Node marginals.
+        Node marginals; None once labels were decoded from them.
     primal : float
         Cost of the best point before this check.
     solved_at : int
@@ -79,7 +79,7 @@ class Seen:
     lam: Callable[[], NDArray[np.float64]]
     smoothed: float | None = None
     slack: float = math.nan
-    decoder: Readable | None = None
+    decoder: Callable[[], Readable] | None = None
     nodes: NDArray[np.float64] | None = None
     primal: float = math.inf
     solved_at: int = 0
@@ -88,7 +88,7 @@ class Seen:
     def solved(self, lam: NDArray[np.float64], nodes: NDArray[np.float64], cost: float) -> Seen:
         """The same after an LP solver has found λ and node marginals of this cost."""
         at = self.solved_at or self.done
-        return replace(self, decoder=lam, nodes=nodes, primal=cost, solved_at=at)
+        return replace(self, decoder=lambda: lam, nodes=nodes, primal=cost, solved_at=at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,11 @@ class Handed:
     seen: Seen | None = None
     expansions: Expansions | None = None
     clusters: Clusters | None = None
+
+    def decoded(self) -> Handed:
+        """The same without the marginals and messages that labels were decoded from."""
+        seen = None if self.seen is None else replace(self.seen, decoder=None, nodes=None)
+        return replace(self, seen=seen)
 
     def updated(self, outcome: Outcome) -> Handed:
         """Add what a stage hands on."""
@@ -239,7 +244,7 @@ class Stage(ABC):
         self.problem, self.options, self.tuning = problem, options, options.tuning
         room = room_beside(problem.model, options.memory_limit)
         self.room = self.tuning.memory_share * room
-        self._fresh_log = None if proof is None else proof.fresh
+        self._proof = proof
         self._begun = False
 
     @abstractmethod

@@ -101,7 +101,6 @@ class Decode(Stage):
         self._method = method
         limited = options.time_limit is not None  # otherwise outcomes may not depend on the clock
         self._beside = limited and method.leaves_cores and problem.threads > 1
-        self._seen: Seen | None = None
         self._pending: Background[Priced] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
@@ -111,15 +110,15 @@ class Decode(Stage):
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After each check; and once a search has ended for which nobody waits."""
-        if handed.seen is not self._seen:
+        seen, pending = handed.seen, self._pending
+        if seen is not None and (seen.nodes is not None or (seen.last and pending is not None)):
             return True
-        return self._beside and self._pending is not None and self._pending.found(0.0) is not None
+        return self._beside and pending is not None and pending.found(0.0) is not None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         seen, before = share.handed.seen, best.energy
-        fresh, self._seen = seen is not self._seen, seen
         self._collect(best, share, wait=not self._beside or (seen is not None and seen.last))
-        if fresh and seen is not None and seen.nodes is not None and self._due(best, seen):
+        if seen is not None and seen.nodes is not None and self._due(best, seen):
             self._find(best, share, seen)
         return Outcome(ran=best.energy < before, work=0)
 
@@ -192,7 +191,8 @@ class Decode(Stage):
         # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else seen.work
         known: Priced = best.labels, best.energy
-        what = known, seen.decoder, nodes, best.lp_bound, seen.primal, work
+        assert seen.decoder is not None
+        what = known, seen.decoder(), nodes, best.lp_bound, seen.primal, work
         if not decisive:
             self._start(seen.done, what, share.budget)
             return

@@ -29,8 +29,7 @@ class Eliminate(Once):
         return elimination_order(model, tuning.eliminated_per_state * model.unary.size).found
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        search = Search(self.problem, self.options)
-        search.log_to(self._fresh_log)
+        search = Search(self.problem, self.options, self._proof)
         if not search.applies() or not search.narrow:
             return Outcome(active=False, ran=False)
         return Outcome(active=False, ended=search(best, share).ended)

@@ -64,9 +64,10 @@ class Partial(Stage):
         old = self._search
         if old is None or best.energy < self._energy:
             self._energy = best.energy
+            fresh = None if self._proof is None else self._proof.fresh
             model, spare = self.problem.model, self.room - self.memory()
             threads, _ = search_threads(model, self.problem.threads, spare, self.tuning)
-            new = PartialSearch(model, best.lam, best.labels, self._fresh_log, threads=threads)
+            new = PartialSearch(model, best.lam, best.labels, fresh, threads=threads)
             self._search = new if old is None or new.size < old.size else old
         assert self._search is not None
         return self._search

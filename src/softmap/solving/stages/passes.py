@@ -280,7 +280,7 @@ class Passes(Stage):
         at.next_check = at.done + self._interval(best)
         self._hand_back_memory()
         return replace(
-            self.seen(), smoothed=proposal.smoothed, decoder=proposal.labels or proposal.lam,
+            self.seen(), smoothed=proposal.smoothed, decoder=lambda: proposal.labels or proposal.lam,
             nodes=verdict.nodes[0] if verdict.nodes else None, slack=verdict.slack, primal=primal,
             last=last,
         )  # fmt: skip

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 
 from softmap.errors import InfeasibleModel
 from softmap.labels.annealing import Annealing
@@ -65,7 +63,6 @@ class Search(Stage):
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         self._next = self.tuning.searched_passes  # step of the next early slice
         self._entries = flat_entries(self.problem.model)
-        self._log = self._fresh_log
         return self._entries <= self.tuning.searched_entries
 
     def memory(self) -> float:
@@ -103,10 +100,6 @@ class Search(Stage):
         if share.early:  # a resumed run restarts it, too
             self._search = None
         return Outcome(active=active)
-
-    def log_to(self, fresh: Callable[[], Path] | None) -> None:
-        """Write proofs to files that a function names."""
-        self._log = fresh
 
     @property
     def _small(self) -> bool:
@@ -170,7 +163,7 @@ class Search(Stage):
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             seconds=share.rest,
             threads=threads,
-            log=None if self._log is None else self._log(),
+            log=None if self._proof is None else self._proof.fresh(),
             anneal=self._anneals(best),
             seed=self.options.seed,
         )
