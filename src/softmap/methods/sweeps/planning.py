@@ -215,6 +215,13 @@ def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
     return raw[first : first + size]
 
 
+def copied(array: NDArray[Any], threads: int, dtype: Any = None) -> NDArray[Any]:
+    """Return a copy, made by several threads, in another precision if `dtype` is given."""
+    out = aligned(array.size, array.dtype if dtype is None else dtype)
+    core.copy_into(array, out, threads)
+    return out
+
+
 @dataclass(frozen=True)
 class PlanLimits:
     """When passes reorder the nodes, and which plans are cached.
