@@ -6,6 +6,7 @@ and its blocks and inherits the rest. Constants are derived in `docs/theory/acce
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -88,6 +89,8 @@ def printed_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
         return np.full(model.n, 1.0 / (halves * eta))
     return _least_degree(model) / (2.0 * block_probability(model, blocks) * eta * halves)
 
+
+UNSEEN = 256  # updates between two looks at a deadline; each takes some microseconds
 
 GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
@@ -260,10 +263,24 @@ class Randomised(Algorithm):
         return self.rule is Rule.MINIMISE
 
 
+def _until(count: int, deadline: core.Deadline | None) -> Iterator[int]:
+    """Divide `count` updates into a few at a time, until the deadline."""
+    at_once = count if deadline is None else UNSEEN
+    while count > 0 and not (deadline is not None and deadline.passed):
+        yield (now := min(count, at_once))
+        count -= now
+
+
 class Standard(Randomised):
     """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far."""
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> StandardState:
         """Return the initial state at λ (0 if None)."""
         first = self._first(model, lam)
         state = StandardState(
@@ -283,13 +300,14 @@ class Standard(Randomised):
         state.native().begin(self.eta)
         return state
 
-    def step(self, state: StandardState, count: int) -> None:
+    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
         run = state.native()
-        state.work += run.run(self.eta, self._stars, self._exact, count, state.rng)
-        state.updates += count
+        for now in _until(count, deadline):
+            state.work += run.run(self.eta, self._stars, self._exact, now, state.rng)
+            state.updates += now
 
     def propose(self, state: StandardState) -> Proposal:
         """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""
@@ -313,7 +331,13 @@ class Accelerated(Randomised):
         super().__init__(eta)
         self.constants = constants or ("printed" if self.printed else "sharp")
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> AcceleratedState:
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> AcceleratedState:
         """Return the initial state λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
         first = self._first(model, lam)
         return AcceleratedState(
@@ -324,16 +348,19 @@ class Accelerated(Randomised):
             gain=gain(self.constants, model, self.blocks, self.eta),
         )
 
-    def step(self, state: AcceleratedState, count: int) -> None:
+    def step(
+        self, state: AcceleratedState, count: int, deadline: core.Deadline | None = None
+    ) -> None:
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
-        state.theta, work = core.run_accelerated(
-            star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
-            count, state.theta, state.v, state.w, state.gain, state.rng,
-        )  # fmt: skip
-        state.work += work
-        state.updates += count
+        for now in _until(count, deadline):
+            state.theta, work = core.run_accelerated(
+                star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
+                now, state.theta, state.v, state.w, state.gain, state.rng,
+            )  # fmt: skip
+            state.work += work
+            state.updates += now
 
     def propose(self, state: AcceleratedState) -> Proposal:
         """Propose λ^(k)."""

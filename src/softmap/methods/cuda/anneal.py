@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap import core
 from softmap.methods.base import Floats, Proposal, State, Verdict
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import find_device
@@ -95,6 +97,7 @@ class Sizes:
     """Sizes that decide how a run works."""
 
     large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
+    unseen: float = 0.005  # seconds of passes between two looks at a deadline
 
 
 SIZES = Sizes()
@@ -200,7 +203,13 @@ class CudaAnneal(Annealed):
         self.device = device or find_device()
         self._waited = self.device.waited
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
+    def init(  # type: ignore[override]
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> CudaState:
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
         self.leaves_cores = self.on_device  # type: ignore[misc]
@@ -217,12 +226,20 @@ class CudaAnneal(Annealed):
         self.cuda.record()
         return state
 
-    def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, state: CudaState, count: int, deadline: core.Deadline | None = None
+    ) -> None:
+        """Do `count` passes; a deadline is looked at between launches."""
         self._set(state)
-        self.cuda.passes(count)
-        self.device.synchronize()  # so that the time of a pass is known
+        before, at_once = state.passes, count if deadline is None else 1
+        while count > 0 and not (deadline is not None and deadline.passed):
+            at_once, began = min(at_once, count), time.perf_counter()
+            self.cuda.passes(at_once)
+            self.device.synchronize()  # so that the time of a pass is known
+            each, count = (time.perf_counter() - began) / at_once, count - at_once
+            at_once = max(1, int(SIZES.unseen / max(each, 1e-9)))
         state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
-        state.work += 2 * self.cuda.model.m * count
+        state.work += 2 * self.cuda.model.m * (state.passes - before)
 
     def _set(self, state: CudaState) -> None:
         clock = self.cuda.clock
@@ -239,7 +256,9 @@ class CudaAnneal(Annealed):
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
 
-    def answer(self, state: CudaState, ask: Ask) -> Proposal:  # type: ignore[override]
+    def answer(  # type: ignore[override]
+        self, state: CudaState, ask: Ask, deadline: core.Deadline | None = None
+    ) -> Proposal:
         """Return `propose`: a check on the device always computes everything."""
         return self.propose(state)
 
