@@ -18,7 +18,7 @@ WORSE = 1e-3  # of the gap of the shorter run
 
 
 @contextmanager
-def plain():  # noqa: ANN201 - no options
+def plain():
     """A run as it is."""
     yield {}
 

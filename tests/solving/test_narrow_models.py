@@ -5,9 +5,9 @@ import pytest
 
 import softmap
 from softmap.relaxation.flat import elimination_order, flatten
-from softmap.solving.stages.eliminate import Eliminate
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
+from softmap.solving.stages.eliminate import Eliminate
 from softmap.verification import Verdict
 
 

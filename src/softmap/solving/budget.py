@@ -42,6 +42,8 @@ class Budget:
         Time before `start`, in seconds.
     bound_seconds : float
         Time of one evaluation of the bound in this run, in seconds.
+    pass_seconds : float
+        Least time of a pass so far, in seconds; 0 before the first one.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class Budget:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
         self.work, self.setup_seconds = 0, 0.0
-        self.bound_seconds, self._pass_seconds = 0.0, 0.0
+        self.bound_seconds, self.pass_seconds = 0.0, 0.0
         self._closing_passes = closing_passes
         self._uncounted: Callable[[], float] = float
         self._began, self._earlier = time.perf_counter(), 0.0
@@ -116,7 +118,8 @@ class Budget:
     @property
     def closing(self) -> float:
         """The expected time to close the run, in seconds; at most half of the time limit."""
-        expected = self.bound_seconds + self._closing_passes * self._pass_seconds
+        each = self.pass_seconds or 2.0 * self.bound_seconds  # until a pass was timed
+        expected = self.bound_seconds + self._closing_passes * each
         return min(expected, 0.5 * (self.time_limit or 0.0))
 
     @contextmanager
@@ -128,4 +131,4 @@ class Budget:
 
     def time_of_pass(self, seconds: float) -> None:
         """Note the time of a pass; noise only makes timings longer, so that the least counts."""
-        self._pass_seconds = min(self._pass_seconds or seconds, seconds)
+        self.pass_seconds = min(self.pass_seconds or seconds, seconds)

@@ -102,8 +102,9 @@ class Record:
         primal = primal_back(problem, best.primal, best.energy, energy)
         if len(self.trace):  # conversion to the user's units may have rounded an earlier row
             primal = min(primal, self.trace[-1].primal)
-        known = check and seen.smoothed is not None
-        smoothed = problem.cost_back(seen.smoothed) if known else math.nan
+        smoothed = math.nan
+        if check and seen.smoothed is not None:
+            smoothed = problem.cost_back(seen.smoothed)
         row = Row(
             work=self._budget.work,
             sweeps=seen.sweeps,

@@ -99,8 +99,10 @@ class Run:
             with interrupts:
                 turn = self._schedule.choose(self._candidates(), self._clock())
             checkpoints.save_if_due(at_end=stop or isinstance(turn, Status))
-            if stop or isinstance(turn, Status):
-                return Status.CALLBACK if stop else turn
+            if stop:
+                return Status.CALLBACK
+            if isinstance(turn, Status):
+                return turn
             with interrupts:
                 checkpoints.suspend()
                 snapshot, status = self._take(turn)
@@ -170,8 +172,9 @@ class Run:
         self._handed = self._handed.decoded()
         budget.work = work + self._worked(outcome, turn, budget.work - work)
         self._note(turn, outcome, before, time.perf_counter() - began)
-        if stage is self.passes and (outcome.active or not outcome.ran):
+        if self._led or (stage is self.passes and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
+            self.checkpoints.save_if_due(at_end=not self._led)
         snapshot = None
         if outcome.ran or best.energy < before[1]:
             seen = self._handed.seen or self.passes.seen()
@@ -210,9 +213,13 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         ends = isinstance(self._schedule, ByWork) and self._schedule.ends
-        led = any(s.leads and a for s, a in zip(self.stages, self._active, strict=True))
         known = self._warm is not None and self._warm.enough(self.best)
-        return Status.EFFORT if ends and known and not led else None
+        return Status.EFFORT if ends and known and not self._led else None
+
+    @property
+    def _led(self) -> bool:
+        """Whether the relaxation goes on."""
+        return self._active[self.stages.index(self.passes)]
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""

@@ -14,7 +14,6 @@ from softmap.solving.tuning import Tuning
 from support.oracles import violation
 from support.relaxed_runs import solve
 
-
 SOON = Tuning(interior_after=20)
 
 
@@ -34,7 +33,9 @@ def test_a_small_lp_that_stays_open_is_solved_exactly():
 def test_a_large_lp_is_not_handed_over():
     few = replace(SOON, interior_size=100)
     model = softmap.generators.erdos_renyi(60, 3, seed=2)
-    result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1, tuning=few, max_work=2 * model.m * 40)
+    result = softmap.solve(
+        model, lp_gap=1e-9, gap=0.0, threads=1, tuning=few, max_work=2 * model.m * 40
+    )
     assert result.status is Status.WORK_LIMIT
     assert result.lp_gap > 1e-6
 

@@ -193,6 +193,11 @@ class Share:
         """The end of the slice, which compiled loops look at; Ctrl-C stops it."""
         return self.budget.interrupts.within(self.left if self.timed else self.budget.left)
 
+    @cached_property
+    def run_end(self) -> core.Deadline:
+        """The end of the run, for what cannot be interrupted and resumed."""
+        return self.budget.interrupts.within(self.budget.left)
+
     def part(self, fraction: float) -> core.Deadline:
         """The end of a first part of the slice; that of the slice if it is limited by work."""
         return self.deadline.within(fraction * self.left) if self.timed else self.deadline

@@ -44,8 +44,9 @@ class Interior(Stage):
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         seen = handed.seen
-        late = seen is not None and seen.done >= self.tuning.interior_after
-        return late and not seen.last and best.gaps().lp > self.options.lp_gap
+        if seen is None or seen.last or seen.done < self.tuning.interior_after:
+            return False
+        return best.gaps().lp > self.options.lp_gap
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         from softmap.relaxation import lp  # imported late: few runs need it

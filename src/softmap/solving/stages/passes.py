@@ -109,16 +109,25 @@ class Passes(Stage):
         alone = options.whole_run or not self._method.sweeping or options.backend != "cpu"
         return alone or not self._at.done
 
-    def set_up(self) -> bool:
-        """Initialise the method, which takes the time of several passes; return whether it is."""
+    def set_up(self, deadline: core.Deadline | None = None) -> bool:
+        """Initialise the method, which takes the time of several passes; False if it is too late.
+
+        Parameters
+        ----------
+        deadline : Deadline, optional
+            The end of the run.
+        """
         if self._state is None:
-            model = self.problem.model
-            self._state = self._method.init(model, self._first, self.options.seed)
+            model, seed = self.problem.model, self.options.seed
+            try:
+                self._state = self._method.init(model, self._first, seed, deadline)
+            except core.OutOfTime:
+                return False
             self._hand_back_memory()
-        return self._state is not None
+        return True
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        if not self.set_up():
+        if not self.set_up(share.deadline):
             return Outcome(active=False, ran=False, ended=Status.TIME_LIMIT)
         if not self._recalled:
             return self._recall(best)
@@ -223,10 +232,14 @@ class Passes(Stage):
         wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
         each = 2 * model.m if self._method.sweeping else int(model.graph.degree.max())
         count = min(wanted, max(1, budget.work_left // max(1, each)))
-        if share.timed or not self._method.sweeping:
-            count = min(count, 1 if self._method.sweeping else max(1, model.n // 10))
+        if share.timed and self._method.sweeping:  # a pass may be longer than the slice
+            count = max(1, min(count, int(share.left / (budget.pass_seconds or math.inf))))
+        # a run that is stored ends after a whole pass, so that it can be continued exactly
+        end = share.run_end if self.options.checkpoint is None else None
         before, began = self._state.work, time.perf_counter()
-        self._method.step(self._state, count)
+        self._method.step(self._state, count, end)
+        if end is not None and end.passed:
+            return  # the last pass was stopped: it helps the bound, and does not count
         if self._method.sweeping:
             budget.time_of_pass((time.perf_counter() - began) / count)
         budget.spend(self._state.work - before)
@@ -238,7 +251,7 @@ class Passes(Stage):
         affordable = budget.work_left // max(1, 2 * self.problem.model.m)
         if min(self.options.updates or pays, affordable) >= pays:
             before = self._state.work
-            self._method.start_coarse(self._state, share.over)
+            self._method.start_coarse(self._state, share.deadline)
             budget.spend(self._state.work - before)
             self._hand_back_memory()
 
@@ -266,11 +279,11 @@ class Passes(Stage):
         Once the time is up, only the bound is computed.
         """
         at = self._at
-        if at.checked_at == at.done:
+        if at.checked_at == at.done and not share.run_end.passed:
             return None  # nothing has changed since the last check
         at.checked_at, primal = at.done, best.point_cost
         ask = self._ask(best, share, last=last)
-        proposal = self._answer(best, ask)
+        proposal = self._answer(best, ask, share)
         at.eta = proposal.eta
         verdict = self._judged(best, proposal, ask)
         solved = best.gaps().lp <= self.options.lp_gap
@@ -279,8 +292,9 @@ class Passes(Stage):
         at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
         at.next_check = at.done + self._interval(best)
         self._hand_back_memory()
+        decoder = lambda: proposal.labels or proposal.lam  # noqa: E731 - λ is made only if needed
         return replace(
-            self.seen(), smoothed=proposal.smoothed, decoder=lambda: proposal.labels or proposal.lam,
+            self.seen(), smoothed=proposal.smoothed, decoder=decoder,
             nodes=verdict.nodes[0] if verdict.nodes else None, slack=verdict.slack, primal=primal,
             last=last,
         )  # fmt: skip
@@ -293,15 +307,16 @@ class Passes(Stage):
         ask = self._at.ask(rule, done, lp_ratio=ratio, tight=tight, last=last)
         return Ask.BOUND if share.budget.left <= 0.0 else ask
 
-    def _answer(self, best: Best, ask: Ask) -> Proposal:
-        found = self._method.answer(self._state, ask)
+    def _answer(self, best: Best, ask: Ask, share: Share) -> Proposal:
+        # Ctrl-C ends passes, not their last check
+        found = self._method.answer(self._state, ask, core.Deadline(share.rest))
         if self._method.sweeping or np.isfinite(found.lam).all():
             return found
         return Proposal(best.lam, found.eta)  # a diverging method has overflowed
 
     def _judged(self, best: Best, proposal: Proposal, ask: Ask) -> Verdict:
         """Compute the bound, and a point if asked for; let the method raise η."""
-        if ask is Ask.BOUND:
+        if ask is Ask.BOUND or proposal.abandoned:
             bound = self._judge.bound(proposal)
             return Verdict(bound, (), math.nan, math.nan, proposal.nodes)
         verdict = self._judge.look(proposal)
