@@ -18,7 +18,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import _gained
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.tightening import Tightening
 from softmap.solving.trace import StageName, Status
 from softmap.solving.tuning import TUNING

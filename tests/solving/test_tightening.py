@@ -20,7 +20,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.proof import ProofKind
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
 from softmap.solving.tuning import TUNING

@@ -24,7 +24,7 @@ from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 
 __all__ = ["FirstLabels", "find_first_labels"]
 

@@ -28,7 +28,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.result import Result
-from softmap.solving.stages.base import Seen
+from softmap.solving.stage import Seen
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
 __all__ = [

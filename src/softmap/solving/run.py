@@ -27,7 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, finished
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stages.base import Handed, Outcome, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Share, Stage
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes

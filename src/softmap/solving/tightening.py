@@ -24,11 +24,11 @@ from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.polytope import Beliefs
 from softmap.solving.best import Best
 from softmap.solving.clustered import Clustered
+from softmap.solving.clusters import Clusters
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.tuning import Tuning
-from softmap.solving.warm import Clusters
 
 __all__ = ["Tightening"]
 

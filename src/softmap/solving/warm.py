@@ -22,19 +22,19 @@ from softmap.labels import LabelSearch
 from softmap.methods.base import Floats, Proposal, find
 from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
-from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import Beliefs, checked_marginals
 from softmap.solving.best import Best
+from softmap.solving.clusters import Clusters
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
 
-__all__ = ["Clusters", "WarmStart", "start_labels", "warm_start"]
+__all__ = ["WarmStart", "start_labels", "warm_start"]
 
 KEPT = 30.0  # η is lowered if changed costs raise the LP gap by more than this factor
 GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
@@ -174,38 +174,6 @@ class WarmStart:
                 coupling = problem.lam(np.ldexp(point.coupling, -exponent))
         assert eta is not None
         judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Clusters of variables, and λ and beliefs of the model tightened by them."""
-
-    clusters: tuple[tuple[int, ...], ...]
-    lam: Floats
-    beliefs: Beliefs | None = None
-
-    def proved(self, model: Model) -> tuple[float, Proof]:
-        """Return the bound that the clusters prove for a model, recomputed from λ."""
-        from softmap.proof.tightening.regions import build  # imported late: often unused
-
-        try:
-            tight = build(model, self.clusters)
-            bound = dual_bound(tight.model, self.lam)
-            beliefs = self._checked(tight.model)
-        except (ModelError, OptionError, IndexError, ValueError) as error:
-            raise OptionError(f"warm_start: this result is damaged ({error})") from error
-        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=beliefs)
-
-    def _checked(self, model: Model) -> Beliefs | None:
-        """Return the beliefs as normalised marginals of the tightened model."""
-        if self.beliefs is None:
-            return None
-        return replace(
-            self.beliefs,
-            nodes=checked_marginals(model, self.beliefs.nodes),
-            coupling=check_lam(model, self.beliefs.coupling),
-            eta=check_eta(self.beliefs.eta),
-        )
 
 
 def _allowed(model: Model, nodes: Floats) -> Floats:

@@ -11,7 +11,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Handed, Share
+from softmap.solving.stage import Handed, Share
 from softmap.solving.stages.expand import Expand
 from softmap.solving.stages.improve import Improve
 

@@ -17,7 +17,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.stages.improve import Improve, _Parts
 from softmap.solving.tuning import TUNING
 

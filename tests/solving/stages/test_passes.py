@@ -15,7 +15,7 @@ from softmap.solving.budget import Budget
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.stages.passes import Passes
 
 

@@ -17,7 +17,7 @@ from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Share
+from softmap.solving.stage import Share
 from softmap.solving.stages.search import Search, search_threads
 from softmap.solving.tuning import TUNING
 from support.stage_runs import begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softmap.solving.best import Best
-from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
 
 __all__ = ["Assign"]

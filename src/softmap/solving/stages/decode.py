@@ -25,7 +25,7 @@ from softmap.solving.budget import Budget
 from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
 from softmap.solving.trace import StageName
 
 __all__ = ["Background", "Decode"]
@@ -204,7 +204,8 @@ class Decode(Stage):
 
     def _start(self, done: int, what: Any, budget: Budget) -> None:
         if self._pending is None:
-            search = self._labels.later(*what, budget.interrupts.within(budget.left))
+            end = budget.interrupts.within(budget.left)
+            search = self._labels.later(*what, deadline=end)
             self._pending = Background(search, threaded=self.problem.threads > 1)
             self._started_at = done
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
-from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.stages.search import Search
 from softmap.solving.trace import StageName
 

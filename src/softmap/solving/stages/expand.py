@@ -12,7 +12,7 @@ from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
 from softmap.labels.pricing import energy_of
 from softmap.solving.best import Best
 from softmap.solving.memory import room_beside
-from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
 
 __all__ = ["Expand"]

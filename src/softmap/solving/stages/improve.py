@@ -16,7 +16,7 @@ from softmap.proof.search.moves import LargeMoves
 from softmap.relaxation.flat import flatten
 from softmap.solving.best import Best
 from softmap.solving.feasible import FirstLabels
-from softmap.solving.stages.base import Outcome, Share, Stage
+from softmap.solving.stage import Outcome, Share, Stage
 from softmap.solving.stages.search import flat_entries, search_memory
 from softmap.solving.trace import StageName
 

@@ -11,7 +11,7 @@ from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Handed, Outcome, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
 __all__ = ["Interior"]

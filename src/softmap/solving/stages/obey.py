@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softmap.solving.best import Best
 from softmap.solving.feasible import find_first_labels
-from softmap.solving.stages.base import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
 
 __all__ = ["Obey"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from softmap.solving.stage import Stage
 from softmap.solving.stages.assign import Assign
-from softmap.solving.stages.base import Stage
 from softmap.solving.stages.cut import Cut
 from softmap.solving.stages.eliminate import Eliminate
 from softmap.solving.stages.expand import Expand

@@ -8,7 +8,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stages.base import UNLIMITED, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Outcome, Share, Stage
 from softmap.solving.stages.search import search_memory, search_threads
 from softmap.solving.trace import StageName
 

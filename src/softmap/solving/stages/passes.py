@@ -24,7 +24,7 @@ from softmap.solving.best import Best, Tolerances
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages.base import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
 from softmap.solving.trace import StageName, Status
 from softmap.solving.warm import WarmStart
 

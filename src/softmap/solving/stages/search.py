@@ -12,7 +12,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stages.base import UNLIMITED, Handed, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 from softmap.solving.tuning import Tuning
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from softmap.solving.best import Best
 from softmap.solving.memory import memory_needed
-from softmap.solving.stages.base import Outcome, Share, Stage
+from softmap.solving.stage import Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
     from softmap.labels.cuts import Expansions
+    from softmap.solving.clusters import Clusters
     from softmap.solving.prooffile import ProofFile
-    from softmap.solving.warm import Clusters
 
 __all__ = ["UNLIMITED", "Handed", "Once", "Outcome", "Seen", "Share", "Stage"]
 
