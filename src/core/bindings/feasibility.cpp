@@ -1,5 +1,6 @@
 // The search for labels that obey the hard constraints.
 #include "bind.hpp"
+#include "feasibility/assignment.hpp"
 #include "feasibility/solver.hpp"
 
 #include <nanobind/stl/vector.h>
@@ -119,6 +120,20 @@ class FeasibleSearch {
 } // namespace
 
 void bind_feasibility(nb::module_ &m) {
+    m.def(
+        "linear_assignment",
+        [](Matrix<double> costs, double seconds, Out<Index> labels, Out<double> prices) {
+            const Index count = Index(costs.shape(0)), width = Index(costs.shape(1));
+            require_size(labels, count, "labels");
+            require_size(prices, width, "prices");
+            Budget budget(INT64_MAX, seconds);
+            nb::gil_scoped_release release;
+            return fe::assign(costs.data(), count, width, labels.data(), prices.data(), budget);
+        },
+        arg("costs"), nb::arg("seconds"), arg("labels"), arg("prices"),
+        "Write different labels with the smallest sum of costs[i, labels[i]], -1 for rows that the "
+        "rows before leave without a label, and the prices of the labels that prove the sum. "
+        "Return whether the time sufficed.");
     using F = FeasibleSearch;
     nb::class_<F>(m, "FeasibleSearch")
         .def(nb::init<In<Index>, In<bool>>(), arg("num_labels"), arg("allowed"))

@@ -1948,6 +1948,18 @@ class FusionMoves:
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
 
+def linear_assignment(
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    seconds: float,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    prices: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> bool:
+    """
+    Write different labels with the smallest sum of costs[i, labels[i]], -1 for rows that the rows before leave without a label, and the prices of the labels that prove the sum. Return whether the time sufficed.
+    """
+
 class FeasibleSearch:
     def __init__(
         self,

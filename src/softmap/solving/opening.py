@@ -64,8 +64,6 @@ class OpeningTuning:
         with more, the first passes take less time.
     cost_bytes : int
         Memory of the search for costs that stand for hard constraints, per table entry, in bytes.
-    edge_seconds : float
-        Time that an assignment takes per edge of its chains, in seconds.
     """
 
     expanded: int = 2_000
@@ -77,7 +75,6 @@ class OpeningTuning:
     states: int = 20_000
     per_state: float = 300.0
     cost_bytes: int = 100
-    edge_seconds: float = 3e-5
 
 
 TUNING = OpeningTuning()
@@ -206,9 +203,7 @@ class Assign(Outright):
     def answer(self, share: Share) -> tuple[Labels, Floats] | None:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it
 
-        problem = self.problem
-        in_time = TUNING.edge_seconds * problem.model.m <= share.left
-        return solve_assignment(problem.model, problem.given) if in_time else None
+        return solve_assignment(self.problem.model, self.problem.given, share.left)
 
 
 class Obey(Opening):

@@ -15,6 +15,7 @@ from softmap.errors import CheckpointWarning, InfeasibleModel, ProofWarning
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
+from softmap.solving.assigned import assigned
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Interrupts
 from softmap.solving.memory import require_memory
@@ -118,6 +119,8 @@ def solve(model: Model, options: Options) -> Result:
     >>> result.bound <= result.energy
     True
     """
+    if (found := assigned(checked_model(model, "solve"), options)) is not None:
+        return found
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
         return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
