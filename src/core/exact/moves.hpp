@@ -161,8 +161,7 @@ class Moves {
         const double start = energy(in, current_);
         Options options;
         options.ascent = false;
-        options.max_dp_entries = options_.dp_entries;
-        options.seconds = 1.0;
+        options.effort.max_entries = options.effort.max_stored = options_.dp_entries;
         Control control;
         control.deadline = control.end = deadline;
         control.max_backtracks = options_.backtracks;

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "eliminate.hpp"
+#include "work.hpp"
 #include "log.hpp"
 
 namespace softmap::exact {

@@ -1,7 +1,7 @@
 // The labellings of lowest cost by dynamic programming, with bounds.
 #pragma once
 
-#include "build.hpp"
+#include "presolve.hpp"
 #include "order.hpp"
 
 namespace softmap::exact {

@@ -53,7 +53,7 @@ struct Control {
             stopped = true;
         if (backtracks >= max_backtracks || now >= deadline)
             stopped = true;
-        return stopped;
+        return stopped || behind(now);
     }
     // Counts work and returns whether to stop. `amount` is roughly the number of table entries
     // read.
@@ -64,15 +64,53 @@ struct Control {
         work = 0;
         return check_now();
     }
-    void to_the_end() { deadline = std::max(deadline, end); }
+    // Counts entries of an elimination in progress (`ToTheEnd`), beside `spend`.
+    void progress(double entries) { done_ += entries; }
     double seconds_left() const {
         if (deadline == Clock::time_point::max())
             return 1e9;
         return std::chrono::duration<double>(deadline - Clock::now()).count();
     }
+    static Clock::time_point after(double seconds) {
+        if (!(seconds < 1e8))
+            return Clock::time_point::max();
+        return Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    }
+
+    // While it lives, the deadline is that of all calls: what runs cannot be resumed. If the number
+    // of `entries` of an elimination is given, `spend` also returns true if these entries will
+    // take too long: if, after a tenth of the time, less than half of what should be done is.
+    class ToTheEnd {
+      public:
+        explicit ToTheEnd(Control &control, double entries = 0)
+            : control_(control), before_(control.deadline) {
+            control.deadline = std::max(control.deadline, control.end);
+            control.expected_ = entries;
+            control.done_ = 0;
+            control.begin_ = Clock::now();
+        }
+        ~ToTheEnd() {
+            control_.deadline = before_;
+            control_.expected_ = 0;
+        }
+        ToTheEnd(const ToTheEnd &) = delete;
+
+      private:
+        Control &control_;
+        Clock::time_point before_;
+    };
 
   private:
-    Clock::time_point next_poll_ = Clock::time_point::min();
+    Clock::time_point next_poll_ = Clock::time_point::min(), begin_;
+    double expected_ = 0, done_ = 0; // entries of the elimination in progress
+
+    bool behind(Clock::time_point now) const {
+        if (expected_ <= 0 || deadline == Clock::time_point::max())
+            return false;
+        const double used = std::chrono::duration<double>(now - begin_) / (deadline - begin_);
+        return used > 0.1 && done_ < 0.5 * used * expected_;
+    }
 };
 
 // A set of small integers, with removal of the smallest or the largest.

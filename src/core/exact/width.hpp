@@ -63,9 +63,8 @@ struct EliminationOrder {
 struct OrderEffort {
     int tries = 30;      // largest number of orders
     double share = 0.02; // steps of further orders, relative to the entries of the best one
-    // A graph of many variables has no order if that of the smallest tables, which is found fast,
-    // exceeds the limit by this factor.
-    int many = 4096;
+    // No order is looked for if that of the smallest tables, which is found fast, exceeds the limit
+    // by this factor: others have fewer entries by 2^10 at most (grids, G-set).
     double hopeless = 0x1p20;
 };
 
@@ -263,11 +262,48 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
     return out;
 }
 
+// A lower bound on log2 of the largest table of every elimination order, by contraction degeneracy:
+// some variable is eliminated before all its neighbours, so the smallest table of a variable and
+// its neighbours is such a bound; and a graph whose edges are contracted needs no larger tables, if
+// a contracted variable has the smaller label count of the two. Stops once it exceeds `enough`.
+inline double largest_table(Graph g, double enough) {
+    const auto size = [&](int v) {
+        double sum = g.bits[v];
+        for (const int u : g.near[v])
+            sum += g.bits[u];
+        return sum;
+    };
+    detail::Scores scores(g.n());
+    for (int v = 0; v < g.n(); ++v)
+        scores.set(v, size(v));
+    double bound = 0;
+    for (int v = scores.take(); v >= 0 && bound <= enough; v = scores.take()) {
+        bound = std::max(bound, size(v));
+        const auto near = g.near[v];
+        g.remove(v);
+        if (near.empty())
+            continue;
+        const int u = *std::min_element(near.begin(), near.end(), [&](int a, int b) {
+            return g.near[a].size() < g.near[b].size();
+        });
+        for (const int x : near)
+            g.join(u, x);
+        g.bits[u] = std::min(g.bits[u], g.bits[v]);
+        for (const int x : near)
+            scores.set(x, size(x));
+        for (const int x : g.near[u])
+            scores.set(x, size(x));
+    }
+    return bound;
+}
+
 // The order of fewest entries among several greedy ones; `finite` is false if all exceed `most`.
 // More orders are tried if the tables of the best one are large.
 inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
     EliminationOrder best;
-    if (g.n() > effort.many && !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most).finite)
+    const double bits = std::log2(most) + 1e-9; // log2 is rounded
+    if (largest_table(g, bits) > bits ||
+        !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most).finite)
         return best;
     double steps = 0;
     // with equal numbers of labels, WEIGHTED is the same rule as FILL

@@ -1,13 +1,21 @@
 // Elimination of variables by dynamic programming.
-#pragma once
+#include "presolve.hpp"
 
 #include <set>
 
-#include "reduce.hpp"
-
 namespace softmap::exact {
 
-namespace detail {
+void neighbours(Work &w, int v, std::vector<int> &out) {
+    out.clear();
+    for (int f : w.alive_factors(v))
+        for (int u : w.factors[f]->scope)
+            if (u != v)
+                out.push_back(u);
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
+namespace {
 
 // The tables that contain v, as functions of (scope of the result, v), with their strides. Small
 // tables are summed.
@@ -22,18 +30,7 @@ struct Bucket {
     std::vector<Part> parts;
 };
 
-// The variables that share a factor with v, in increasing order.
-inline void neighbours(Work &w, int v, std::vector<int> &out) {
-    out.clear();
-    for (int f : w.alive_factors(v))
-        for (int u : w.factors[f]->scope)
-            if (u != v)
-                out.push_back(u);
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-}
-
-inline Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
+Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
     Bucket b;
     neighbours(w, v, b.scope);
     for (int u : b.scope)
@@ -58,7 +55,7 @@ inline Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
 }
 
 // Offsets of one table for all states of the trailing axes, from axis `first` on.
-inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
+std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
                                                std::size_t first, std::int64_t size) {
     std::vector<std::int32_t> out(size);
     std::vector<int> at(b.scope.size(), 0);
@@ -78,7 +75,7 @@ inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Pa
 
 // best[r] = min over the labels of v, which[r] = the minimising label, for every state r of the
 // result. Returns false if time ran out.
-inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
+bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
                      std::vector<std::uint32_t> &which, Control &control) {
     std::size_t first = b.scope.size();
     std::int64_t block = 1, total = 1;
@@ -125,10 +122,10 @@ inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
     return true;
 }
 
-} // namespace detail
+} // namespace
 
 // Eliminates a variable of one label: each of its factors loses an axis, so that no table grows.
-inline void condition(Work &w, int v) {
+void condition(Work &w, int v) {
     const auto factors = w.alive_factors(v);
     if (w.log != nullptr)
         w.log->note(Op::ELIMINATE, {v});
@@ -146,16 +143,16 @@ inline void condition(Work &w, int v) {
 
 // Eliminates v: the minimum over its labels becomes a factor of its neighbours. Returns false if
 // time ran out.
-inline bool eliminate(Work &w, int v, Control &control) {
+bool eliminate(Work &w, int v, Control &control) {
     if (w.d(v) == 1) {
         condition(w, v);
         return true;
     }
     const auto factors = w.alive_factors(v);
-    const auto bucket = detail::open_bucket(w, v, factors);
+    const auto bucket = open_bucket(w, v, factors);
     Factor result;
     Elimination record;
-    if (!detail::minimise(bucket, w.d(v), result.table, record.choice, control))
+    if (!minimise(bucket, w.d(v), result.table, record.choice, control))
         return false;
     for (auto &c : record.choice)
         c = static_cast<std::uint32_t>(w.label[v][c]);
@@ -179,7 +176,7 @@ inline bool eliminate(Work &w, int v, Control &control) {
 }
 
 // Labels the eliminated variables, in reverse order of elimination.
-inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) {
+void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) {
     for (std::size_t k = w.eliminated.size(); k-- > 0;) {
         const auto &r = w.eliminated[k];
         std::int64_t at = 0;
@@ -195,13 +192,13 @@ inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) 
 
 // Eliminates variables of one label, variables of degree 0 or 1, and variables whose result has at
 // most `cap` entries over at most `arity` variables.
-inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
+void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
     std::set<std::pair<int, int>> queue; // (degree, variable): those that can be eliminated
     std::vector<int> degree(w.n(), 0), others, near;
     std::vector<char> small(w.n(), 0);
     // Whether v can be eliminated; sets its degree, and nothing of other variables.
     const auto fits = [&](int v, std::vector<int> &next) {
-        detail::neighbours(w, v, next);
+        neighbours(w, v, next);
         degree[v] = w.d(v) == 1 ? 0 : static_cast<int>(next.size());
         std::int64_t size = 1;
         for (int u : next)
@@ -220,7 +217,7 @@ inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::i
     while (!queue.empty() && !w.infeasible && !control.stopped) {
         const int v = queue.begin()->second;
         queue.erase(queue.begin());
-        detail::neighbours(w, v, others);
+        neighbours(w, v, others);
         if (!eliminate(w, v, control))
             return;
         for (int u : others) {
