@@ -54,7 +54,7 @@ def row(name: str, k: int) -> dict[str, Any]:
     unary = [((i,), costs) for i, costs in enumerate(rng.normal(size=(k, 2)))]
     model = softmap.Model.from_factors([2] * k, [*unary, KINDS[name](k)])
     built = time.process_time() - begin
-    engine = Chains(tighten(model), 1, np.float64)
+    engine = Chains(tighten(model), 1)
     return {
         "factor": name, "k": k, "built_us": 1e6 * built / k, "costs": len(model.unary) / k,
         "soft_us": microseconds(engine, 10.0, k), "hard_us": microseconds(engine, np.inf, k),

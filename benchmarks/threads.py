@@ -15,7 +15,7 @@ On a machine with 16 cores, alone on it:
     python -m benchmarks.threads --models graph6 --runs 1,16 --seconds 60   the same: 60 s
     python -m benchmarks.threads --small                   everything on small models: some seconds
 
-`--single` stores messages in single precision. `--out FILE` adds all rows to a file of JSON lines.
+`--out FILE` adds all rows to a file of JSON lines.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Pass:
     state: Messages
 
     @classmethod
-    def over(cls, model: Model, dtype: str) -> Pass:
+    def over(cls, model: Model) -> Pass:
         """Plan the passes over a model; messages are 0."""
-        chains = Chains(tighten(model), usable_cores(), dtype)
+        chains = Chains(tighten(model), usable_cores())
         return cls(chains, chains.start(None))
 
     def __post_init__(self) -> None:
@@ -138,11 +138,9 @@ class Pass:
         return int(halves + state.msg.nbytes + 2 * early + 4 * state.drift.nbytes)
 
 
-def passes(
-    name: str, model: Model, threads: list[int], copying: dict[int, float], dtype: str
-) -> Iterator[Row]:
+def passes(name: str, model: Model, threads: list[int], copying: dict[int, float]) -> Iterator[Row]:
     """One row by number of threads."""
-    work = Pass.over(model, dtype)
+    work = Pass.over(model)
     work.run(max(threads))
     one = 0.0
     for count in threads:
@@ -167,7 +165,6 @@ def run(name: str, model: Model, threads: int, options: argparse.Namespace) -> t
     profile.enable()
     found = softmap.solve(
         model, goal="lp", lp_gap=options.gap, threads=threads, time_limit=options.seconds,
-        dtype=dtype_of(options),
     )  # fmt: skip
     profile.disable()
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
@@ -205,11 +202,6 @@ def sections(name: str, seconds: float, stats: Any) -> Iterator[Row]:
         }
 
 
-def dtype_of(options: argparse.Namespace) -> str:
-    """The precision of messages."""
-    return "float32" if options.single else "float64"
-
-
 def numbers(text: str) -> list[int]:
     """Numbers with commas between them, those that this machine has cores for."""
     return [int(part) for part in text.split(",") if part and int(part) <= usable_cores()]
@@ -227,7 +219,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--runs", default=None, help="threads of runs; all cores by default")
     parser.add_argument("--gap", type=float, default=1e-3, help="LP gap of runs")
     parser.add_argument("--seconds", type=float, default=20.0, help="time limit of each run")
-    parser.add_argument("--single", action="store_true", help="messages in single precision")
     parser.add_argument("--small", action="store_true", help="small models, to try this program")
     parser.add_argument("--out", type=Path, help="file for JSON lines")
     return parser.parse_args()
@@ -259,7 +250,7 @@ def main() -> None:
     for name in options.models.split(","):
         model = makers[name]()
         if threads:
-            rows = list(passes(name, model, threads, copying, dtype_of(options)))
+            rows = list(passes(name, model, threads, copying))
             show("passes", rows, options.out)
         for count in runs:
             row, stats = run(name, model, count, options)

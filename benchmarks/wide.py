@@ -206,22 +206,19 @@ def _energy(count: int, method: str, seconds: float, energy: float) -> Row:
 
 
 def memory() -> Iterator[Row]:
-    """Each precision in a process of its own."""
-    for dtype in ("float64", "float32"):
-        code = f"from benchmarks.wide import peak; print(peak({dtype!r}))"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        yield {"dtype": dtype, "peak / 128 MB": float(done.stdout) / 128.0}
+    """In a process of its own."""
+    code = "from benchmarks.wide import peak; print(peak())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    yield {"peak / 128 MB": float(done.stdout) / 128.0}
 
 
-def peak(dtype: str) -> float:
+def peak() -> float:
     """Megabytes over an idle process that building and solving takes."""
     softmap.solve(potts_grid(8, 8, 4, seed=0), goal="lp", max_work=10_000)
     idle = peak_megabytes()
     reset_peak()
     model = potts_grid(1000, 1000, 4, seed=0)
-    softmap.solve(model, goal="lp", dtype=dtype, threads=THREADS, max_work=2 * model.m * 40)
+    softmap.solve(model, goal="lp", threads=THREADS, max_work=2 * model.m * 40)
     return peak_megabytes() - idle
 
 

@@ -196,13 +196,10 @@ def test_searches_for_labels_only_improve(name, seed):
 
 @FAMILY
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_every_method_proves_bounds(name, method, dtype):
+def test_every_method_proves_bounds(name, method):
     model = example(name, 3)
     fixed = {"eta": 30.0} if method in UPDATES or METHODS[method].fixed_eta else {}
-    result = softmap.solve(
-        model, method=method, dtype=dtype, max_work=2 * model.m * 40, threads=2, **fixed
-    )
+    result = softmap.solve(model, method=method, max_work=2 * model.m * 40, threads=2, **fixed)
     best, _ = brute_force(model)
     assert result.bound <= best + 1e-9
     assert best <= result.energy + 1e-9

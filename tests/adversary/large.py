@@ -11,8 +11,8 @@ from softmap.methods.sweeps import anneal, chains
 from softmap.solving import record
 
 WAYS = (
-    # the best bound takes the memory of momentum; single precision proves bounds by itself
-    (chains, "CHAINS", replace(chains.CHAINS, spare=0, large=0)),
+    # the best bound takes the memory of momentum
+    (chains, "CHAINS", replace(chains.CHAINS, spare=0)),
     (record, "TUNING", replace(record.TUNING, lazy=0)),  # λ is handed out as what it is made of
     # pictures of more than one block begin with these, whatever their costs are
     (anneal, "COARSENING", replace(anneal.COARSENING, least=5, tied=0.0)),

@@ -123,7 +123,7 @@ def trial(seed: int) -> Trial:
     method = str(rng.choice(list(METHODS))) if rng.random() < 0.6 else "anneal"
     work = int(rng.choice([1, 5, 20, 60, 150])) * 2 * max(1, len(made.edges))
     options: dict[str, Any] = {"method": method, "threads": int(rng.choice([1, 1, 2]))}
-    options |= {"dtype": str(rng.choice(["float64", "float64", "float32"])), "max_work": work}
+    options["max_work"] = work
     typical = np.median(np.abs([v for v in made.numbers() if v] or [1.0]))
     if METHODS[method].fixed_eta:
         options["eta"] = float(10.0 ** rng.uniform(0, 3) / max(typical, 1e-290))
@@ -165,4 +165,5 @@ def picture(seed: int) -> Trial:
 def on_device(given: Trial) -> Trial:
     """The trial with `backend="cuda"`: the annealed method, and no limit that belongs to others."""
     kept = {k: v for k, v in given.options.items() if k not in ("eta", "updates", "threads")}
-    return replace(given, options=kept | {"method": "anneal", "backend": "cuda"})
+    dtype = "float64" if len(given.spec.edges) % 2 else "float32"
+    return replace(given, options=kept | {"method": "anneal", "backend": "cuda", "dtype": dtype})

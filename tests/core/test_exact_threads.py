@@ -158,11 +158,11 @@ def test_repeatable_searches_use_one_thread(tmp_path) -> None:  # type: ignore[n
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_a_stop_flag_ends_the_search_soon(threads: int) -> None:
-    stop, moments = core.StopFlag(), [0.0]
+    stop, moments = core.Deadline(), [0.0]
 
     def set_flag() -> None:
         moments[0] = time.perf_counter()
-        stop.set()
+        stop.stop()
 
     timer = threading.Timer(0.2, set_flag)
     timer.start()
@@ -170,7 +170,7 @@ def test_a_stop_flag_ends_the_search_soon(threads: int) -> None:
     late = time.perf_counter() - moments[0]
     timer.join()
     assert not r.complete
-    assert stop.is_set()
+    assert stop.stopped
     assert late < 0.5  # some milliseconds on a machine that is not busy
     assert -np.inf < r.lower_bound < r.energy
 

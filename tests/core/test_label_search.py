@@ -24,11 +24,11 @@ def _start(model, seed):
     return model.complete(rng.integers(0, model.num_labels[: model.num_variables]))
 
 
-def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
+def _improve(model, labels, *, seed=0, work=50_000, deadline=None, **options):
     search = core.Neighbourhoods(
         layout(model), strides(model), model.num_variables, seeded(seed), **options
     )
-    return search.improve(labels, work, seconds)
+    return search.improve(labels, work, deadline=deadline)
 
 
 def _best_given(model, labels, free):
@@ -110,7 +110,7 @@ def test_time_that_is_up_changes_nothing():
     grid = generators.random_grid(6, 6, 3, seed=1)
     labels = _start(grid, 0)
     before = labels.copy()
-    _improve(grid, labels, work=NO_LIMIT, seconds=0.0, heat=1.0)
+    _improve(grid, labels, work=NO_LIMIT, deadline=core.Deadline(0.0), heat=1.0)
     np.testing.assert_array_equal(labels, before)
 
 
@@ -175,10 +175,10 @@ def test_slices_of_time_do_not_matter():
     often, once = _start(grid, 5), _start(grid, 5)
     cycles = 0
     while cycles < 20:
-        _, cycles, _ = searches[0].improve(often, NO_LIMIT, 1e-5)
+        _, cycles, _ = searches[0].improve(often, NO_LIMIT, deadline=core.Deadline(1e-5))
     done = 0
     while done < cycles:
-        _, done, _ = searches[1].improve(once, 1, 1e9)  # one subproblem
+        _, done, _ = searches[1].improve(once, 1)  # one subproblem
     np.testing.assert_array_equal(often, once)
 
 
@@ -187,7 +187,7 @@ def test_labels_from_elsewhere_are_gone_on_from():
     least, best = brute_force(grid)
     search = core.Neighbourhoods(layout(grid), strides(grid), 9, seeded(0), heat=1.0, max_entries=8)
     labels = _start(grid, 1)
-    search.improve(labels, 1, 1e9)
+    search.improve(labels, 1)
     labels = grid.complete(best)
-    search.improve(labels, 5000, 1e9)
+    search.improve(labels, 5000)
     assert grid.energy(labels) == pytest.approx(least, abs=1e-9)

@@ -183,7 +183,7 @@ def test_runs_are_those_of_the_twin(model, seed):
     labels = np.zeros(len(flat.num_labels), np.int64)
     for number in range(9):
         while compiled.runs <= number:
-            compiled.run(1, 1e9)  # at most one sweep
+            compiled.run(1)  # at most one sweep
         twin.run(number)
         assert compiled.best(labels) == (twin.best is not None)
         assert compiled.least == twin.least
@@ -198,7 +198,7 @@ def test_costs_are_those_of_the_current_labels(model, seed, works):
     labels, costs = np.zeros(twin.n, np.int64), np.zeros(len(flat.unary))
     for work in works:
         twin.penalty, runs = search.penalty, search.runs
-        search.run(work, 1e9)
+        search.run(work)
         energy, violated = search.state(labels, costs)
         if search.runs != runs:  # the penalty may have changed on the way
             continue
@@ -232,8 +232,8 @@ def test_small_models_are_solved(model, seed):
 def test_slices_do_not_matter(seed, works):
     flat = flatten(generators.random_grid(5, 5, 3, seed=seed % 100))
     once, often = native(flat, seed), native(flat, seed)
-    done = sum(often.run(work, 1e9) for work in works) + often.run(100_000, 1e9)
-    assert once.run(done, 1e9) == done
+    done = sum(often.run(work) for work in works) + often.run(100_000)
+    assert once.run(done) == done
     states = []
     for search in (once, often):
         labels, best, costs = np.zeros(25, np.int64), np.zeros(25, np.int64), np.zeros(75)
@@ -247,12 +247,12 @@ def test_short_slices_of_time_do_not_matter():
     flat = flatten(generators.random_grid(20, 20, 3, seed=1))
     one, two = native(flat), native(flat)
     while two.runs < 12:
-        two.run(LIMIT, 1e-4)
+        two.run(LIMIT, core.Deadline(1e-4))
     while one.runs < two.runs:
-        one.run(1, 1e9)  # at most one sweep
+        one.run(1)  # at most one sweep
     assert two.least <= one.least  # the slice of time may have ended later in the next run
     while one.least > two.least and one.runs == two.runs:
-        one.run(1, 1e9)
+        one.run(1)
     assert one.least == two.least
 
 
@@ -271,8 +271,12 @@ def test_labels_from_elsewhere_are_taken_over():
 def test_limits_are_kept():
     flat = flatten(generators.random_grid(6, 6, 4, seed=3))
     start = np.zeros(36, dtype=np.int64)
-    np.testing.assert_array_equal(Annealing(flat).improve(start, seconds=0.0), start)
-    np.testing.assert_array_equal(Annealing(flat).improve(start, stopped=lambda: True), start)
+    np.testing.assert_array_equal(
+        Annealing(flat).improve(start, deadline=core.Deadline(0.0)), start
+    )
+    stopped = core.Deadline()
+    stopped.stop()
+    np.testing.assert_array_equal(Annealing(flat).improve(start, deadline=stopped), start)
     np.testing.assert_array_equal(Annealing(flat).improve(start, work=0), start)
 
 
@@ -280,7 +284,7 @@ def test_models_without_variables_or_choice_end():
     empty = np.zeros(0)
     nothing = FlatModel(*(np.zeros(0, np.int64), empty, np.zeros(1, np.int64)),
                         np.zeros(0, np.int64), empty, 0.0)  # fmt: skip
-    assert native(nothing).run(1000, 1e9) == 0
+    assert native(nothing).run(1000) == 0
     one = FlatModel(np.array([1]), np.array([2.0]), *(np.zeros(1, np.int64),),
                     np.zeros(0, np.int64), empty, 0.0)  # fmt: skip
     assert Annealing(one).improve(np.zeros(1, np.int64), work=1000).tolist() == [0]

@@ -18,6 +18,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.relax import Relaxation
+from support.deadlines import stopping
 
 BARRIER = 1e4
 
@@ -82,7 +83,7 @@ def test_the_flow_is_that_of_scipy(seed):
     assert model.energy(labels) == maximum_flow(graph, n, n + 1).flow_value
 
 
-def test_a_cut_is_stopped_by_a_function_and_continued_by_its_kernel():
+def test_a_cut_is_stopped_and_continued():
     rng = np.random.default_rng(5)
     edges = softmap.generators.grid_edges(120, 120)
     model = softmap.Model(rng.normal(size=(120 * 120, 2)), edges, softmap.Potts(2.0))
@@ -90,7 +91,7 @@ def test_a_cut_is_stopped_by_a_function_and_continued_by_its_kernel():
     cut = core.BinaryCut(layout(model), math.inf, 1)
     labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
     stops = 0
-    while not cut.run(0.0):
+    while not cut.run(stopping(40)):
         stops += 1
     cut.read(labels, lam)
     assert stops > 3
@@ -98,11 +99,12 @@ def test_a_cut_is_stopped_by_a_function_and_continued_by_its_kernel():
     assert dual_bound(model, lam) == pytest.approx(dual_bound(model, best[1]), rel=1e-12)
 
 
-def test_a_cut_that_is_stopped_leaves_a_true_bound():
+@pytest.mark.parametrize("looks", [1, 100, 3000])
+def test_a_cut_that_is_stopped_leaves_a_true_bound(looks):
     rng = np.random.default_rng(3)
     edges = softmap.generators.grid_edges(150, 150)
     model = softmap.Model(rng.normal(size=(150 * 150, 2)), edges, softmap.Potts(2.0))
-    labels, lam = solve_binary(model, seconds=0.0)
+    labels, lam = solve_binary(model, deadline=stopping(looks))
     _, best = solve_binary(model)
     assert dual_bound(model, lam) <= dual_bound(model, best) <= model.energy(labels)
 
@@ -173,8 +175,9 @@ def test_expansions_can_be_stopped_and_continued_anywhere(seed, kind):
     whole = np.ascontiguousarray(cheapest(model, model.unary))
     parts = whole.copy()
     Expansions(Fusion(model)).run(whole)
-    moves, energy, calls = Expansions(Fusion(model)), model.energy(parts), itertools.count()
-    while not moves.run(parts, stop=lambda: next(calls) % 3 == 2):
+    moves, energy = Expansions(Fusion(model)), model.energy(parts)
+    looks = itertools.count(400, 100)  # some expansions each time
+    while not moves.run(parts, deadline=stopping(next(looks))):
         assert model.energy(parts) <= energy + 1e-9
         energy = model.energy(parts)
     assert np.array_equal(parts, whole)
@@ -191,10 +194,11 @@ def test_expansions_start_again_from_other_labels():
     assert model.energy(other) < model.energy(np.zeros(81, dtype=np.int64))
 
 
-def test_no_time_means_no_move():
+@pytest.mark.parametrize("looks", [1, 2, 2000, 8000])
+def test_a_move_that_is_stopped_changes_nothing(looks):
     model = softmap.generators.potts_grid(60, 60, 4, seed=2)
     labels = np.zeros(3600, dtype=np.int64)
-    assert Fusion(model).fuse(labels, np.ones(3600), seconds=0.0) == -1
+    assert Fusion(model).fuse(labels, np.ones(3600), deadline=stopping(looks)) == -1
     assert not labels.any()
 
 

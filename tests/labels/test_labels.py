@@ -260,11 +260,11 @@ def test_a_search_anneals_only_if_there_is_time_for_it(monkeypatch):
     assert heat > 0.0
     assert rounds >= 31  # one per 32 passes
     heats.clear()
-    late = look(known, lam, nodes, -1e3, math.inf, work, seconds=0.0)
+    late = look(known, lam, nodes, -1e3, math.inf, work, deadline=core.Deadline(0.0))
     assert [heat for _, heat in heats] == [0.0]
     for labels, energy in (free, late):
         assert energy == pytest.approx(model.energy(labels))
         assert energy <= known[1]
     heats.clear()
-    look(known, lam, nodes, -1e3, math.inf, 1000 * work, seconds=0.2)
+    look(known, lam, nodes, -1e3, math.inf, 1000 * work, deadline=core.Deadline(0.2))
     assert 0 < heats[-1][0] < 31_000

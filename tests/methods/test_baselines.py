@@ -20,7 +20,6 @@ from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
 from support.families import FAMILIES
-from support.methods import PASSES
 from support.numpy_twins import hard_message, soft_message
 from support.oracles import dense_lp, tree_optimum
 from support.strategies import few, models, random_lam, seeds
@@ -290,17 +289,6 @@ def test_nesterov_reaches_the_optimum_of_L():
     slack = SmoothedDual(model, 20.0).slack(proposal.lam)
     assert np.abs(slack).max() < 1e-4
     assert proposal.smoothed == pytest.approx(-SmoothedDual(model, 20.0).value(proposal.lam))
-
-
-@pytest.mark.parametrize("method", PASSES)
-def test_float32_iterates_prove_bounds_in_float64(method):
-    model = generators.potts_grid(8, 8, 3, seed=2)
-    best = lp.solve(model).value
-    work = 2 * model.m * 40
-    double = solve(model, method=method, threads=1, max_work=work)
-    single = solve(model, method=method, threads=1, max_work=work, dtype="float32")
-    assert single.bound <= best + 1e-9
-    assert single.bound == pytest.approx(double.bound, abs=2e-2 * abs(best))
 
 
 def test_annealed_stars_reach_the_lp():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_chain_proofs import DTYPES, SEEDS, passed
+from test_chain_proofs import SEEDS, passed
 from test_chains import models_of
 
 import softmap
@@ -40,10 +40,10 @@ def large_models():
 
 @pytest.mark.parametrize("name", FAMILIES)
 @few
-@given(seed=SEEDS, dtype=DTYPES, eta=st.sampled_from([0.3, 20.0, 1e3]), forward=st.booleans())
-def test_sums_over_marginals_are_those_of_numpy(name, seed, dtype, eta, forward):
+@given(seed=SEEDS, eta=st.sampled_from([0.3, 20.0, 1e3]), forward=st.booleans())
+def test_sums_over_marginals_are_those_of_numpy(name, seed, eta, forward):
     for model in models_of(name, seed):
-        chains, state = passed(model, dtype, eta)
+        chains, state = passed(model, eta)
         nodes, entropy, minima = chains.loops.marginals(state.msg, eta, forward=forward)
         share, plan = chains.loops.by_node(), chains.plan
         later = np.empty(model.n)
@@ -65,11 +65,11 @@ def test_sums_over_marginals_are_those_of_numpy(name, seed, dtype, eta, forward)
 
 @pytest.mark.parametrize("name", PLAIN)
 @few
-@given(seed=SEEDS, dtype=DTYPES, eta=st.sampled_from([2.0, 200.0]))
-def test_points_in_single_precision_cost_what_is_read_from_them(name, seed, dtype, eta):
+@given(seed=SEEDS, eta=st.sampled_from([2.0, 200.0]))
+def test_points_in_single_precision_cost_what_is_read_from_them(name, seed, eta):
     for model in models_of(name, seed):
         with large_models():
-            chains, state = passed(model, dtype, eta)
+            chains, state = passed(model, eta)
             found = chains.marginals(state, eta)
         if found.price is None:
             assert found.nodes.dtype == np.float64
@@ -89,9 +89,9 @@ def test_points_in_single_precision_cost_what_is_read_from_them(name, seed, dtyp
 
 
 @few
-@given(model=models(), dtype=DTYPES)
-def test_large_runs_are_right_about_points_and_bounds(model, dtype):
-    tight, method = tighten(model), Anneal(dtype=dtype)
+@given(model=models())
+def test_large_runs_are_right_about_points_and_bounds(model):
+    tight, method = tighten(model), Anneal()
     judge = Judge.of(tight)
     with large_models():
         state = method.init(tight, None, 0)
@@ -133,11 +133,10 @@ def test_an_average_in_use_is_not_changed(kept):
     assert not np.array_equal(state.mean, before)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     "kind", [softmap.Potts, softmap.TruncatedLinear, softmap.TruncatedQuadratic]
 )
-def test_one_weight_for_all_edges_gives_the_same_bits(kind, dtype):
+def test_one_weight_for_all_edges_gives_the_same_bits(kind):
     costs = np.random.default_rng(0).random((77, 4))
     edges, runs = generators.grid_edges(7, 11), []
     for compact in (base.compact, lambda array: array.copy()):
@@ -149,8 +148,8 @@ def test_one_weight_for_all_edges_gives_the_same_bits(kind, dtype):
                 np.full(len(edges), 0.3), *([2.0] if kind is not softmap.Potts else [])
             )
         model = Model(costs, edges, potential)
-        plan = chain_schedule(model, dtype)
-        chains, state = passed(model, dtype, 20.0, 9)
+        plan = chain_schedule(model)
+        chains, state = passed(model, 20.0, 9)
         lam, clock = chains.standing(state, 20.0).tobytes(), state.clock.tobytes()
         proved = chains.prove(state, 1)
         runs.append((len(plan.weight), proved.bound, lam, clock, proved.lam().tobytes()))
@@ -198,15 +197,12 @@ def test_the_cost_of_marginals_in_single_precision_is_that_of_what_they_stand_fo
 
 @given(
     models(hard=True).map(tighten),
-    DTYPES,
     st.sampled_from([1, 3]),
     st.sampled_from([0.5, 30.0, 1e4]),
     st.booleans(),
 )
-def test_the_shares_that_a_pass_leaves_are_those_of_its_messages(
-    model, dtype, threads, eta, forward
-):
-    chains = sweeps.Chains(model, threads, dtype)
+def test_the_shares_that_a_pass_leaves_are_those_of_its_messages(model, threads, eta, forward):
+    chains = sweeps.Chains(model, threads)
     state, loops = chains.start(None), chains.loops
     chains.passes(state, 3, eta, momentum=True)
     if forward:

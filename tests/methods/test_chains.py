@@ -149,17 +149,6 @@ def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, 
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
 
 
-def test_float32_messages_give_nearly_the_same_bound():
-    model = generators.potts_grid(12, 12, 4, seed=2)
-    bounds = []
-    for dtype in ("float64", "float32"):
-        chains = Chains(model, ONE, dtype)
-        state = chains.start(None)
-        chains.passes(state, 30, 100.0, momentum=True)
-        bounds.append(dual_bound(model, chains.bounding(state.msg).astype(np.float64)))
-    assert bounds[1] == pytest.approx(bounds[0], abs=1e-2)
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_costs_lie_by_strip_and_nothing_else_does(name, seed):

@@ -92,12 +92,11 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 @given(
     shape=SHAPES,
     family=st.sampled_from(list(FAMILIES)),
-    dtype=st.sampled_from(["float64", "float32"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_spreading_is_taking_and_packing(shape, family, dtype, seed):
+def test_spreading_is_taking_and_packing(shape, family, seed):
     model = picture(shape, family, seed)
-    small, chains = anneal.coarser(model), Chains(model, 1, dtype)
+    small, chains = anneal.coarser(model), Chains(model, 1)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
     chains.begin_with(state, lam, small.source, small.part)

@@ -26,16 +26,15 @@ def begun(engine: Chains | Stars, seed: int) -> Messages:
     counts=COUNTS,
     eta=st.sampled_from([0.5, 30.0, 1e4]),
     longest=st.sampled_from([1.0, 3.0, np.inf]),
-    dtype=st.sampled_from(["float64", "float32"]),
     averaging=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_compiled_samples_are_those_taken_turn_by_turn(
-    model, counts, eta, longest, dtype, averaging, seed
+    model, counts, eta, longest, averaging, seed
 ):
     ways = []
     for sampled in (Chains.sampled_passes, sampled_by_turns):
-        engine = Chains(model, 1, dtype)
+        engine = Chains(model, 1)
         state, passes, samples = begun(engine, seed), 0, 0
         mean = np.zeros(model.unary.size if averaging else 0)
         for count in counts:

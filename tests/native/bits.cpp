@@ -35,16 +35,16 @@ Numbers64 zeros(Index count) { return Numbers64(std::size_t(count), 0.0); }
 
 // Chain passes with momentum, λ of them, their bound, node marginals and couplings.
 void chains(const Model &model, double eta, int threads, Digest &digest) {
-    const Layout<double> &lay = model.lay;
+    const Layout &lay = model.lay;
     const Planned planned(model, true);
-    const Schedule<double> &plan = planned.schedule;
+    const Schedule &plan = planned.schedule;
     std::vector<float> drift(std::size_t(planned.back_size + lanes), 0.0f);
     Numbers64 msg = zeros(planned.message_size), theta = zeros(planned.cost_size),
               shift = zeros(plan.num_blocks), dot = zeros(plan.num_blocks),
               sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
-    const ChainArrays<double> run{msg.data(),   drift.data(), planned.back_size, theta.data(),
-                                  shift.data(), dot.data(),   sums.data(),       &clock};
+    const ChainArrays run{msg.data(),   drift.data(), planned.back_size, theta.data(),
+                          shift.data(), dot.data(),   sums.data(),       &clock};
     together(threads, [&](Member &me) { passes(lay, plan, 14, run, eta, eta < infinity, me); });
     Numbers64 lam = zeros(lay.half_at(2 * lay.m)), nodes = zeros(lay.node_offset[lay.n]);
     unpack(lay, plan, msg.data(), lam.data(), 0, plan.num_blocks);
@@ -72,16 +72,16 @@ void chains(const Model &model, double eta, int threads, Digest &digest) {
 // Gradient sweeps with momentum (Nesterov's method).
 void gradients(const Model &model, double eta, int threads, Digest &digest) {
     const Planned planned(model, false);
-    const Schedule<double> &plan = planned.schedule;
+    const Schedule &plan = planned.schedule;
     const Index size = planned.message_size;
     std::vector<float> drift(std::size_t(size), 0.0f);
     Numbers64 msg = zeros(size), origin = zeros(size), bar = zeros(planned.cost_size),
               theta = zeros(planned.cost_size), shift = zeros(plan.num_blocks),
               dot = zeros(model.n), unused = zeros(plan.num_blocks), sums = zeros(partial_sums);
     Clock clock{1.0, 0.0, 0.0};
-    const StarArrays<double> run{msg.data(),    origin.data(), drift.data(), size,
-                                 bar.data(),    theta.data(),  shift.data(), dot.data(),
-                                 unused.data(), sums.data(),   &clock};
+    const StarArrays run{msg.data(),    origin.data(), drift.data(), size,
+                         bar.data(),    theta.data(),  shift.data(), dot.data(),
+                         unused.data(), sums.data(),   &clock};
     together(threads, [&](Member &me) {
         sweeps<GradientRule, double>(model.lay, plan, 6, run, eta, true, me);
     });

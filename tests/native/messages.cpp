@@ -78,7 +78,7 @@ void check_bounds() {
     for (int kind = 0; kind < kinds; ++kind)
         for (int round = 0; round < 10; ++round) {
             const Model model(Kind(kind), 24, 60, 2 + round % 5, std::uint64_t(round), 30);
-            const Layout<double> &lay = model.lay;
+            const Layout &lay = model.lay;
             Numbers numbers(std::uint64_t(100 + round));
             std::vector<double> lam(std::size_t(lay.half_at(2 * lay.m)));
             for (double &one : lam)

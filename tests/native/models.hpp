@@ -23,7 +23,7 @@ struct Model {
         kind_of, group_start, stride;
     std::vector<std::int32_t> node, half, maps;
     std::vector<double> unary, weight, truncation, table;
-    softmap::Layout<double> lay;
+    softmap::Layout lay;
 
     // If `near` is not 0, an edge joins nodes whose numbers differ by at most that.
     Model(Kind kind, Index nodes, Index edges, Index labels, std::uint64_t seed, int digits,
@@ -120,11 +120,11 @@ struct Planned {
     softmap::Plan plan;
     std::vector<double> unary, weight, truncation, table;
     Index cost_size = 0, message_size = 0, back_size = 0;
-    softmap::Schedule<double> schedule;
+    softmap::Schedule schedule;
 
     Planned(const Model &model, bool leading) {
         using namespace softmap;
-        const Layout<double> &lay = model.lay;
+        const Layout &lay = model.lay;
         level.assign(std::size_t(lay.n), 0);
         for (Index i = 0; i < lay.n; ++i) {
             rank.push_back(i);

@@ -8,7 +8,7 @@ namespace {
 struct Parallel {
     std::int32_t node[2 * lanes];
     Index group_start[2] = {0, lanes}, weight_at[1] = {0}, weight_step[1] = {1};
-    Layout<double> lay{};
+    Layout lay{};
 
     Parallel(const Index *labels, const double *weights) {
         for (int h = 0; h < 2 * lanes; ++h)
@@ -60,7 +60,7 @@ void by_one(const Index *labels, const double *weights, int receiver, const doub
 void by_tile(const Index *labels, const double *weights, int receiver, const double *a, double *out,
              double eta) {
     const Parallel two(labels, weights);
-    Schedule<double> plan{};
+    Schedule plan{};
     plan.weight = weights;
     Block b{};
     b.orientation = receiver == 1 ? 0 : 1;

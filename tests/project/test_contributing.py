@@ -58,7 +58,6 @@ def test_one_line_crosses_the_family_with_everything(names, test):
         "seed": [2, 3],
         "form": test_families.WRITABLE,
         "method": ["anneal", "slack"],
-        "dtype": ["float64"],
     }
     wanted = inspect.signature(test).parameters
     for chosen in itertools.product(*(choices[name] for name in wanted)):

@@ -38,17 +38,13 @@ def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
 
 def test_a_limit_is_kept_by_refusing_what_does_not_fit():
     model = softmap.generators.potts_grid(60, 60, 16, seed=0)
-    needed, single = memory_needed(model), memory_needed(model, "float32")
-    always = memory.TAKES.small
-    with pytest.raises(softmap.NotEnoughMemory, match="dtype='float32' fits") as caught:
-        softmap.solve(model, memory_limit=(needed + single) // 2 + always)
+    needed, always = memory_needed(model), memory.TAKES.small
+    with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600") as caught:
+        softmap.solve(model, memory_limit=needed // 2 + always)
     assert caught.value.needed == needed + always
-    with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600 variables"):
-        softmap.solve(model, memory_limit=single // 2 + always)
     with pytest.raises(softmap.NotEnoughMemory, match="about 0 of its"):
         softmap.solve(model, memory_limit=0)
-    allowed = {"memory_limit": (needed + single) // 2 + always, "dtype": "float32"}
-    assert softmap.solve(model, max_work=1, **allowed).energy < np.inf
+    assert softmap.solve(model, max_work=1, memory_limit=needed + always).energy < np.inf
 
 
 PEAK = """
@@ -80,9 +76,8 @@ def test_a_limit_is_kept_in_all_stages(shape, factor):
     assert peak <= limit
 
 
-def test_single_precision_needs_less_and_more_pixels_more():
+def test_more_pixels_need_more():
     small, large = (softmap.generators.potts_grid(n, n, 4, seed=0) for n in (40, 80))
-    assert memory_needed(small, "float32") < memory_needed(small)
     assert 3.9 < memory_needed(large) / memory_needed(small) < 4.3
 
 
@@ -99,19 +94,16 @@ def traced(monkeypatch):
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("spare", [0, 1 << 23])
-def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, dtype, spare):
+def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, spare):
     """Both directions, one direction for momentum, one of the best bound; few nodes, many edges.
 
-    The last two are in single precision; a small model has two bounds, in its own precision.
+    The last two are in single precision; a small model has two bounds, in double precision.
     """
-    item = np.dtype(dtype).itemsize
-    copies = (2 * item + 4 + (2 * item if spare else 4)) / item
-    # with `large=0`, no λ is made in single precision, either
-    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=spare, large=0))
+    copies = (2 * 8 + 4 + (2 * 8 if spare else 4)) / 8
+    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=spare))
     model, peaks = _complete(40, 192), []
-    options = {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
+    options = {"goal": "lp", "lp_gap": 0, "gap": 0}
     softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
 
     def look(_):
@@ -122,7 +114,7 @@ def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, dtype, 
         softmap.solve(model, **options, max_work=2 * model.m * 45, on_snapshot=look)
     finally:
         tracemalloc.stop()
-    one_direction = model.m * 192 * item
+    one_direction = model.m * 192 * 8
     assert copies < max(peaks) / one_direction < copies + 0.9
 
 
@@ -154,10 +146,9 @@ def _made(name: str) -> softmap.Model:
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["potts", "linear", "quadratic", "tables"])
-def test_what_is_said_is_what_it_takes(name, dtype):
-    model, options = _made(name), {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
+def test_what_is_said_is_what_it_takes(name):
+    model, options = _made(name), {"goal": "lp", "lp_gap": 0, "gap": 0}
     softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
     tracemalloc.start()
     try:
@@ -165,7 +156,7 @@ def test_what_is_said_is_what_it_takes(name, dtype):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    said = memory_needed(model, dtype) - model.nbytes
+    said = memory_needed(model) - model.nbytes
     assert 0.75 < peak / said < 1.2
 
 
@@ -183,13 +174,12 @@ def test_the_point_of_a_potts_model_is_the_same_without_messages():
     assert np.array_equal(made.edges, found.edge_marginals)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_point_is_the_same_whenever_its_messages_are_made(monkeypatch, dtype):
+def test_a_point_is_the_same_whenever_its_messages_are_made(monkeypatch):
     """At once, when somebody asks, on its way to another process, and in a thread."""
     edges, rng = softmap.generators.grid_edges(7, 8), np.random.default_rng(1)
     costs = softmap.Tables(rng.normal(size=(len(edges), 7, 7)))
     model = softmap.Model(rng.random((56, 7)), edges, costs)
-    options = {"dtype": dtype, "goal": "lp", "lp_gap": 1e-3}
+    options = {"goal": "lp", "lp_gap": 1e-3}
     at_once = softmap.solve(model, **options)
     monkeypatch.setattr(record, "TUNING", replace(record.TUNING, lazy=0))
     asked, sent, beside = (softmap.solve(model, **options) for _ in range(3))

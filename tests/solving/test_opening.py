@@ -78,7 +78,6 @@ def test_moves_that_memory_does_not_allow_are_dropped():
     improve.start_from(moves)
     improve(best, Share(Budget(), time.perf_counter() + 0.1))
     assert not moves.ended(best.labels)
-    assert moves.seconds == 0.0
 
 
 def test_labels_of_lowest_cost_are_expanded_if_memory_allows_no_messages():

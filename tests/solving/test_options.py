@@ -31,6 +31,13 @@ def test_the_precision_is_that_of_the_backend_unless_given():
     assert Options(backend="cuda", dtype="float64").precision == "float64"
 
 
+def test_single_precision_is_for_a_gpu():
+    with pytest.raises(OptionError, match=r"^dtype='float32' needs backend='cuda'[^.]*$"):
+        Options(dtype=np.float32)
+    with pytest.raises(OptionError, match="dtype='float16': expected 'float32' or 'float64'"):
+        Options(dtype="float16")
+
+
 @pytest.mark.parametrize("name", ["lp_gap", "gap", "seed", "method", "backend"])
 def test_an_option_that_must_be_given_is_not_none(name):
     with pytest.raises(OptionError, match=f"{name}=None: expected"):
@@ -38,9 +45,9 @@ def test_an_option_that_must_be_given_is_not_none(name):
 
 
 def test_numbers_of_any_type_are_taken():
-    options = Options(gap=np.float32(0.5), threads=np.int64(2), max_work=1e6, dtype=np.float32)
+    options = Options(gap=np.float32(0.5), threads=np.int64(2), max_work=1e6, dtype=np.float64)
     assert (options.gap, options.threads, options.max_work) == (0.5, 2, 1_000_000)
-    assert (type(options.max_work), options.dtype) == (int, "float32")
+    assert (type(options.max_work), options.dtype) == (int, "float64")
 
 
 def test_solve_and_iterate_take_every_option_with_its_default():

@@ -64,7 +64,7 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
     before = search.go_on(time_limit=0.2)
     timer = _press(0.5)
     with pytest.raises(KeyboardInterrupt):
-        search.go_on(time_limit=90.0, stop=core.StopFlag())
+        search.go_on(time_limit=90.0, stop=core.Deadline())
     timer.join()
     after = search.go_on(time_limit=0.1)
     assert before.lower_bound <= after.lower_bound <= after.energy

@@ -118,7 +118,7 @@ def test_promises_hold_for_random_models_of_every_family(model, method):
 def test_the_judge_lives_with_labels_that_break_constraints():
     """Three variables that must all differ cannot with two labels, but the LP has a point."""
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
-    algorithm = make("trws", eta=None, threads=1, dtype="float64")
+    algorithm = make("trws", eta=None, threads=1)
     state = algorithm.init(model, None, 0)
     judge, search = Judge.of(model), LabelSearch(model)
     best = judge.best

@@ -1,4 +1,4 @@
-// The flat arrays of a model that every kernel reads; tables are stored as S (float or double).
+// The flat arrays of a model that every kernel reads.
 #pragma once
 
 #include "lanes.hpp"
@@ -28,7 +28,7 @@ struct NodeOffsets {
 // (or map) from table_at[g] + (offset[offset_at[g] + k] or stride[g] · k), where
 // k = e - group_start[g]. A step of 0 says that all edges of the group have the same, a negative
 // ..._at that the group has none. States whose unary cost is +inf are forbidden.
-template <class S> struct Layout {
+struct Layout {
     Index n, m, groups, widest; // nodes, edges, groups of edges, most labels of a node
     const std::int32_t *node;   // [2m] node of each half-edge
     LabelCounts num_labels;     // [n]
@@ -47,7 +47,7 @@ template <class S> struct Layout {
     const Index *offset;
     const Index *offset_at;
     const Index *stride;
-    const S *table;
+    const double *table;
     const std::int32_t *maps;
     const Index *table_at;
 

@@ -39,7 +39,7 @@ static_assert(sizeof(Row) == 40);
 enum : std::int32_t { alone, gathered, straight };
 
 // The arrays of a schedule. softmap.methods.sweeps.planning builds them and documents each one.
-template <class S> struct Schedule {
+struct Schedule {
     Index levels, num_blocks, num_rows, num_lanes, num_costs;
     Index widest_tile, widest_single; // most labels of a tile's and of a single edge's endpoints
     const Index *row_start;
@@ -60,7 +60,7 @@ template <class S> struct Schedule {
                                        // edges have the same (one_weight, one_truncation). No
                                        // truncation array if no edge has a truncation
     bool one_weight, one_truncation;
-    const S *table;
+    const double *table;
     Index bands; // of each level: rows and blocks that mostly depend on the same band of the level
                  // before
     const Index *forward_start, *backward_start;    // starts by level and band

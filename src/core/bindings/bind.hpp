@@ -1,6 +1,7 @@
 // Shared by the binding files: array arguments with checks, and views that own their arrays.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/team.hpp"
 #include "families/all.hpp"
 
@@ -89,6 +90,9 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // An argument that is never converted: results written into a converted copy would be lost.
 inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
 
+// The deadline of a call, or None.
+inline auto deadline_arg() { return nb::arg("deadline").none() = nb::none(); }
+
 // One part of an error message: a text or an integer.
 struct Said {
     Said(const char *text) : text(text) {}
@@ -133,7 +137,7 @@ inline void require_range(Index first, Index last, Index count) {
 }
 
 // Requires one label of each node.
-[[gnu::noinline]] inline void require_labels(const Layout<double> &lay, const In<Index> &labels,
+[[gnu::noinline]] inline void require_labels(const Layout &lay, const In<Index> &labels,
                                              const char *name = "labels", int threads = 1) {
     require_size(labels, lay.n, name);
     std::atomic<bool> wrong = false;
@@ -173,9 +177,10 @@ nb::object handed_over(std::vector<T> &&from, std::size_t columns = 1) {
     return nb::cast(nb::ndarray<nb::numpy, As, nb::ndim<2>>(data, {rows, columns}, owner));
 }
 
-template <class S> using HeldLayout = Held<Layout<S>>;
-template <class S> using HeldSchedule = Held<Schedule<S>>;
+using HeldLayout = Held<Layout>;
+using HeldSchedule = Held<Schedule>;
 
+void bind_deadline(nb::module_ &m);
 void bind_layout(nb::module_ &m);
 void bind_planning(nb::module_ &m);
 void bind_passes(nb::module_ &m);

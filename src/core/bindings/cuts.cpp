@@ -5,7 +5,7 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 
 // The minimum cut of one model of two labels.
 class Cut {
@@ -15,11 +15,11 @@ class Cut {
           cut_(held_.view, barrier, std::max(threads, 1)) {}
 
     bool applies() const { return cut_.applies(); }
-    bool run(double seconds) {
+    bool run(const Deadline *deadline) {
         require(cut_.applies(), "the model is not binary and submodular");
         nb::gil_scoped_release released;
-        Budget budget(Index(1) << 62, seconds);
-        return cut_.run(budget);
+        Meter meter(deadline);
+        return cut_.run(meter);
     }
     void read(Out<Index> labels, Out<double> lam) const {
         require(cut_.applies(), "the model is not binary and submodular");
@@ -42,14 +42,15 @@ class Moves {
         : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
           moves_(held_.view, barrier) {}
 
-    Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work, int threads) {
-        const Layout<double> &lay = held_.view;
+    Index fuse(Out<Index> labels, In<Index> proposal, Index work, int threads,
+               const Deadline *deadline) {
+        const Layout &lay = held_.view;
         threads = std::max(threads, 1);
         require_labels(lay, labels, "labels", threads);
         require_labels(lay, proposal, "proposal", threads);
         nb::gil_scoped_release released;
-        Budget budget(work, seconds);
-        return moves_.fuse(labels.data(), proposal.data(), budget, threads);
+        Meter meter(deadline, work);
+        return moves_.fuse(labels.data(), proposal.data(), meter, threads);
     }
 
   private:
@@ -66,14 +67,14 @@ void bind_cuts(nb::module_ &m) {
              nb::arg("threads"))
         .def("applies", &Cut::applies,
              "Whether all nodes have at most two labels and all edges are submodular.")
-        .def("run", &Cut::run, nb::arg("seconds"),
+        .def("run", &Cut::run, deadline_arg(),
              "Compute the cut; False if time ran out: a further call continues.")
         .def("read", &Cut::read, arg("labels"), arg("lam"),
              "Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.");
     nb::class_<Moves>(m, "FusionMoves")
         .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
-        .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("seconds"),
-             nb::arg("work"), nb::arg("threads"),
+        .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("work"),
+             nb::arg("threads"), deadline_arg(),
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 

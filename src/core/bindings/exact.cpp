@@ -26,11 +26,6 @@ template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
 }
 
-// A flag that another thread sets to stop a search.
-struct StopFlag {
-    std::atomic<bool> value{false};
-};
-
 // A model with its search; every call resumes the search.
 class ExactSearch {
   public:
@@ -60,12 +55,12 @@ class ExactSearch {
     }
 
     nb::dict go_on(Ints incumbent, double time_limit, double end, std::int64_t backtrack_limit,
-                   const StopFlag *stop) {
+                   const softmap::Deadline *stop) {
         control_.deadline = moment(time_limit);
         control_.end = moment(end);
         control_.max_backtracks =
             backtrack_limit < 0 ? INT64_MAX : control_.backtracks + backtrack_limit;
-        control_.stop = stop != nullptr ? &stop->value : nullptr;
+        control_.stop = stop != nullptr ? &stop->flag() : nullptr;
         control_.stopped = false;
         Signals signals(control_, stop != nullptr);
         if (incumbent.size() > 0)
@@ -112,8 +107,9 @@ class ExactSearch {
         softmap::Annealing annealing(in_, words_.data());
         if (!solver_.known().empty())
             annealing.offer(solver_.known());
-        softmap::Budget budget(work, seconds);
-        annealing.run(budget);
+        const softmap::Deadline end(seconds);
+        softmap::Meter meter(&end, work);
+        annealing.run(meter);
         if (!annealing.best().empty())
             solver_.hear(annealing.best());
     }
@@ -208,10 +204,6 @@ class ExactSearch {
 namespace softmap {
 
 void bind_exact(nb::module_ &m) {
-    nb::class_<StopFlag>(m, "StopFlag", "A flag that stops a search in another thread.")
-        .def(nb::init<>())
-        .def("set", [](StopFlag &f) { f.value = true; })
-        .def("is_set", [](const StopFlag &f) { return f.value.load(); });
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
                       double, bool, bool, double, double, double, int, std::int64_t,

@@ -15,7 +15,7 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
@@ -23,30 +23,31 @@ void require_nodes(const In<Index> &order, Index n) {
 }
 
 void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
-                Index variables, Out<Index> labels) {
-    const Layout<double> &lay = held.view;
+                Index variables, Out<Index> labels, const Deadline *deadline) {
+    const Layout &lay = held.view;
     require_size(lam, lay.half_at(2 * lay.m), "lam");
     require_size(reduced, lay.node_offset[lay.n], "reduced");
     require_size(labels, lay.n, "labels");
     require_nodes(order, lay.n);
     SequentialDecoder decoder(lay, lam.data(), reduced.data(), variables);
     std::fill_n(labels.data(), lay.n, Index(-1));
-    for (std::size_t k = 0; k < order.size(); ++k)
-        decoder.decide(order.data()[k], labels.data());
+    decoder.decide_all(order.data(), Index(order.size()), labels.data(), Meter(deadline));
 }
 
 void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index variables,
-                    Index max_sweeps) {
+                    Index max_sweeps, const Deadline *deadline) {
     require_labels(held.view, labels);
     require_size(stride, 2 * held.view.m, "stride");
     require_range(0, variables, held.view.n);
-    IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
+    IteratedModes(held.view, stride.data(), variables, labels.data())
+        .run(max_sweeps, Meter(deadline));
 }
 
-void independent_modes(const Lay &held, Out<Index> labels, Index max_rounds, int threads) {
+void independent_modes(const Lay &held, Out<Index> labels, Index max_rounds, int threads,
+                       const Deadline *deadline) {
     require_labels(held.view, labels);
     require(0 <= max_rounds && max_rounds <= 1 << 20, "max_rounds is not within 0..2**20");
-    IndependentModes(held.view, labels.data()).run(max_rounds, threads);
+    IndependentModes(held.view, labels.data()).run(max_rounds, deadline, threads);
 }
 
 double energy_of(const Lay &held, In<Index> labels, double constant, int threads) {
@@ -54,16 +55,15 @@ double energy_of(const Lay &held, In<Index> labels, double constant, int threads
     return energy(held.view, labels.data(), constant, threads);
 }
 
-void first_labels(const Lay &held, Out<Index> labels, double seconds, int threads) {
+void first_labels(const Lay &held, Out<Index> labels, int threads, const Deadline *deadline) {
     require_size(labels, held.view.n, "labels");
-    Budget budget(Index(1) << 62, seconds);
-    FirstLabels(held.view).find(labels.data(), budget, std::max(threads, 1));
+    FirstLabels(held.view).find(labels.data(), deadline, std::max(threads, 1));
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat,
-                   int threads) {
+                   int threads, const Deadline *deadline) {
     require_labels(held.view, labels);
-    Forests(held.view, labels.data(), generator(words), threads).run(count, heat);
+    Forests(held.view, labels.data(), generator(words), threads).run(count, heat, deadline);
 }
 
 void scattered_forest(const Lay &held, Out<Index> labels, std::uint64_t seed, double heat,
@@ -71,7 +71,7 @@ void scattered_forest(const Lay &held, Out<Index> labels, std::uint64_t seed, do
     require_labels(held.view, labels);
     require_size(level, held.view.n, "level");
     ScatteredForests forests(held.view, labels.data());
-    forests.run({seed}, {heat}, std::max(threads, 1));
+    forests.run({seed}, {heat}, nullptr, std::max(threads, 1));
     for (Index i = 0; i < held.view.n; ++i)
         level.data()[i] = forests.level(i);
 }
@@ -90,24 +90,25 @@ Index next_forest(const Lay &held, Index begin, Index end, Words words, Out<Inde
     return Index(drawn.forest().size());
 }
 
-Index arc_consistency(const Lay &held, Out<bool> allowed, int threads) {
+Index arc_consistency(const Lay &held, Out<bool> allowed, int threads, const Deadline *deadline) {
     require_size(allowed, held.view.node_offset[held.view.n], "allowed");
-    return Arcs(held.view, allowed.data()).everywhere(std::max(threads, 1));
+    return Arcs(held.view, allowed.data()).everywhere(std::max(threads, 1), deadline);
 }
 
 bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In<Index> order,
-                   Out<Index> labels) {
-    const Layout<double> &lay = held.view;
+                   Out<Index> labels, const Deadline *deadline) {
+    const Layout &lay = held.view;
     require_size(preference, lay.node_offset[lay.n], "preference");
     require_size(allowed, lay.node_offset[lay.n], "allowed");
     require_size(labels, lay.n, "labels");
     require_nodes(order, lay.n);
     Arcs arcs(lay, allowed.data());
     std::fill_n(labels.data(), lay.n, Index(0));
-    return decide(arcs, preference.data(), order.data(), Index(order.size()), labels.data());
+    return decide(arcs, preference.data(), order.data(), Index(order.size()), labels.data(),
+                  Meter(deadline));
 }
 
-LabelGraph label_graph(const Layout<double> &lay, const In<Index> &stride, Index variables) {
+LabelGraph label_graph(const Layout &lay, const In<Index> &stride, Index variables) {
     require_size(stride, 2 * lay.m, "stride");
     require_range(0, variables, lay.n);
     return {lay, stride.data(), variables};
@@ -143,13 +144,13 @@ class Neighbourhoods {
         }
     }
 
-    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, double seconds,
-                                            int threads) {
+    std::tuple<Index, Index, Index> improve(Out<Index> labels, Index work, int threads,
+                                            const Deadline *deadline) {
         require_labels(graph_.lay, labels, "labels", threads);
         nb::gil_scoped_release released;
         if (search_ == nullptr)
             search_ = std::make_unique<RangeSearch>(graph_, labels.data(), words_, options_);
-        const Index used = search_->improve(labels.data(), work, seconds, threads);
+        const Index used = search_->improve(labels.data(), work, deadline, threads);
         return {used, search_->cycles(), search_->falls()};
     }
 
@@ -278,13 +279,13 @@ void row_extremes(In<double> values, In<Index> start, Out<double> low, Out<doubl
 }
 
 // Labels of the first variables, from values of all node states.
-void require_states(const Layout<double> &v, Index states, const Out<Index> &labels) {
+void require_states(const Layout &v, Index states, const Out<Index> &labels) {
     require(states == v.node_offset[v.n], "there must be one value per node state");
     require(Index(labels.size()) <= v.n, "there are more labels than nodes");
 }
 
-void cheapest(const HeldLayout<double> &lay, In<double> costs, Out<Index> labels) {
-    const Layout<double> &v = lay.view;
+void cheapest(const HeldLayout &lay, In<double> costs, Out<Index> labels) {
+    const Layout &v = lay.view;
     require_states(v, Index(costs.size()), labels);
     for (Index i = 0; i < Index(labels.size()); ++i) {
         const double *own = costs.data() + v.node_offset[i];
@@ -294,9 +295,8 @@ void cheapest(const HeldLayout<double> &lay, In<double> costs, Out<Index> labels
 
 // Masses that differ by less than the fraction `tie` of the largest count as equal.
 template <class T>
-void most_likely(const HeldLayout<double> &lay, In<T> mass, double tie, Out<Index> labels,
-                 int threads) {
-    const Layout<double> &v = lay.view;
+void most_likely(const HeldLayout &lay, In<T> mass, double tie, Out<Index> labels, int threads) {
+    const Layout &v = lay.view;
     require_states(v, Index(mass.size()), labels);
     split(threads, Index(labels.size()), [&](Index first, Index last) {
         for (Index i = first; i < last; ++i) {
@@ -337,21 +337,22 @@ void bind_labels(nb::module_ &m) {
     m.def("most_likely", &most_likely<float>, arg("layout"), arg("mass"), nb::arg("tie"),
           arg("labels"), arg("threads") = 1, Unlocked());
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
-          arg("num_variables"), arg("labels"), Unlocked(),
-          "Fix the nodes sequentially in an order, each given those before it.");
+          arg("num_variables"), arg("labels"), deadline_arg(), Unlocked(),
+          "Fix the nodes sequentially in an order, each given those before it; those that are left "
+          "at the deadline at once.");
     m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
-          arg("num_variables"), arg("max_sweeps"), Unlocked(),
+          arg("num_variables"), arg("max_sweeps"), deadline_arg(), Unlocked(),
           "Run ICM in place: minimise the violated constraints first, then the cost.");
     m.def("independent_modes", &independent_modes, arg("layout"), arg("labels"), arg("max_rounds"),
-          arg("threads") = 1, Unlocked(),
+          arg("threads") = 1, deadline_arg(), Unlocked(),
           "As iterated_modes, but in rounds that change independent nodes on several threads.");
     m.def("energy", &energy_of, arg("layout"), arg("labels"), nb::arg("constant") = 0.0,
           arg("threads") = 1, Unlocked(), "Return the energy of a labelling, rounded once.");
-    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
-          nb::arg("threads"), Unlocked(),
+    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("threads"),
+          deadline_arg(), Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
-          nb::arg("heat"), arg("threads") = 1, Unlocked(),
+          nb::arg("heat"), arg("threads") = 1, deadline_arg(), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
     m.def(
         "scattered_forest", &scattered_forest, arg("layout"), arg("labels"), nb::arg("seed"),
@@ -362,10 +363,10 @@ void bind_labels(nb::module_ &m) {
           arg("nodes"), arg("links"), arg("parent"), Unlocked(),
           "Draw a forest of a range of nodes as forest_rounds does; return its number of nodes.");
     m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), arg("threads"),
-          Unlocked(),
+          deadline_arg(), Unlocked(),
           "Remove unsupported states from `allowed`; return a node without states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
-          arg("labels"), Unlocked(),
+          arg("labels"), deadline_arg(), Unlocked(),
           "Fix labels sequentially, maintaining arc consistency; return whether it succeeded.");
     nb::class_<Neighbourhoods>(m, "Neighbourhoods")
         .def(nb::init<nb::object, In<Index>, Index, Words, double, Index, Index, Index, Optional,
@@ -374,8 +375,8 @@ void bind_labels(nb::module_ &m) {
              nb::arg("heat") = 0.0, arg("max_entries") = 4096, arg("max_total") = Index(1) << 24,
              arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
              arg("open") = nb::none())
-        .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"), nb::arg("seconds"),
-             nb::arg("threads") = 1,
+        .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"),
+             nb::arg("threads") = 1, deadline_arg(),
              "Go on with a large-neighbourhood search, in place; return (work, cycles, "
              "improvements), the last two of all calls.");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),

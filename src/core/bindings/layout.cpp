@@ -1,4 +1,4 @@
-// Binding of Layout, which softmap.model.layout builds once per model and precision.
+// Binding of Layout, which softmap.model.layout builds once per model.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
@@ -7,9 +7,9 @@
 namespace softmap {
 namespace {
 
-template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
-    new (self) HeldLayout<S>();
-    Layout<S> &v = self->view;
+void fill_layout(HeldLayout *self, nb::dict arrays) {
+    new (self) HeldLayout();
+    Layout &v = self->view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
         const auto array = nb::cast<In<T>>(arrays[name]);
         place = self->keep(array);
@@ -54,15 +54,9 @@ template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
         v.half_offset = nullptr;
 }
 
-template <class S> void bind_one(nb::module_ &m, const char *name) {
-    nb::class_<HeldLayout<S>>(m, name, "The flat arrays of a model that every kernel reads.")
-        .def("__init__", &fill_layout<S>, nb::arg("arrays"))
-        .def_prop_ro("widest", [](const HeldLayout<S> &self) { return self.view.widest; });
-}
-
 // Soft message (hard at eta = inf) into half-edge h; used by tests of the potential families.
-void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> out, double eta) {
-    const Layout<double> &v = lay.view;
+void message(const HeldLayout &lay, Index h, In<double> a, Out<double> out, double eta) {
+    const Layout &v = lay.view;
     require(0 <= h && h < 2 * v.m, "there is no half-edge ", h);
     require_size(a, v.labels_at(h ^ 1), "a");
     require_size(out, v.labels_at(h), "out");
@@ -73,8 +67,9 @@ void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> o
 } // namespace
 
 void bind_layout(nb::module_ &m) {
-    bind_one<double>(m, "Layout");
-    bind_one<float>(m, "SingleLayout");
+    nb::class_<HeldLayout>(m, "Layout", "The flat arrays of a model that every kernel reads.")
+        .def("__init__", &fill_layout, nb::arg("arrays"))
+        .def_prop_ro("widest", [](const HeldLayout &self) { return self.view.widest; });
     nb::list kinds;
     for (const char *name : Families::names)
         kinds.append(nb::str(name));

@@ -48,6 +48,7 @@ NB_MODULE(_native, m) {
     m.def("exponentials", &exponentials, arg("values"), arg("out"),
           "Write exp(values) into `out` for values <= 0, with the function that passes use.");
     m.def("give_back", &give_back, "Return freed heap memory to the operating system.");
+    bind_deadline(m);
     bind_layout(m);
     bind_planning(m);
     bind_passes(m);

@@ -77,14 +77,15 @@ class LargeMoves {
         moves_ = std::make_unique<ex::Moves>(held_.in, words_);
     }
 
-    Index improve(Out<Index> labels, Index count, double seconds) {
+    Index improve(Out<Index> labels, Index count, const Deadline *deadline) {
         held_.check_labels(labels);
         nb::gil_scoped_release released;
-        using Clock = ex::Control::Clock;
-        const auto end = Clock::now() +
-                         std::chrono::duration_cast<Clock::duration>(
-                             std::chrono::duration<double>(std::min(std::max(seconds, 0.0), 1e8)));
-        return moves_->improve({labels.data(), labels.size()}, count, end);
+        const auto end =
+            deadline == nullptr ? Deadline::Clock::time_point::max() : deadline->moment();
+        Index better = 0;
+        for (; count > 0 && !(deadline != nullptr && deadline->passed()); --count)
+            better += moves_->improve({labels.data(), labels.size()}, 1, end);
+        return better;
     }
 
     double free() const { return moves_->free(); }
@@ -110,11 +111,11 @@ class HeldAnnealing {
         annealing_->offer({labels.data(), labels.size()});
     }
 
-    Index run(Index work, double seconds) {
+    Index run(Index work, const Deadline *deadline) {
         nb::gil_scoped_release released;
-        Budget budget(work, seconds);
-        annealing_->run(budget);
-        return budget.used();
+        Meter meter(deadline, work);
+        annealing_->run(meter);
+        return meter.used();
     }
 
     bool best(Out<Index> labels) const {
@@ -149,7 +150,7 @@ void bind_moves(nb::module_ &m) {
         .def(nb::init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, In<std::uint64_t>>(),
              arg("num_labels"), arg("unary"), arg("scope_start"), arg("scope"), arg("tables"),
              arg("words"))
-        .def("improve", &LargeMoves::improve, arg("labels"), arg("count"), nb::arg("seconds"),
+        .def("improve", &LargeMoves::improve, arg("labels"), arg("count"), deadline_arg(),
              "Improve labels in place by exact searches over some variables; return the number of "
              "improvements.")
         .def_prop_ro("free", &LargeMoves::free, "Number of free variables of the next move.");
@@ -159,7 +160,7 @@ void bind_moves(nb::module_ &m) {
              arg("words"))
         .def("offer", &HeldAnnealing::offer, arg("labels"),
              "Take labels over as the best ones if they cost less.")
-        .def("run", &HeldAnnealing::run, arg("work"), nb::arg("seconds"),
+        .def("run", &HeldAnnealing::run, arg("work"), deadline_arg(),
              "Go on until a limit is reached; return the work done.")
         .def("best", &HeldAnnealing::best, arg("labels"),
              "Write the best labels; return whether there are any.")

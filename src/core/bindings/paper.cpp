@@ -107,7 +107,7 @@ void bind_paper(nb::module_ &m) {
                           "The half-edges sorted by node, so that each star is contiguous.")
         .def(
             "__init__",
-            [](StarOrder *self, const HeldLayout<double> &lay) { new (self) StarOrder(lay.view); },
+            [](StarOrder *self, const HeldLayout &lay) { new (self) StarOrder(lay.view); },
             nb::keep_alive<1, 2>(), arg("layout"));
     m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
           "Draw a block as an update does; return its first position and its size.");

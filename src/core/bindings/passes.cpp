@@ -9,9 +9,9 @@
 namespace softmap {
 namespace {
 
-template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
-    new (self) HeldSchedule<S>();
-    Schedule<S> &v = self->view;
+void fill_schedule(HeldSchedule *self, nb::dict arrays) {
+    new (self) HeldSchedule();
+    Schedule &v = self->view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
         const auto array = nb::cast<In<T>>(arrays[name]);
         place = self->keep(array);
@@ -59,12 +59,13 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     }
 }
 
-template <class S> struct ChainCalls {
-    using Lay = const HeldLayout<S> &;
-    using Plan = const HeldSchedule<S> &;
+struct ChainCalls {
+    using Lay = const HeldLayout &;
+    using Plan = const HeldSchedule &;
 
     static void pack_all(Lay lay, In<std::uint8_t> blocks, In<std::int32_t> edge,
-                         Out<double> weight, Out<double> truncation, Out<S> table, int threads) {
+                         Out<double> weight, Out<double> truncation, Out<double> table,
+                         int threads) {
         const auto by_lane = [&](Out<double> values) -> double * {
             if (values.size() == edge.size())
                 return values.data();
@@ -78,14 +79,14 @@ template <class S> struct ChainCalls {
             pack_lanes(lay.view, from, first, last, edge.data(), weights, cuts, table.data());
         });
     }
-    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
+    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<double> msg, int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
         });
     }
     static void spread_lam(Lay lay, Plan plan, In<double> lam, In<Index> source, In<double> part,
-                           Out<S> msg, int threads) {
+                           Out<double> msg, int threads) {
         require_size(source, 2 * lay.view.m, "source");
         require_size(part, 2 * lay.view.m, "part");
         for (Index h = 0; h < 2 * lay.view.m; ++h)
@@ -95,7 +96,7 @@ template <class S> struct ChainCalls {
             spread(plan.view, lam.data(), source.data(), part.data(), msg.data(), first, last);
         });
     }
-    static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
+    static void to_lam(Lay lay, Plan plan, In<double> msg, Out<double> lam, int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
@@ -106,39 +107,38 @@ template <class S> struct ChainCalls {
         require(threads >= 1, "threads must be at least 1");
         return int(std::min<Index>(threads, plan.view.bands));
     }
-    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<float> drift,
+    static void run(Lay lay, Plan plan, Index halves, Out<double> msg, Out<float> drift,
                     Out<double> theta, double eta, bool momentum, Out<double> shift,
                     Out<double> dot, Out<double> clock, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require_size(clock, 3, "clock");
         double sums[partial_sums];
-        const ChainArrays<S> arrays{msg.data(),
-                                    drift.data(),
-                                    Index(drift.size()),
-                                    theta.data(),
-                                    shift.data(),
-                                    dot.data(),
-                                    sums,
-                                    reinterpret_cast<Clock *>(clock.data())};
+        const ChainArrays arrays{msg.data(),
+                                 drift.data(),
+                                 Index(drift.size()),
+                                 theta.data(),
+                                 shift.data(),
+                                 dot.data(),
+                                 sums,
+                                 reinterpret_cast<Clock *>(clock.data())};
         together(useful(plan, threads), [&](Member &me) {
-            kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
+            kernels->passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
     // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
     // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
     // empty, the node marginals are averaged into it.
     template <class T>
-    static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
-                            Out<S> msg, Out<float> drift, Out<double> theta, double eta,
-                            Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, Out<T> mean, Index samples, double recent,
-                            int threads) {
+    static void run_sampled(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
+                            Out<double> theta, double eta, Out<double> shift, Out<double> dot,
+                            Out<double> clock, Index done, Index every, double longest, Out<T> mean,
+                            Index samples, double recent, int threads) {
         require(done >= 0 && every >= 1 && samples >= 0,
                 "done and samples must be at least 0, every at least 1");
         require_size(clock, 3, "clock");
         if (mean.size())
-            require_size(mean, costs.view.node_offset[costs.view.n], "mean");
+            require_size(mean, lay.view.node_offset[lay.view.n], "mean");
         for (Index now; count > 0; count -= now) {
             now = std::min(count, every - done % every);
             run(lay, plan, 2 * now, msg, drift, theta, eta, true, shift, dot, clock, threads);
@@ -148,15 +148,15 @@ template <class S> struct ChainCalls {
             clock.data()[0] = std::min(clock.data()[0], longest);
             // theta holds the shares of all nodes: none changed after the half pass reached it
             if (mean.size())
-                blend(costs, plan, In<double>(theta), eta,
+                blend(lay, plan, In<double>(theta), eta,
                       (recent + 1.0) / (double(++samples) + recent), mean, threads);
         }
     }
     // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be
     // initialised.
     template <class T>
-    static void blend(const HeldLayout<double> &lay, Plan plan, In<double> theta, double eta,
-                      double weight, Out<T> mean, int threads) {
+    static void blend(Lay lay, Plan plan, In<double> theta, double eta, double weight, Out<T> mean,
+                      int threads) {
         require_shares(plan, theta);
         require_size(mean, lay.view.node_offset[lay.view.n], "mean");
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
@@ -164,11 +164,11 @@ template <class S> struct ChainCalls {
                       first, last);
         });
     }
-    template <class T> static SoftRows<S, T> soft() {
+    template <class T> static SoftRows<T> soft() {
         if constexpr (std::is_same_v<T, double>)
-            return kernels->of<S>().soft_rows;
+            return kernels->soft_rows;
         else
-            return kernels->of<S>().soft_rows_in_single;
+            return kernels->soft_rows_in_single;
     }
     static void require_shares(Plan plan, In<double> theta) {
         require(Index(theta.size()) >= plan.view.num_costs, "theta must hold the shares of nodes");
@@ -177,12 +177,11 @@ template <class S> struct ChainCalls {
     // n_i, and that of the soft minima of the shares, each times the number of chains that end at
     // the node in a forward (backward) half pass. Terms are summed in fixed portions of the rows.
     template <class T>
-    static std::tuple<double, double> marginals(const HeldLayout<double> &lay, Plan plan,
-                                                In<double> theta, double eta, bool forward,
-                                                Out<T> out, int threads) {
+    static std::tuple<double, double> marginals(Lay lay, Plan plan, In<double> theta, double eta,
+                                                bool forward, Out<T> out, int threads) {
         require_shares(plan, theta);
         require_size(out, lay.view.node_offset[lay.view.n], "out");
-        const Schedule<S> &v = plan.view;
+        const Schedule &v = plan.view;
         constexpr Index size = 512; // rows
         const Index portions = (v.num_rows + size - 1) / size;
         std::vector<double> entropies(static_cast<std::size_t>(portions)), minima = entropies;
@@ -206,66 +205,65 @@ template <class S> struct ChainCalls {
         });
         return {careful_sum(entropies.data(), portions), careful_sum(minima.data(), portions)};
     }
-    static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<float> drift,
+    static void run_half(Lay lay, Plan plan, bool forward, Out<double> msg, Out<float> drift,
                          Out<double> theta, double eta, bool momentum, Out<double> shift,
                          Out<double> dot, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays<S> arrays{msg.data(),   drift.data(), Index(drift.size()),
-                                    theta.data(), shift.data(), dot.data(),
-                                    nullptr,      nullptr};
+        const ChainArrays arrays{msg.data(),   drift.data(), Index(drift.size()),
+                                 theta.data(), shift.data(), dot.data(),
+                                 nullptr,      nullptr};
         together(useful(plan, threads), [&](Member &me) {
-            kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
+            kernels->one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
-    static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
-                            Out<double> dot, int threads) {
+    static void run_lowered(Lay lay, Plan plan, Out<double> msg, Out<double> theta,
+                            Out<double> shift, Out<double> dot, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
-                                    shift.data(), dot.data(), nullptr, nullptr};
-        together(useful(plan, threads), [&](Member &me) {
-            kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
-        });
+        const ChainArrays arrays{msg.data(),   nullptr,    0,       theta.data(),
+                                 shift.data(), dot.data(), nullptr, nullptr};
+        together(useful(plan, threads),
+                 [&](Member &me) { kernels->lowered_half(lay.view, plan.view, arrays, me); });
     }
     static double bound(Plan plan, In<double> theta, In<double> shift, double constant,
                         int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_shares(plan, theta);
         const auto rests = [&](double *out, Index first, Index last) {
-            return kernels->of<S>().least_rests(plan.view, theta.data(), out, first, last);
+            return kernels->least_rests(plan.view, theta.data(), out, first, last);
         };
         return chain_bound(plan.view, rests, shift.data(), constant, threads);
     }
-    static void move_on(Out<S> msg, Out<float> drift, Out<double> clock, int threads) {
+    static void move_on(Out<double> msg, Out<float> drift, Out<double> clock, int threads) {
         require(msg.size() >= drift.size(),
                 "there are fewer messages in msg than entries in drift");
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
         together(threads, [&](Member &me) {
-            kernels->of<S>().extrapolate(msg.data(), drift.data(), Index(drift.size()),
-                                         *reinterpret_cast<Clock *>(clock.data()), me);
+            kernels->extrapolate(msg.data(), drift.data(), Index(drift.size()),
+                                 *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
-    static void run_traced(Lay lay, Plan plan, Index count, Out<S> msg, Out<float> drift,
+    static void run_traced(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
                            Out<double> theta, Out<double> shift, Out<double> dot, int threads) {
         require_size(shift, plan.view.num_blocks, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays<S> arrays{msg.data(),   drift.data(), Index(drift.size()),
-                                    theta.data(), shift.data(), dot.data(),
-                                    nullptr,      nullptr};
+        const ChainArrays arrays{msg.data(),   drift.data(), Index(drift.size()),
+                                 theta.data(), shift.data(), dot.data(),
+                                 nullptr,      nullptr};
         together(useful(plan, threads), [&](Member &me) {
-            kernels->of<S>().traced_passes(lay.view, plan.view, count, arrays, me);
+            kernels->traced_passes(lay.view, plan.view, count, arrays, me);
         });
     }
-    static void round_all(Out<S> msg, Out<float> drift, int threads) {
-        move_by(kernels->of<S>().round_off, msg, drift, threads);
+    static void round_all(Out<double> msg, Out<float> drift, int threads) {
+        move_by(kernels->round_off, msg, drift, threads);
     }
-    static void put_all_back(Out<S> msg, Out<float> drift, int threads) {
-        move_by(kernels->of<S>().put_back, msg, drift, threads);
+    static void put_all_back(Out<double> msg, Out<float> drift, int threads) {
+        move_by(kernels->put_back, msg, drift, threads);
     }
-    static void move_by(void (*move)(S *, float *, Index, Member &), Out<S> msg, Out<float> drift,
-                        int threads) {
+    static void move_by(void (*move)(double *, float *, Index, Member &), Out<double> msg,
+                        Out<float> drift, int threads) {
         require(msg.size() >= drift.size(),
                 "there are fewer messages in msg than entries in drift");
         require(threads >= 1, "threads must be at least 1");
@@ -273,23 +271,23 @@ template <class S> struct ChainCalls {
                  [&](Member &me) { move(msg.data(), drift.data(), Index(drift.size()), me); });
     }
     // One call, so that no signal handler runs between the two halves of the swap.
-    static void exchange(Out<S> first, Out<S> second, int threads) {
+    static void exchange(Out<double> first, Out<double> second, int threads) {
         require_size(second, Index(first.size()), "second");
-        S *one = first.data(), *other = second.data();
+        double *one = first.data(), *other = second.data();
         split(threads, Index(first.size()), [&](Index begin, Index end) {
             std::swap_ranges(one + begin, one + end, other + begin);
         });
     }
     // Each thread first touches the memory that it copies to: pages are spread over the machine.
-    template <class T> static void copy_into(In<S> from, Out<T> to, int threads) {
+    template <class From, class To> static void copy_into(In<From> from, Out<To> to, int threads) {
         require_size(to, Index(from.size()), "to");
         split(threads, Index(from.size()), [&](Index begin, Index end) {
             std::copy(from.data() + begin, from.data() + end, to.data() + begin);
         });
     }
-    static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
+    static void share(Plan plan, In<double> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
+            kernels->shares(plan.view, msg.data(), theta.data(), first, last);
         });
     }
     static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {
@@ -298,13 +296,14 @@ template <class S> struct ChainCalls {
             by_node(lay.view, plan.view, theta.data(), out.data(), first, last);
         });
     }
-    static void cut(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> lam, int threads) {
+    static void cut(Lay lay, Plan plan, In<double> msg, In<double> theta, Out<double> lam,
+                    int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             cut_chains(lay.view, plan.view, msg.data(), theta.data(), lam.data(), first, last);
         });
     }
-    static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
+    static void couple(Lay lay, Plan plan, In<double> msg, In<double> theta, Out<double> out,
                        int threads) {
         require_size(out, lay.view.half_at(2 * lay.view.m), "out");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
@@ -314,44 +313,42 @@ template <class S> struct ChainCalls {
 
     // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
     template <class T>
-    static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
-                      In<double> theta, In<T> nodes, double eta, bool whole, OutMatrix<double> out,
-                      int threads) {
+    static void price(Lay lay, Plan plan, In<double> msg, In<double> theta, In<T> nodes, double eta,
+                      bool whole, OutMatrix<double> out, int threads) {
         const Index portions = portions_of(plan);
         require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
         require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
         require(eta > 0.0, "eta must be positive");
         require(Index(out.shape(0)) == portions && out.shape(1) == 3, "out must be portions by 3");
-        ChainPoint<S> point{lay.view, costs.view, plan.view, msg.data(), theta.data(),
-                            nullptr,  nullptr,    eta,       whole};
+        ChainPoint point{lay.view, plan.view, msg.data(), theta.data(),
+                         nullptr,  nullptr,   eta,        whole};
         if constexpr (std::is_same_v<T, double>)
             point.nodes = nodes.data();
         else
             point.rounded = nodes.data();
         together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
             me.phase([&](Part part) {
-                kernels->of<S>().price_portions(point, reinterpret_cast<Prices *>(out.data()),
-                                                part.first(0, portions), part.last(0, portions));
+                kernels->price_portions(point, reinterpret_cast<Prices *>(out.data()),
+                                        part.first(0, portions), part.last(0, portions));
             });
         });
     }
     static Index portions_of(Plan plan) {
-        return (plan.view.num_blocks + Pricing<S>::portion - 1) / Pricing<S>::portion;
+        return (plan.view.num_blocks + Pricing::portion - 1) / Pricing::portion;
     }
-    static void read(const HeldLayout<double> &lay, Plan plan, In<S> msg, double margin,
-                     Out<Index> labels, int threads) {
+    static void read(Lay lay, Plan plan, In<double> msg, double margin, Out<Index> labels,
+                     int threads) {
         require_size(labels, lay.view.n, "labels");
         together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
-            kernels->of<S>().read_labels(lay.view, plan.view, msg.data(), margin, labels.data(),
-                                         me);
+            kernels->read_labels(lay.view, plan.view, msg.data(), margin, labels.data(), me);
         });
     }
 
     // Functions that read or write node marginals in either precision.
     template <class T> static void bind_points(nb::module_ &m) {
-        m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("costs"), arg("schedule"),
-              arg("count"), arg("msg"), arg("drift"), arg("theta"), nb::arg("eta"), arg("shift"),
-              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
+        m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("schedule"), arg("count"),
+              arg("msg"), arg("drift"), arg("theta"), nb::arg("eta"), arg("shift"), arg("dot"),
+              arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
               arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
               "Make passes with momentum, and update a running average of the node marginals.");
         m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
@@ -360,16 +357,16 @@ template <class S> struct ChainCalls {
         m.def("marginals", &marginals<T>, arg("layout"), arg("schedule"), arg("theta"),
               nb::arg("eta"), nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
               "Compute the node marginals of shares; return sums of entropies and soft minima.");
-        m.def("price", &price<T>, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
-              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
-              arg("threads"), Unlocked(),
+        m.def("price", &price<T>, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
+              arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"), arg("threads"),
+              Unlocked(),
               "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
               "message.");
     }
 
-    static void bind(nb::module_ &m, const char *schedule) {
-        nb::class_<HeldSchedule<S>>(m, schedule, "The order of updates in a pass, and its arrays.")
-            .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
+    static void bind(nb::module_ &m) {
+        nb::class_<HeldSchedule>(m, "Schedule", "The order of updates in a pass, and its arrays.")
+            .def("__init__", &fill_schedule, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), arg("threads") = 1, Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
@@ -409,10 +406,14 @@ template <class S> struct ChainCalls {
               Unlocked(), "Add drift to messages; it becomes 0.");
         m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
               Unlocked(), "Exchange the contents of two arrays.");
-        m.def("copy_into", &copy_into<float>, arg("source"), arg("to"), nb::arg("threads") = 1,
-              Unlocked(), "Copy an array into another one.");
-        m.def("copy_into", &copy_into<double>, arg("source"), arg("to"), nb::arg("threads") = 1,
-              Unlocked(), "Copy an array into another one.");
+        const auto bind_copy = [&](auto copy) {
+            m.def("copy_into", copy, arg("source"), arg("to"), nb::arg("threads") = 1, Unlocked(),
+                  "Copy an array into another one.");
+        };
+        bind_copy(&copy_into<double, double>);
+        bind_copy(&copy_into<double, float>);
+        bind_copy(&copy_into<float, double>);
+        bind_copy(&copy_into<float, float>);
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),
@@ -425,9 +426,9 @@ template <class S> struct ChainCalls {
 };
 
 // Copies node costs from the order of the model into the order of strips.
-void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<std::uint8_t> rows,
-             Out<double> out, int threads) {
-    const Layout<double> &v = lay.view;
+void arrange(const HeldLayout &lay, In<std::int32_t> nodes, In<std::uint8_t> rows, Out<double> out,
+             int threads) {
+    const Layout &v = lay.view;
     require_size(nodes, v.n, "nodes");
     for (Index k = 0; k < v.n; ++k)
         require(0 <= nodes.data()[k] && nodes.data()[k] < v.n, "there is no node ",
@@ -453,8 +454,7 @@ void arrange(const HeldLayout<double> &lay, In<std::int32_t> nodes, In<std::uint
 } // namespace
 
 void bind_passes(nb::module_ &m) {
-    ChainCalls<double>::bind(m, "Schedule");
-    ChainCalls<float>::bind(m, "SingleSchedule");
+    ChainCalls::bind(m);
     m.attr("RELAX") = chain_momentum.relax;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("rows"), arg("out"),
           arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");

@@ -8,7 +8,7 @@ namespace softmap {
 namespace {
 
 // Checks that no edge joins two nodes of a level, and that levels count from 0.
-void require_levels(const Layout<double> &v, const Index *level, int threads) {
+void require_levels(const Layout &v, const Index *level, int threads) {
     std::atomic<bool> wrong = false;
     split(threads, v.m, [&](Index first, Index last) {
         bool own = false;
@@ -23,9 +23,9 @@ void require_levels(const Layout<double> &v, const Index *level, int threads) {
                 " are in one level");
 }
 
-nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In<Index> key,
-              bool leading, int threads) {
-    const Layout<double> &v = lay.view;
+nb::dict plan(const HeldLayout &lay, In<Index> rank, In<Index> level, In<Index> key, bool leading,
+              int threads) {
+    const Layout &v = lay.view;
     require_size(rank, v.n, "rank");
     require_size(level, v.n, "level");
     require_size(key, v.m, "key");

@@ -16,15 +16,15 @@
 namespace softmap {
 namespace {
 
-using Lay = HeldLayout<double>;
+using Lay = HeldLayout;
 template <class T> using Maybe = std::optional<Out<T>>;
 
-void require_lam(const Layout<double> &v, const In<double> &lam, const char *name) {
+void require_lam(const Layout &v, const In<double> &lam, const char *name) {
     require_size(lam, v.half_at(2 * v.m), name);
 }
 
 void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
-    const Layout<double> &v = lay.view;
+    const Layout &v = lay.view;
     require_lam(v, lam, "lam");
     require_size(out, v.node_offset[v.n], "out");
     split(threads, v.n,
@@ -75,7 +75,7 @@ double dual_bound_of(const Lay &lay, In<double> lam, double constant, int thread
 }
 
 // First entry of the plan of each listed edge, and the total length.
-std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
+std::vector<Index> plan_offsets(const Layout &v, const EdgeList &list) {
     std::vector<Index> at(std::size_t(list.count) + 1, 0);
     for (Index k = 0; k < list.count; ++k)
         at[k + 1] = at[k] + v.labels_at(2 * list[k]) * v.labels_at(2 * list[k] + 1);
@@ -85,7 +85,7 @@ std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
                std::optional<In<Index>> edges, Maybe<double> plan, Out<double> cost,
                Maybe<double> entropy, Maybe<double> slack, int threads) {
-    const Layout<double> &v = lay.view;
+    const Layout &v = lay.view;
     require(eta > 0.0, "eta must be positive");
     require_lam(v, coupling, "coupling");
     require_size(nodes, v.node_offset[v.n], "nodes");
@@ -117,7 +117,7 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
 
 void soft_nodes_of(const Lay &lay, In<double> share, double eta, Out<double> out,
                    Out<double> entropy, Out<double> minimum, int threads) {
-    const Layout<double> &v = lay.view;
+    const Layout &v = lay.view;
     require_size(share, v.node_offset[v.n], "share");
     require_size(out, v.node_offset[v.n], "out");
     require_size(entropy, v.n, "entropy");
@@ -268,8 +268,8 @@ double careful_product(In<double> costs, In<double> mass, int threads) {
 
 // The cost of the nodes at marginals in single precision, which stand for `normalise_nodes` of
 // them: as `careful_product`.
-double careful_node_cost(const HeldLayout<double> &lay, In<float> mass, int threads) {
-    const Layout<double> &v = lay.view;
+double careful_node_cost(const HeldLayout &lay, In<float> mass, int threads) {
+    const Layout &v = lay.view;
     require_size(mass, v.node_offset[v.n], "mass");
     return careful_sum_by(v.n, Index(mass.size()), threads, [&](Index i, auto add) {
         const Index begin = v.node_offset[i], labels = v.num_labels[i];
@@ -282,8 +282,8 @@ double careful_node_cost(const HeldLayout<double> &lay, In<float> mass, int thre
 }
 
 // out = marginals that are stored in single precision, each node's divided by their sum.
-void normalise_nodes(const HeldLayout<double> &lay, In<float> mass, Out<double> out, int threads) {
-    const Layout<double> &v = lay.view;
+void normalise_nodes(const HeldLayout &lay, In<float> mass, Out<double> out, int threads) {
+    const Layout &v = lay.view;
     require_size(mass, v.node_offset[v.n], "mass");
     require_size(out, Index(mass.size()), "out");
     split(threads, v.n, [&](Index first, Index last) {

@@ -6,13 +6,13 @@
 namespace softmap {
 namespace {
 
-template <class S> struct StarCalls {
-    using Lay = const HeldLayout<S> &;
-    using Plan = const HeldSchedule<S> &;
+struct StarCalls {
+    using Lay = const HeldLayout &;
+    using Plan = const HeldSchedule &;
 
-    static StarArrays<S> arrays(Plan plan, Out<S> msg, Out<S> origin, float *drift, In<double> bar,
-                                Out<double> theta, Out<double> shift, Out<double> dot,
-                                double *unused, double *sums, Clock *clock) {
+    static StarArrays arrays(Plan plan, Out<double> msg, Out<double> origin, float *drift,
+                             In<double> bar, Out<double> theta, Out<double> shift, Out<double> dot,
+                             double *unused, double *sums, Clock *clock) {
         require_size(origin, Index(msg.size()), "origin");
         require_size(theta, Index(bar.size()), "theta");
         require_size(shift, plan.view.num_blocks, "shift");
@@ -21,10 +21,11 @@ template <class S> struct StarCalls {
                 unused,     sums,          clock};
     }
 
-    template <Sweep<S> PassKernels<S>::*rule>
-    static void sweep(Lay lay, Plan plan, Index count, Out<S> msg, Out<float> drift, Out<S> origin,
-                      In<double> bar, Out<double> theta, double eta, bool momentum,
-                      Out<double> shift, Out<double> dot, Out<double> clock, int threads) {
+    template <Sweep Kernels::*rule>
+    static void sweep(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
+                      Out<double> origin, In<double> bar, Out<double> theta, double eta,
+                      bool momentum, Out<double> shift, Out<double> dot, Out<double> clock,
+                      int threads) {
         require_size(dot, lay.view.n, "dot");
         require_size(clock, 3, "clock");
         require_size(drift, momentum ? Index(msg.size()) : 0, "drift");
@@ -34,33 +35,31 @@ template <class S> struct StarCalls {
         const auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot,
                                 unused.data(), sums, reinterpret_cast<Clock *>(clock.data()));
         together(threads, [&](Member &me) {
-            (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
+            (kernels->*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
     }
 
-    static void values(Lay lay, Plan plan, Out<S> msg, Out<S> origin, In<double> bar,
+    static void values(Lay lay, Plan plan, Out<double> msg, Out<double> origin, In<double> bar,
                        Out<double> theta, double eta, Out<double> shift, Out<double> dot,
                        int threads) {
         require_size(dot, lay.view.n, "dot");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         const auto run = arrays(plan, msg, origin, nullptr, bar, theta, shift, dot, unused.data(),
                                 nullptr, nullptr);
-        together(threads, [&](Member &me) {
-            kernels->of<S>().star_values(lay.view, plan.view, run, eta, me);
-        });
+        together(threads,
+                 [&](Member &me) { kernels->star_values(lay.view, plan.view, run, eta, me); });
     }
 
-    template <Sweep<S> PassKernels<S>::*rule>
-    static void bind_rule(nb::module_ &m, const char *name) {
+    template <Sweep Kernels::*rule> static void bind_rule(nb::module_ &m, const char *name) {
         m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
               arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
               arg("shift"), arg("dot"), arg("clock"), arg("threads"), Unlocked());
     }
 
     static void bind(nb::module_ &m) {
-        bind_rule<&PassKernels<S>::star_sweeps>(m, "star_sweeps");
-        bind_rule<&PassKernels<S>::diffusion_sweeps>(m, "diffusion_sweeps");
-        bind_rule<&PassKernels<S>::gradient_sweeps>(m, "gradient_sweeps");
+        bind_rule<&Kernels::star_sweeps>(m, "star_sweeps");
+        bind_rule<&Kernels::diffusion_sweeps>(m, "diffusion_sweeps");
+        bind_rule<&Kernels::gradient_sweeps>(m, "gradient_sweeps");
         m.def("star_values", &values, arg("layout"), arg("schedule"), arg("msg"), arg("origin"),
               arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"), arg("threads"),
               Unlocked());
@@ -69,9 +68,6 @@ template <class S> struct StarCalls {
 
 } // namespace
 
-void bind_stars(nb::module_ &m) {
-    StarCalls<double>::bind(m);
-    StarCalls<float>::bind(m);
-}
+void bind_stars(nb::module_ &m) { StarCalls::bind(m); }
 
 } // namespace softmap

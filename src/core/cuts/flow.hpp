@@ -5,7 +5,7 @@
 // (Liu and Sun, CVPR 2010), until one piece is left.
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "base/graph.hpp"
 
 #include <algorithm>
@@ -98,17 +98,17 @@ template <class Capacity> class MinimumCut {
         if (double(crossing) > apart * double(arcs_.size()))
             start();
     }
-    // Computes a minimum cut, after `start_pieces`. Returns false if the budget was spent first; a
+    // Computes a minimum cut, after `start_pieces`. Returns false if the meter was spent first; a
     // further call then continues. The cut does not depend on the number of threads.
-    bool run(Budget &budget, int threads) {
+    bool run(Meter &meter, int threads) {
         for (;;) {
             const Index count = Index(pieces_.size());
-            std::vector<Budget> parts(std::size_t(count), budget.rest());
+            std::vector<Meter> parts(std::size_t(count), meter.rest());
             std::vector<char> done(std::size_t(count), 0);
             split_one_by_one(count == 1 ? 1 : threads, count,
                              [&](Index p) { done[p] = run(pieces_[p], parts[p]); });
-            for (const Budget &part : parts)
-                budget.use(part.used());
+            for (const Meter &part : parts)
+                meter.use(part.used());
             if (std::count(done.begin(), done.end(), 0) > 0)
                 return false;
             if (count == 1)

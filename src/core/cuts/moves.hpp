@@ -1,7 +1,7 @@
 // Minimum cuts for models of two labels, and fusion moves between two labellings.
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "flow.hpp"
 #include "labels/one_edge.hpp"
 
@@ -36,9 +36,9 @@ struct Divided {
 // The costs of a model, in which `barrier` stands for +inf.
 class BarredCosts {
   public:
-    const Layout<double> &lay;
+    const Layout &lay;
 
-    BarredCosts(const Layout<double> &layout, double barrier) : lay(layout), barrier_(barrier) {}
+    BarredCosts(const Layout &layout, double barrier) : lay(layout), barrier_(barrier) {}
 
     double node(Index i, Index x) const {
         return std::min(lay.unary[lay.node_offset[i] + x], barrier_);
@@ -79,16 +79,17 @@ class BarredCosts {
 // that a move never raises the energy.
 class FusionMoves {
   public:
-    FusionMoves(const Layout<double> &lay, double barrier) : costs_(lay, barrier) {}
+    FusionMoves(const Layout &lay, double barrier) : costs_(lay, barrier) {}
 
     // Updates the labels in place. Returns the number of variables that changed, or -1 if the
-    // budget was spent first. The result does not depend on the number of threads.
-    Index fuse(Index *labels, const Index *proposal, Budget &budget, int threads) {
+    // meter was spent first. The result does not depend on the number of threads.
+    Index fuse(Index *labels, const Index *proposal, Meter &meter, int threads) {
         const Move move{labels, proposal, threads};
-        budget.use(4 * costs_.lay.m + costs_.lay.n);
-        fill(move, shape(move));
+        meter.use(4 * costs_.lay.m + costs_.lay.n);
+        if (meter.late() || !fill(move, shape(move), meter))
+            return -1;
         flow_.start_pieces(threads);
-        if (!flow_.run(budget, threads))
+        if (!flow_.run(meter, threads))
             return -1;
         return total_of(counted(move, [&](Index i) {
             const bool changes = number_[i] >= 0 && flow_.label(number_[i]);
@@ -104,6 +105,7 @@ class FusionMoves {
         int threads;
     };
     static constexpr Index portions = 64; // of the variables
+    static constexpr Index arc_work = 64; // of the arcs of one variable, about, in table entries
     using Counts = std::array<Index, portions>;
 
     // Calls f(p, first, last) for all portions of the variables, on all threads.
@@ -130,7 +132,7 @@ class FusionMoves {
 
     // Calls f(h, j) for each half-edge h of variable i whose other endpoint j may change, too.
     template <class Function> void each_arc(Index i, Function f) const {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
             if (const Index h = lay.half[t]; number_[lay.node[h ^ 1]] >= 0)
                 f(h);
@@ -171,16 +173,23 @@ class FusionMoves {
 
     // Sets the costs of all nodes and the capacities of all arcs. Each endpoint of an edge computes
     // its own part, so that nothing is stored by edge, and the costs of a node's edges are added up
-    // in the order of its half-edges, whatever the number of threads.
-    void fill(const Move &move, const std::vector<std::int32_t> &half) {
+    // in the order of its half-edges, whatever the number of threads. Returns false if it was late
+    // first.
+    bool fill(const Move &move, const std::vector<std::int32_t> &half, const Meter &meter) {
+        std::atomic<bool> late = false;
         each_portion(move, [&](Index, Index first, Index last) {
-            for (Index i = first; i < last; ++i)
+            Meter own = meter.rest();
+            for (Index i = first; i < last && !late; ++i) {
+                if (own.tick(arc_work))
+                    late = true;
                 if (number_[i] >= 0)
                     fill_node(move, i, half);
+            }
         });
+        return !late;
     }
     void fill_node(const Move &move, Index i, const std::vector<std::int32_t> &half) {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         double sum = costs_.node(i, move.proposal[i]) - costs_.node(i, move.labels[i]);
         Index arc = flow_.first(number_[i]);
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t) {
@@ -225,7 +234,7 @@ class FusionMoves {
 // Solves a model of at most two labels per node whose edges are all submodular, for labels and λ.
 class BinaryCut {
   public:
-    BinaryCut(const Layout<double> &lay, double barrier, int threads)
+    BinaryCut(const Layout &lay, double barrier, int threads)
         : costs_(lay, barrier), flow_(costs_.graph()), threads_(threads) {
         for (Index i = 0; i < lay.n && applies_; ++i)
             if (applies_ = lay.num_labels[i] <= 2; applies_ && lay.num_labels[i] == 2)
@@ -250,14 +259,14 @@ class BinaryCut {
     // Whether all nodes have at most two labels and all edges are submodular.
     bool applies() const { return applies_; }
 
-    // Returns false if the budget was spent first; a further call then continues.
-    bool run(Budget &budget) { return flow_.run(budget, threads_); }
+    // Returns false if the meter was spent first; a further call then continues.
+    bool run(Meter &meter) { return flow_.run(meter, threads_); }
 
     // The labels and λ of the flow so far. The residual capacities of its arcs stay on an edge; λ
     // moves the rest to its endpoints. Any λ proves a bound, so that rounding here changes the last
     // digit of the bound only.
     void read(Index *labels, double *lam) const {
-        const Layout<double> &lay = costs_.lay;
+        const Layout &lay = costs_.lay;
         for (Index i = 0; i < lay.n; ++i)
             labels[i] = lay.num_labels[i] == 2 ? flow_.label(i) : 0;
         each_edge([&](Index e, Index i, Index j, const Pairwise &pair) {

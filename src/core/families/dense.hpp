@@ -110,7 +110,7 @@ void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *r
 struct FamilyBase {
     static constexpr Index widest_tile = 64; // label count up to which lanes are edges, not labels
     // Whether two edges of a group, with equal label counts, may be lanes of one view.
-    template <class S> static bool alike(const Layout<S> &, Index, Index, Index) { return true; }
+    static bool alike(const Layout &, Index, Index, Index) { return true; }
 };
 
 // Entropy of the edge marginal P ∝ exp(-η (C + κ_i + κ_j)), and the sum of the ℓ₁ distances of its

@@ -173,20 +173,19 @@ struct Potts : FamilyBase {
 
     // Edges with a weight outside [0, ∞) are kept apart: one of them would disable the closed forms
     // for all lanes.
-    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+    static bool alike(const Layout &lay, Index g, Index e, Index f) {
         const auto attractive = [](double w) { return 0.0 <= w && w < infinity; };
         return attractive(lay.weight_of(g, e)) == attractive(lay.weight_of(g, f));
     }
 
-    template <int W, class S>
-    static PottsEdges<W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+    template <int W>
+    static PottsEdges<W> at(const Layout &lay, Index g, const auto *edges, int receiver) {
         const Index h = 2 * Index(edges[0]) + receiver;
         return {lay.labels_at(h ^ 1), lay.labels_at(h),
                 Pack<W>::of([&](int k) { return lay.weight_of(g, edges[k]); })};
     }
 
-    template <class S>
-    static PottsEdges<lanes> tile(const Layout<S> &, const Schedule<S> &plan, const Block &b,
+    static PottsEdges<lanes> tile(const Layout &, const Schedule &plan, const Block &b,
                                   bool forward) {
         return {forward ? b.early : b.late, forward ? b.late : b.early,
                 Pack<lanes>::load(plan.weights_of(b))};

@@ -101,22 +101,21 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
 struct Projection : FamilyBase {
     static constexpr const char *name = "projection";
 
-    template <int W, class S>
-    static ProjectionEdges<W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+    template <int W>
+    static ProjectionEdges<W> at(const Layout &lay, Index g, const auto *edges, int receiver) {
         const Index h = 2 * Index(edges[0]) + receiver;
         const auto map = lay.maps + lay.begin_of(g, edges[0]);
         return {{lay.labels_at(h ^ 1), lay.labels_at(h)}, map, receiver == 1};
     }
 
-    template <class S>
-    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &plan,
-                                       const Block &b, bool forward) {
+    static ProjectionEdges<lanes> tile(const Layout &lay, const Schedule &plan, const Block &b,
+                                       bool forward) {
         const bool from_joint = forward == (b.orientation == 0);
         const auto map = lay.maps + lay.begin_of(b.group, plan.edge[b.lane]);
         return {{forward ? b.early : b.late, forward ? b.late : b.early}, map, from_joint};
     }
 
-    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+    static bool alike(const Layout &lay, Index g, Index e, Index f) {
         return lay.begin_of(g, e) == lay.begin_of(g, f);
     }
 

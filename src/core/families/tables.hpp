@@ -7,10 +7,10 @@ namespace softmap {
 
 // The tables of a tile, multiplied by their weights and interleaved: entry (x, y) of all lanes is
 // contiguous.
-template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
+struct PackedTables : EdgesBase<lanes, PackedTables> {
     static constexpr bool often_dense = true;
 
-    const S *table;
+    const double *table;
     Index step_x, step_y;
 
     Pack<lanes> entry(Index x, Index y) const {
@@ -22,8 +22,8 @@ template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
 };
 
 // The tables of W edges, read in place from the arrays of the model.
-template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>> {
-    const S *table[W];
+template <int W> struct PlacedTables : EdgesBase<W, PlacedTables<W>> {
+    const double *table[W];
     Pack<W> weight;
     Index step_x, step_y;
 
@@ -33,7 +33,7 @@ template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>>
     }
     Pack<lanes> entries(Index x, Index y) const {
         static_assert(W == 1, "lanes are either edges or labels");
-        const S *from = table[0] + x * step_x + y * step_y;
+        const double *from = table[0] + x * step_x + y * step_y;
         const Index last = this->receivers - 1 - y;
         const Pack<lanes> factor(weight.part[0]);
         if (step_y == 1 && last >= lanes - 1)
@@ -50,11 +50,11 @@ struct Tables : FamilyBase {
     static constexpr const char *name = "tables";
     static constexpr Index widest_tile = 24; // labels; edges with larger tables are faster alone
 
-    template <int W, class S>
-    static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const auto *edges, int receiver) {
+    template <int W>
+    static PlacedTables<W> at(const Layout &lay, Index g, const auto *edges, int receiver) {
         const Index h = 2 * Index(edges[0]) + receiver;
         const Index cols = lay.labels_at(2 * Index(edges[0]) + 1);
-        PlacedTables<S, W> out{{lay.labels_at(h ^ 1), lay.labels_at(h)}, {}, {}, 0, 0};
+        PlacedTables<W> out{{lay.labels_at(h ^ 1), lay.labels_at(h)}, {}, {}, 0, 0};
         out.step_x = receiver == 1 ? cols : 1;
         out.step_y = receiver == 1 ? 1 : cols;
         for (int k = 0; k < W; ++k)
@@ -64,13 +64,11 @@ struct Tables : FamilyBase {
     }
 
     // The rows of a packed table are the labels of the early endpoint.
-    template <class S>
-    static PackedTables<S> tile(const Layout<S> &, const Schedule<S> &plan, const Block &b,
-                                bool forward) {
-        const S *table = plan.table + b.table_at;
+    static PackedTables tile(const Layout &, const Schedule &plan, const Block &b, bool forward) {
+        const double *table = plan.table + b.table_at;
         const Index wide = b.late * lanes;
-        return forward ? PackedTables<S>{{b.early, b.late}, table, wide, lanes}
-                       : PackedTables<S>{{b.late, b.early}, table, lanes, wide};
+        return forward ? PackedTables{{b.early, b.late}, table, wide, lanes}
+                       : PackedTables{{b.late, b.early}, table, lanes, wide};
     }
 
     // Size of a tile's packed tables, in entries.

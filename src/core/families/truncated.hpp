@@ -244,7 +244,7 @@ template <class Distance> struct Truncated : FamilyBase {
     // Edges with a negative weight are kept apart: one of them would disable the closed forms for
     // all lanes. Lanes must also have the same `reach`, except in small quadratic tables, whose
     // couplings are computed without a band.
-    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+    static bool alike(const Layout &lay, Index g, Index e, Index f) {
         if ((lay.weight_of(g, e) < 0.0) != (lay.weight_of(g, f) < 0.0))
             return false;
         const Index labels = lay.labels_at(2 * e);
@@ -252,8 +252,8 @@ template <class Distance> struct Truncated : FamilyBase {
         return small || reach_of(lay, g, e) == reach_of(lay, g, f);
     }
 
-    template <int W, class S>
-    static TruncatedEdges<W, Distance> at(const Layout<S> &lay, Index g, const auto *edges,
+    template <int W>
+    static TruncatedEdges<W, Distance> at(const Layout &lay, Index g, const auto *edges,
                                           int receiver) {
         const Index h = 2 * Index(edges[0]) + receiver, labels = lay.labels_at(h ^ 1);
         Index reach = 1;
@@ -265,8 +265,7 @@ template <class Distance> struct Truncated : FamilyBase {
                 Pack<W>::of([&](int k) { return lay.truncation_of(g, edges[k]); }), reach};
     }
 
-    template <class S>
-    static TruncatedEdges<lanes, Distance> tile(const Layout<S> &, const Schedule<S> &plan,
+    static TruncatedEdges<lanes, Distance> tile(const Layout &, const Schedule &plan,
                                                 const Block &b, bool forward) {
         return {forward ? b.early : b.late, forward ? b.late : b.early,
                 Pack<lanes>::load(plan.weights_of(b)), Pack<lanes>::load(plan.truncations_of(b)),
@@ -276,7 +275,7 @@ template <class Distance> struct Truncated : FamilyBase {
     static Index packed_size(Index, Index) { return 0; }
 
   private:
-    template <class S> static Index reach_of(const Layout<S> &lay, Index g, Index e) {
+    static Index reach_of(const Layout &lay, Index g, Index e) {
         return TruncatedEdges<1, Distance>::reach_of(lay.truncation_of(g, e), lay.labels_at(2 * e));
     }
 };

@@ -5,26 +5,6 @@
 
 namespace softmap {
 
-template <class S> static PassKernels<S> pass_kernels() {
-    return {passes<S>,
-            one_half<S>,
-            lowered_half<S>,
-            least_rests<S>,
-            nullptr, // price_portions and soft_rows: set in proof.cpp
-            nullptr,
-            nullptr,
-            read_labels<S>,
-            traced_passes<S>,
-            extrapolate<S>,
-            round_off<S>,
-            put_back<S>,
-            shares<S>,
-            sweeps<StarRule, S>,
-            sweeps<DiffusionRule, S>,
-            sweeps<GradientRule, S>,
-            star_values<S>};
-}
-
 // to = exp(from), for numbers <= 0: the exponentials of passes by themselves, to time them.
 static void exponentials(const double *from, double *to, Index count) {
     Index k = 0;
@@ -35,8 +15,20 @@ static void exponentials(const double *from, double *to, Index count) {
 }
 
 void add_passes(Kernels &table) {
-    table.doubles = pass_kernels<double>();
-    table.singles = pass_kernels<float>();
+    table.passes = passes;
+    table.one_half = one_half;
+    table.lowered_half = lowered_half;
+    table.least_rests = least_rests;
+    table.read_labels = read_labels;
+    table.traced_passes = traced_passes;
+    table.extrapolate = extrapolate;
+    table.round_off = round_off;
+    table.put_back = put_back;
+    table.shares = shares;
+    table.star_sweeps = sweeps<StarRule>;
+    table.diffusion_sweeps = sweeps<DiffusionRule>;
+    table.gradient_sweeps = sweeps<GradientRule>;
+    table.star_values = star_values;
     table.send_one = send_one;
     table.exponentials = exponentials;
 }

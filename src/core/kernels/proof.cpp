@@ -13,12 +13,9 @@ void add_proof(Kernels &table) {
     table.dual_bound = dual_bound;
     table.couple = couple;
     table.soft_nodes = soft_nodes;
-    table.doubles.price_portions = price_portions<double>;
-    table.singles.price_portions = price_portions<float>;
-    table.doubles.soft_rows = soft_rows<double, double>;
-    table.doubles.soft_rows_in_single = soft_rows<double, float>;
-    table.singles.soft_rows = soft_rows<float, double>;
-    table.singles.soft_rows_in_single = soft_rows<float, float>;
+    table.price_portions = price_portions;
+    table.soft_rows = soft_rows<double>;
+    table.soft_rows_in_single = soft_rows<float>;
 }
 
 } // namespace softmap

@@ -1,19 +1,17 @@
-// Messages along the edges of blocks, in double and single precision, and single messages.
+// Messages along the edges of blocks, and single messages.
 #include "passes/sending.hpp"
 
 namespace softmap {
 
-// A message by itself: what does not depend on the precision of messages is compiled once.
+// A message by itself: compiled once for blocks and for single messages.
 template <int W, class Edges>
 [[gnu::noinline]] static void answer(const Edges &edges, const Pack<W> *a, Pack<W> *out,
                                      double *room, double eta) {
     edges.message(a, out, room, eta);
 }
 
-template <class S>
-void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32_t *listed,
-                 Index first, Index last, bool forward, const Traffic<S> &traffic,
-                 const Scratch &room) {
+void send_blocks(const Layout &lay, const Schedule &plan, const std::int32_t *listed, Index first,
+                 Index last, bool forward, const Traffic &traffic, const Scratch &room) {
     // make(a, out): the messages of a block from what its senders send.
     const auto send = [&]<int W>(const Block &b, Index which, auto make) {
         const Direction d(plan, b, forward);
@@ -39,8 +37,8 @@ void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32
     }
 }
 
-void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
-              double *room, double eta) {
+void send_one(const Layout &lay, Index g, Index h, const double *a, double *out, double *room,
+              double eta) {
     static_assert(sizeof(Pack<1>) == sizeof(double));
     const Index e = h >> 1;
     Families::visit(lay.kind[g], [&](auto family) {
@@ -48,10 +46,5 @@ void send_one(const Layout<double> &lay, Index g, Index h, const double *a, doub
                reinterpret_cast<Pack<1> *>(out), room, eta);
     });
 }
-
-template void send_blocks(const Layout<double> &, const Schedule<double> &, const std::int32_t *,
-                          Index, Index, bool, const Traffic<double> &, const Scratch &);
-template void send_blocks(const Layout<float> &, const Schedule<float> &, const std::int32_t *,
-                          Index, Index, bool, const Traffic<float> &, const Scratch &);
 
 } // namespace softmap

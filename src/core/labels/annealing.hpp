@@ -4,7 +4,7 @@
 // have stopped: a longer limit continues what a shorter one has begun.
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 #include "label_costs.hpp"
 
@@ -44,12 +44,12 @@ class Annealing {
         }
     }
 
-    // Goes on until the budget is spent.
-    void run(Budget &budget) {
-        while (costs_.n() > 0 && !budget.spent()) {
+    // Goes on until the meter is spent.
+    void run(Meter &meter) {
+        while (costs_.n() > 0 && !meter.spent()) {
             if (sweep_ == 0 && at_ == 0)
                 begin();
-            sweep(budget);
+            sweep(meter);
             if (at_ == costs_.n())
                 end_sweep();
         }
@@ -92,13 +92,13 @@ class Annealing {
     }
 
     // Visits variables from where the last call has ended, until the end of the sweep.
-    void sweep(Budget &budget) {
+    void sweep(Meter &meter) {
         if (at_ == 0) {
             const double done = double(sweep_) / double(std::max<Index>(sweeps_ - 1, 1));
             temperature_ = sweep_ < sweeps_ ? start_ * std::pow(cold_ / start_, done) : 0.0;
             changed_ = false;
         }
-        for (; at_ < costs_.n() && !budget.spent(); ++at_) {
+        for (; at_ < costs_.n() && !meter.spent(); ++at_) {
             const Index now = costs_.label(at_), next = drawn_label(at_, now);
             read_ += costs_.count(at_);
             if (next != now) {
@@ -106,15 +106,15 @@ class Annealing {
                 changed_ = true;
             }
             if (read_ + costs_.work() - counted_ >= often)
-                count_work(budget);
+                count_work(meter);
         }
         if (at_ == costs_.n())
-            count_work(budget);
+            count_work(meter);
     }
 
-    void count_work(Budget &budget) {
+    void count_work(Meter &meter) {
         const Index work = read_ + costs_.work();
-        budget.use(work - counted_);
+        meter.use(work - counted_);
         counted_ = work;
     }
 
@@ -234,7 +234,7 @@ class Annealing {
     static constexpr int bits = 12;
     static constexpr Index drawn_from = 1 << bits, wide = 64; // sizes of the tables of `Noise`
     static constexpr double most = 9.02;                      // above all of `exponential`
-    static constexpr Index often = 256; // work between two looks at the budget
+    static constexpr Index often = 256;                       // work between two looks at the meter
 
     // Quantiles of the exponential and of the Gumbel distribution, in random order.
     struct Noise {

@@ -1,6 +1,7 @@
 // Arc consistency: forbids states without support at some neighbour until nothing changes.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/team.hpp"
 #include "one_edge.hpp"
 
@@ -14,7 +15,7 @@ namespace softmap {
 // neighbour's allowed states and +inf at the forbidden ones.
 class Arcs {
   public:
-    Arcs(const Layout<double> &lay, bool *allowed)
+    Arcs(const Layout &lay, bool *allowed)
         : lay_(lay), allowed_(allowed), ring_(lay.n), left_(lay.n, 0),
           owner_(lay.node_offset[lay.n]), waiting_(lay.n, 0), a_(lay.widest), out_(lay.widest),
           room_(message_room(lay.widest, 1)) {
@@ -27,27 +28,29 @@ class Arcs {
 
     // Propagates from all nodes, on `threads` threads if there are many edges. Returns a node
     // without allowed states, or -1 if there is none. The states that are left do not depend on the
-    // order of the removals.
-    Index everywhere(int threads = 1) {
+    // order of the removals. It ends with what it has if the deadline passes: each state that was
+    // forbidden is in no labelling of finite cost.
+    Index everywhere(int threads = 1, const Deadline *deadline = nullptr) {
+        Meter meter(deadline);
         const Index begun = mark();
         Index count = wait_all();
         const bool large = lay_.m >= worthwhile;
         if (!large || threads == 1) { // a queue takes half of the time of rounds
-            const Index empty = propagate(count);
-            if (empty < 0 || !large)
+            const Index empty = propagate(count, meter);
+            if (empty < 0 || !large || meter.look())
                 return empty;
             undo(begun); // rounds find the node that several threads find
             count = wait_all();
         }
         while (count >= few) {
-            count = round(threads);
+            count = round(threads, meter);
             for (Index k = 0; k < count; ++k)
                 if (left_[ring_[k]] == 0) {
                     std::fill(waiting_.begin(), waiting_.end(), 0);
                     return ring_[k];
                 }
         }
-        return propagate(count);
+        return propagate(count, meter);
     }
 
     // Propagates from node i after its states changed. Returns a node without allowed states, or
@@ -55,7 +58,8 @@ class Arcs {
     Index from(Index i) {
         ring_[0] = i;
         waiting_[i] = 1;
-        return propagate(1);
+        Meter unlimited(nullptr);
+        return propagate(1, unlimited);
     }
 
     // Forbids all states of node i except x.
@@ -86,7 +90,7 @@ class Arcs {
 
     // The half-edge whose message removed the last state of a node, in the last failed propagation.
     Index culprit() const { return culprit_; }
-    const Layout<double> &layout() const { return lay_; }
+    const Layout &layout() const { return lay_; }
     const bool *allowed() const { return allowed_; }
     Index calls() const { return calls_; } // number of messages, a measure of work
 
@@ -102,7 +106,9 @@ class Arcs {
     // Removes the states of all nodes that the waiting nodes do not support, by the states before
     // the round. The nodes that lost states wait then, and are the first of the ring; returns their
     // number. The trail does not record the removals.
-    Index round(int threads) {
+    Index round(int threads, Meter &meter) {
+        if (meter.look())
+            return 0;
         std::vector<char> lost(lay_.n, 0);
         before_.resize(lay_.node_offset[lay_.n]);
         for (std::size_t place = 0; place < before_.size(); ++place)
@@ -110,9 +116,13 @@ class Arcs {
         split(threads, lay_.n, [&](Index first, Index last) {
             std::vector<double> out(lay_.widest);
             Room room(message_room(lay_.widest, 1));
+            Meter own = meter.rest();
             for (Index j = first; j < last; ++j)
-                for (Index k = lay_.start[j]; k < lay_.start[j + 1]; ++k)
+                for (Index k = lay_.start[j]; k < lay_.start[j + 1]; ++k) {
+                    if (own.tick(lay_.num_labels[j]))
+                        return;
                     lost[j] |= lose(lay_.half[k], out.data(), room);
+                }
         });
         Index count = 0;
         for (Index j = 0; j < lay_.n; ++j)
@@ -138,15 +148,16 @@ class Arcs {
         return lost;
     }
 
-    Index propagate(Index count) {
+    Index propagate(Index count, Meter &meter) {
         Index head = 0, empty = -1;
         while (count > 0) {
             const Index i = ring_[head];
             head = head + 1 == lay_.n ? 0 : head + 1;
             --count;
             waiting_[i] = 0;
-            if (empty >= 0)
-                continue; // after a failure, only clear the marks of queued nodes
+            const Index work = lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1);
+            if (empty >= 0 || meter.tick(work))
+                continue; // at the end, only clear the marks of queued nodes
             for (Index x = 0; x < lay_.num_labels[i]; ++x)
                 a_[x] = allowed_[lay_.node_offset[i] + x] ? 0.0 : infinity;
             for (Index k = lay_.start[i]; k < lay_.start[i + 1] && empty < 0; ++k) {
@@ -175,7 +186,7 @@ class Arcs {
         return left_[j] > 0;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     bool *allowed_;
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
@@ -185,15 +196,17 @@ class Arcs {
 };
 
 // Assigns labels one by one in `order` and enforces arc consistency after each. Returns whether all
-// `count` nodes got a label.
+// `count` nodes got a label before it was late.
 //
 // Node i takes its allowed state of highest `preference`. If that leaves another node without a
 // state, the state is forbidden instead and the next one is tried. Earlier nodes are not revised.
 inline bool decide(Arcs &arcs, const double *preference, const Index *order, Index count,
-                   Index *labels) {
-    const Layout<double> &lay = arcs.layout();
+                   Index *labels, Meter meter) {
+    const Layout &lay = arcs.layout();
     for (Index k = 0; k < count; ++k) {
         const Index i = order[k], begin = lay.node_offset[i];
+        if (meter.tick(lay.num_labels[i] * (lay.start[i + 1] - lay.start[i] + 1)))
+            return false;
         for (;;) {
             Index best = -1;
             for (Index x = 0; x < lay.num_labels[i]; ++x)

@@ -1,6 +1,7 @@
 // Sequential decoding of a labelling from λ.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "one_edge.hpp"
 
 #include <algorithm>
@@ -17,10 +18,23 @@ inline constexpr double tie = 1e-9; // labels count as tied below this differenc
 // labels cost +inf, it minimises its reduced cost alone.
 class SequentialDecoder {
   public:
-    SequentialDecoder(const Layout<double> &lay, const double *lam, double *reduced,
-                      Index variables)
+    SequentialDecoder(const Layout &lay, const double *lam, double *reduced, Index variables)
         : lay_(lay), lam_(lam), reduced_(reduced), variables_(variables), belief_(lay.widest),
           a_(lay.widest), message_(lay.widest), room_(message_room(lay.widest, 1)) {}
+
+    // Assigns labels to `count` nodes in an order. Those that are left when it is late take the
+    // label of least reduced cost, given the labels so far. All entries of `labels` must be -1
+    // before.
+    void decide_all(const Index *order, Index count, Index *labels, Meter meter) {
+        for (Index k = 0; k < count; ++k) {
+            const Index i = order[k], size = lay_.num_labels[i];
+            const double *reduced = reduced_ + lay_.node_offset[i];
+            if (meter.tick(size * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                labels[i] = std::min_element(reduced, reduced + size) - reduced;
+            else
+                decide(i, labels);
+        }
+    }
 
     // Assigns a label to node i. Before the first call all entries of `labels` must be -1.
     void decide(Index i, Index *labels) {
@@ -78,7 +92,7 @@ class SequentialDecoder {
         return 0;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     const double *lam_;
     double *reduced_;
     const Index variables_;

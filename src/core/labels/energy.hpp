@@ -12,7 +12,7 @@ namespace softmap {
 // Calls take(cost) for the costs first..last-1 of a labelling: those of the nodes, then those of
 // the edges.
 template <class Take>
-void each_cost(const Layout<double> &lay, const Index *labels, Index first, Index last, Take take) {
+void each_cost(const Layout &lay, const Index *labels, Index first, Index last, Take take) {
     for (Index i = first; i < std::min(last, lay.n); ++i)
         take(lay.unary[lay.node_offset[i] + labels[i]]);
     for (Index g = 0; g < lay.groups; ++g) {
@@ -31,7 +31,7 @@ void each_cost(const Layout<double> &lay, const Index *labels, Index first, Inde
 
 // The exact sum of the costs of a labelling and a constant, rounded once: the same for any number
 // of threads.
-inline double energy(const Layout<double> &lay, const Index *labels, double constant, int threads) {
+inline double energy(const Layout &lay, const Index *labels, double constant, int threads) {
     constexpr Index portions = 64;
     const Index count = lay.n + lay.m;
     Compensated sums[portions];

@@ -1,7 +1,7 @@
 // First labels of a large model: one backward pass of messages, then decoding.
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "base/graph.hpp"
 #include "one_edge.hpp"
 
@@ -22,7 +22,7 @@ namespace softmap {
 // result does not depend on their number.
 class FirstLabels {
   public:
-    explicit FirstLabels(const Layout<double> &lay)
+    explicit FirstLabels(const Layout &lay)
         : lay_(lay), offset_(lay.m + 1), sent_(std::size_t(lay.n), 0) {
         for (Index e = 0; e < lay.m; ++e)
             offset_[e + 1] =
@@ -30,37 +30,42 @@ class FirstLabels {
         message_.reset(new float[offset_[lay.m]]);
     }
 
-    // Fills in the labels. If the budget is spent, no further messages are sent; the nodes at the
-    // beginning are then labelled without them.
-    void find(Index *labels, const Budget &budget, int threads) {
+    // Fills in the labels. Messages take at most two thirds of the time that is left: decoding
+    // takes half as long. Nodes that are left without a label at the deadline take the cheapest
+    // one.
+    void find(Index *labels, const Deadline *deadline, int threads) {
         sort_by_level();
-        std::atomic<bool> spent = false;
+        const Deadline sending =
+            deadline == nullptr ? Deadline() : deadline->within(2.0 / 3.0 * deadline->left());
+        std::atomic<bool> late = false;
         together(lay_.n < worthwhile ? 1 : threads, [&](Member &me) {
             Scratch own(lay_);
-            Budget rest = budget.rest();
+            Meter sends(&sending), decides(deadline);
             for (Index l = levels(); l-- > 0;)
                 each_node(me, l, [&](Index i) {
-                    if (!spent)
-                        send(i, own, rest);
-                    if (rest.spent())
-                        spent = true;
+                    if (!late)
+                        send(i, own, sends);
+                    if (sends.late())
+                        late = true;
                 });
             for (Index l = 0; l < levels(); ++l)
-                each_node(me, l, [&](Index i) { decide(i, own, labels); });
+                each_node(me, l, [&](Index i) {
+                    decide(i, own, labels, decides.tick(lay_.num_labels[i]));
+                });
         });
     }
 
   private:
     // The memory of one thread.
     struct Scratch {
-        explicit Scratch(const Layout<double> &lay)
+        explicit Scratch(const Layout &lay)
             : belief(std::size_t(lay.widest)), out(belief.size()),
               room(message_room(lay.widest, 1)) {}
         std::vector<double> belief, out;
         Room room;
     };
     static constexpr double huge = 1e30; // stands for +inf, so that sums stay finite
-    const Layout<double> &lay_;
+    const Layout &lay_;
     std::vector<Index> offset_;        // first entry of each edge in `message_`
     std::unique_ptr<float[]> message_; // of each edge to its endpoint of lower number
     std::vector<char> sent_;           // whether a node has sent its messages
@@ -100,7 +105,7 @@ class FirstLabels {
                     belief[x] += in[x];
             }
     }
-    void send(Index i, Scratch &own, Budget &budget) {
+    void send(Index i, Scratch &own, Meter &meter) {
         const Index labels = lay_.num_labels[i];
         Index before = 0;
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k)
@@ -121,14 +126,19 @@ class FirstLabels {
             float *to = message(h);
             for (Index y = 0; y < lay_.num_labels[j]; ++y)
                 to[y] = float(std::min(own.out[y], huge));
-            budget.use(labels + lay_.num_labels[j]);
+            meter.use(labels + lay_.num_labels[j]);
         }
         sent_[i] = 1;
     }
     // Assigns node i the label of lowest cost, given the labels before it and the messages from the
-    // nodes after it.
-    void decide(Index i, Scratch &own, Index *chosen) {
+    // nodes after it; if it is late, by its own costs alone.
+    void decide(Index i, Scratch &own, Index *chosen, bool late) {
         const Index labels = lay_.num_labels[i];
+        if (late) {
+            const double *unary = lay_.unary + lay_.node_offset[i];
+            chosen[i] = std::min_element(unary, unary + labels) - unary;
+            return;
+        }
         gather(i, own.belief);
         double *belief = own.belief.data();
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {

@@ -9,6 +9,7 @@
 // fixed, all threads solve one forest together (see scattered.hpp).
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 #include "base/team.hpp"
 #include "label_graph.hpp"
@@ -23,16 +24,19 @@ namespace softmap {
 // the next.
 class RangeForest {
   public:
-    RangeForest(const Layout<double> &lay, Index *labels)
+    RangeForest(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), terms_(lay.widest), room_(message_room(lay.widest, 1)) {}
 
     // Draws a maximal induced forest among the nodes of `range` without a neighbour in an earlier
-    // range, and finds its best labels given all others; `heat` is the size of random costs.
-    void solve(NodeRange range, double heat, std::uint64_t *words) {
+    // range, and finds its best labels given all others; `heat` is the size of random costs. No
+    // label changes if it is late before all costs are known.
+    void solve(NodeRange range, double heat, std::uint64_t *words, Meter &meter) {
+        if (meter.late())
+            return;
         grow(range, words);
         costs_.resize(std::size_t(lay_.node_offset[range.end] - lay_.node_offset[range.begin]));
-        gather(heat, words);
-        scatter();
+        if (gather(heat, words, meter))
+            scatter();
     }
 
     // links()[k] is the number of half-edges from the k-th node of the range into the forest,
@@ -59,7 +63,7 @@ class RangeForest {
     }
 
     // Whether node i has a neighbour before node `begin`.
-    static bool reaches_before(const Layout<double> &lay, Index i, Index begin) {
+    static bool reaches_before(const Layout &lay, Index i, Index begin) {
         for (Index t = lay.start[i]; t < lay.start[i + 1]; ++t)
             if (lay.node[lay.half[t] ^ 1] < begin)
                 return true;
@@ -98,11 +102,14 @@ class RangeForest {
     }
 
     // Min-sum from the leaves to the roots: the costs of a node become those of its subtree.
-    void gather(double heat, std::uint64_t *words) {
+    // Returns false if it was late first.
+    bool gather(double heat, std::uint64_t *words, Meter &meter) {
         for (const Index i : forest_)
             std::copy_n(lay_.unary + lay_.node_offset[i], lay_.num_labels[i], costs(i));
         for (auto one = forest_.rbegin(); one != forest_.rend(); ++one) {
             const Index i = *one;
+            if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                return false;
             double *own = costs(i);
             condition(i, own);
             if (heat > 0.0) // uniform noise: faster than Gumbel noise, and no worse
@@ -114,6 +121,7 @@ class RangeForest {
             hard_message(lay_, g, own, terms_.data(), room_.numbers());
             add_terms(lay_.node[g], costs(lay_.node[g]));
         }
+        return true;
     }
 
     // Adds the costs of the edges from i to nodes outside the forest, given their labels.
@@ -149,7 +157,7 @@ class RangeForest {
         }
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     NodeRange range_{0, 0};
     std::vector<std::int32_t> links_, parent_, forest_, frontier_;
@@ -159,7 +167,7 @@ class RangeForest {
 
 class Forests {
   public:
-    Forests(const Layout<double> &lay, Index *labels, std::uint64_t *words, int threads)
+    Forests(const Layout &lay, Index *labels, std::uint64_t *words, int threads)
         : lay_(lay), labels_(labels), words_(words), threads_(threads),
           size_(range_size(lay, threads)) {}
 
@@ -167,14 +175,16 @@ class Forests {
     // The result does not depend on the number of threads.
     //
     // Feasible labels stay feasible. Without noise no round raises the energy, except by rounding.
-    void run(Index count, double heat) {
+    // Once the deadline has passed no further forests are solved.
+    void run(Index count, double heat, const Deadline *deadline) {
         const auto noise = [&](Index k) {
             return heat * (1.0 - (double(k) + 1.0) / double(count));
         };
         if (size_ == lay_.n) {
             RangeForest forest(lay_, labels_);
-            for (Index k = 0; k < count; ++k)
-                forest.solve({0, lay_.n}, noise(k), words_);
+            Meter meter(deadline);
+            for (Index k = 0; k < count && !meter.late(); ++k)
+                forest.solve({0, lay_.n}, noise(k), words_, meter);
             return;
         }
         if (size_ == scattered) {
@@ -184,7 +194,7 @@ class Forests {
                 seeds.push_back(next_word(words_));
                 heats.push_back(noise(k));
             }
-            ScatteredForests(lay_, labels_).run(seeds, heats, threads_);
+            ScatteredForests(lay_, labels_).run(seeds, heats, deadline, threads_);
             return;
         }
         std::vector<Round> rounds;
@@ -192,11 +202,12 @@ class Forests {
             rounds.push_back({below(words_, size_), next_word(words_)});
         together(threads_, [&](Member &me) {
             RangeForest forest(lay_, labels_);
-            for (Index k = 0; k < count; ++k)
+            Meter meter(deadline);
+            for (Index k = 0; k < count && !meter.late(); ++k)
                 me.phase([&](Part part) {
                     const Index ranges = (lay_.n + rounds[k].shift + size_ - 1) / size_;
                     for (Index r = part.first(0, ranges); r < part.last(0, ranges); ++r)
-                        solve(forest, rounds[k], r, noise(k));
+                        solve(forest, rounds[k], r, noise(k), meter);
                 });
         });
     }
@@ -213,16 +224,17 @@ class Forests {
     static constexpr Index least = 1 << 13;  // nodes of a range
     static constexpr double apart = 1.0 / 8; // largest share of nodes that stay fixed
 
-    void solve(RangeForest &forest, const Round &round, Index r, double heat) const {
+    void solve(RangeForest &forest, const Round &round, Index r, double heat, Meter &meter) const {
         const Index begin = r * size_ - round.shift;
         std::uint64_t words[4];
         spread_seed(round.seed + std::uint64_t(r), words);
-        forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words);
+        forest.solve({std::max<Index>(begin, 0), std::min(begin + size_, lay_.n)}, heat, words,
+                     meter);
     }
 
     // The number of nodes of a range: all of them in a small model, and `scattered` if the ranges
     // of a random graph would keep too many nodes fixed.
-    static Index range_size(const Layout<double> &lay, int threads) {
+    static Index range_size(const Layout &lay, int threads) {
         const Index size = std::max(least, (lay.n + most - 1) / most);
         if (2 * size > lay.n)
             return lay.n;
@@ -236,7 +248,7 @@ class Forests {
         return double(fixed) <= apart * double(lay.n) ? size : scattered;
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::uint64_t *words_;
     const int threads_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bags.hpp"
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 
 namespace softmap {
@@ -24,46 +25,64 @@ class Growth {
     bool empty() const { return roots_.empty(); }
     const std::vector<Index> &roots() const { return roots_; }
 
-    // Breadth-first from a random root, then from the roots that were not reached. The search also
-    // continues through variables that `bags` refused; these separate the subproblem into strips.
-    void swept(Bags &bags, std::uint64_t *words) {
-        from_roots(bags, words, [&](Index root) {
-            queue_.assign(1, root);
-            for (std::size_t k = 0; k < queue_.size(); ++k) {
-                bags.admit(queue_[k]);
-                meet(queue_[k]);
-            }
-        });
+    // Begins with no variables. If `swept`, they are added breadth-first from a random root, then
+    // from the roots that were not reached; the search also continues through variables that `bags`
+    // refused, which separate the subproblem into strips. Otherwise the next variable is drawn
+    // uniformly from all neighbours of the subproblem.
+    void begin(Bags &bags, std::uint64_t *words, bool swept) {
+        bags.clear();
+        queue_.clear();
+        ++stamp_;
+        swept_ = swept;
+        first_ = below(words, Index(roots_.size()));
+        next_root_ = next_ = 0;
     }
 
-    // The next variable is drawn uniformly from all neighbours of the subproblem.
-    void scattered(Bags &bags, std::uint64_t *words) {
-        from_roots(bags, words, [&](Index root) {
-            queue_.assign(1, root);
-            while (!queue_.empty()) {
-                std::swap(queue_[below(words, Index(queue_.size()))], queue_.back());
-                const Index i = queue_.back();
-                queue_.pop_back();
-                if (bags.admit(i))
-                    meet(i);
+    // Adds variables until there are no more. Returns false if it was late first; a further call
+    // then continues.
+    bool go_on(Bags &bags, std::uint64_t *words, Meter &meter) {
+        do {
+            while (next_ < queue_.size()) {
+                if (meter.tick(each))
+                    return false;
+                if (swept_)
+                    visit_next(bags);
+                else
+                    visit_any(bags, words);
             }
-        });
+        } while (find_root());
+        return true;
     }
 
   private:
     static constexpr std::int32_t never = -1;
+    static constexpr Index each = 128; // work of admitting a variable, about, in table entries
 
-    template <class Spread> void from_roots(Bags &bags, std::uint64_t *words, Spread spread) {
-        bags.clear();
-        ++stamp_;
-        const Index count = Index(roots_.size()), first = below(words, count);
-        for (Index k = 0; k < count; ++k) {
-            const Index root = roots_[(first + k) % count];
+    void visit_next(Bags &bags) {
+        const Index i = queue_[next_++];
+        bags.admit(i);
+        meet(i);
+    }
+    void visit_any(Bags &bags, std::uint64_t *words) {
+        std::swap(queue_[below(words, Index(queue_.size()))], queue_.back());
+        const Index i = queue_.back();
+        queue_.pop_back();
+        if (bags.admit(i))
+            meet(i);
+    }
+
+    // Queues the next root that was not reached; returns whether there is one.
+    bool find_root() {
+        for (const Index count = Index(roots_.size()); next_root_ < count;) {
+            const Index root = roots_[(first_ + next_root_++) % count];
             if (met_[root] == stamp_)
                 continue;
             met_[root] = stamp_;
-            spread(root);
+            queue_.assign(1, root);
+            next_ = 0;
+            return true;
         }
+        return false;
     }
 
     void meet(Index i) {
@@ -79,6 +98,9 @@ class Growth {
     std::int32_t stamp_ = 0;
     std::int32_t *met_;
     std::vector<Index> roots_, queue_;
+    std::size_t next_ = 0; // first of the queue that was not visited
+    Index first_ = 0, next_root_ = 0;
+    bool swept_ = true;
 };
 
 } // namespace softmap

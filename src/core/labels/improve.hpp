@@ -60,13 +60,15 @@ class Search {
     // Says that the labels have changed. A subproblem that was begun is still completed.
     void restart() { restart_ = true; }
 
-    // Runs until the budget is spent, or after the descent if there is no annealing. Another call
+    // Runs until the meter is spent, or after the descent if there is no annealing. Another call
     // continues exactly where this one has ended.
-    void run(Budget &budget) {
-        while (!budget.spent() && (solving_ || begin_round(budget))) {
-            const Index before = budget.used();
-            solving_ = !solver_.solve(budget);
-            work_ += budget.used() - before;
+    void run(Meter &meter) {
+        while (!meter.spent() && (growing_ || solving_ || begin_round())) {
+            if (growing_ && !grow(meter))
+                return;
+            const Index before = meter.used();
+            solving_ = !solver_.solve(meter);
+            work_ += meter.used() - before;
             if (!solving_)
                 end_round();
         }
@@ -114,7 +116,7 @@ class Search {
     }
 
     // Begins with the next subproblem, in other_; returns false if there is none.
-    bool begin_round(Budget &budget) {
+    bool begin_round() {
         if (growth_.empty())
             return false;
         if (restart_) {
@@ -123,7 +125,7 @@ class Search {
             restart_ = false;
         }
         if (descended_ < descents * Index(widths_.size())) {
-            begin(widths_[widths_.size() - 1 - descended_ / descents], {}, budget);
+            begin(widths_[widths_.size() - 1 - descended_ / descents], {});
             return true;
         }
         if (arms_.empty() && options_.heat > 0.0)
@@ -141,20 +143,28 @@ class Search {
         lures.heat = arms_[arm_].heat * left;
         lures.guide = guided_ && round_ < options_.rounds ? options_.guide : nullptr;
         lures.weight = left;
-        begin(arms_[arm_].max_entries, lures, budget);
+        begin(arms_[arm_].max_entries, lures);
         return true;
     }
 
-    void begin(Index max_entries, Lures lures, Budget &budget) {
-        lures.penalty = options_.penalty;
+    void begin(Index max_entries, const Lures &lures) {
+        lures_ = lures;
+        lures_.penalty = options_.penalty;
         bags_.limit(max_entries);
-        if (next_word(words_) & 7)
-            growth_.swept(bags_, words_);
-        else
-            growth_.scattered(bags_, words_);
-        budget.use(range_.size());
+        const bool swept = next_word(words_) & 7;
+        growth_.begin(bags_, words_, swept);
+        growing_ = true;
+    }
+
+    // Chooses the variables of the subproblem. Returns false if it was late first.
+    bool grow(Meter &meter) {
+        if (!growth_.go_on(bags_, words_, meter))
+            return false;
+        growing_ = false;
+        meter.use(range_.size());
         work_ += range_.size();
-        solver_.begin(other_, lures);
+        solver_.begin(other_, lures_);
+        return true;
     }
 
     // After a subproblem of the descent, or the last one of a cycle, takes what has improved.
@@ -230,7 +240,8 @@ class Search {
     Index cycles_ = 0, falls_ = 0, idle_ = 0;
     Index descended_ = 0, round_ = 0, work_ = 0; // where the search is, and the work of its cycle
     std::size_t arm_ = 0;
-    bool guided_ = false, solving_ = false, restart_ = false;
+    bool guided_ = false, growing_ = false, solving_ = false, restart_ = false;
+    Lures lures_;         // of the subproblem
     Index patience_ = 20; // cycles without success after which worse labels are accepted
     Index *current_, *other_;
     std::vector<Index> widths_;

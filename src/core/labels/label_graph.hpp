@@ -19,7 +19,7 @@ struct NodeRange {
 // labels. stride[h] is the change of that state per unit of the label at half-edge h; 0 if the node
 // across h is a variable.
 struct LabelGraph {
-    const Layout<double> &lay;
+    const Layout &lay;
     const Index *stride;
     Index variables;
 

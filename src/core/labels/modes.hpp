@@ -2,6 +2,7 @@
 // independent sets on all threads.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/team.hpp"
 #include "one_edge.hpp"
 
@@ -21,7 +22,7 @@ class LocalCosts {
 
     // The costs of node i. `stride[h]` is the change of the state of the auxiliary node across h
     // per unit of the label at h; 0 if that node is a variable. Null if there are none of them.
-    void find(const Layout<double> &lay, Index i, const Index *labels, const Index *stride) {
+    void find(const Layout &lay, Index i, const Index *labels, const Index *stride) {
         const Index count = lay.num_labels[i];
         std::fill_n(cost.data(), count, 0.0);
         std::fill_n(broken.data(), count, Index(0));
@@ -64,18 +65,21 @@ class LocalCosts {
 // with a changed neighbour are visited again. `stride` is that of `LocalCosts::find`.
 class IteratedModes {
   public:
-    IteratedModes(const Layout<double> &lay, const Index *stride, Index variables, Index *labels)
+    IteratedModes(const Layout &lay, const Index *stride, Index variables, Index *labels)
         : lay_(lay), stride_(stride), variables_(variables), labels_(labels), local_(lay.widest),
           dirty_(lay.n, 1) {}
 
-    void run(Index max_sweeps) {
-        for (Index sweep = 0; sweep < max_sweeps; ++sweep) {
-            bool changed = false;
-            for (Index i = 0; i < variables_; ++i)
-                if (dirty_[i])
-                    changed |= improve(i);
-            if (!changed)
-                break;
+    void run(Index max_sweeps, Meter meter) {
+        bool changed = true;
+        for (Index sweep = 0; sweep < max_sweeps && changed; ++sweep) {
+            changed = false;
+            for (Index i = 0; i < variables_; ++i) {
+                if (!dirty_[i])
+                    continue;
+                if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                    return;
+                changed |= improve(i);
+            }
         }
     }
 
@@ -107,7 +111,7 @@ class IteratedModes {
         }
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     const Index *stride_;
     const Index variables_;
     Index *labels_;
@@ -121,17 +125,24 @@ class IteratedModes {
 // gain what they expect. The result does not depend on the number of threads.
 class IndependentModes {
   public:
-    IndependentModes(const Layout<double> &lay, Index *labels)
+    IndependentModes(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), wish_(std::size_t(lay.n)), dirty_(std::size_t(lay.n), 1),
           wishing_(portions), taken_(portions) {}
 
-    void run(Index max_rounds, int threads) {
+    void run(Index max_rounds, const Deadline *deadline, int threads) {
+        std::atomic<bool> late = false; // set within phases only: all threads see it after them
         // by round, because a delayed thread reads its count after others have gone on
         std::vector<std::atomic<Index>> changed(static_cast<std::size_t>(max_rounds));
         together(lay_.n < worthwhile ? 1 : threads, [&](Member &me) {
             LocalCosts local(lay_.widest);
+            Meter meter(deadline);
             for (Index round = 0; round < max_rounds; ++round) {
-                each_portion(me, [&](Index p) { find_wishes(p, local); });
+                each_portion(me, [&](Index p) {
+                    if (!late && !find_wishes(p, local, meter))
+                        late = true;
+                });
+                if (late) // some wishes were not found
+                    break;
                 each_portion(me, [&](Index p) { settle(p); });
                 each_portion(me, [&](Index p) { changed[round] += apply(p); });
                 if (changed[round] == 0)
@@ -155,8 +166,8 @@ class IndependentModes {
     }
 
     // Finds the best labels of the nodes of a portion next to a change, and lists those that wish
-    // to change.
-    void find_wishes(Index p, LocalCosts &local) {
+    // to change. Returns false if it was late first.
+    bool find_wishes(Index p, LocalCosts &local, Meter &meter) {
         const Part part{int(p), int(portions)};
         std::vector<std::int32_t> &list = wishing_[p];
         std::erase_if(list, [&](std::int32_t i) { return dirty_[i] || wish_[i].label < 0; });
@@ -167,6 +178,8 @@ class IndependentModes {
             if (!next)
                 break;
             i = static_cast<const char *>(next) - all;
+            if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+                return false;
             dirty_[i] = 0;
             local.find(lay_, i, labels_, nullptr);
             const Index own = labels_[i], best = local.best(own, lay_.num_labels[i]);
@@ -178,6 +191,7 @@ class IndependentModes {
                         repairs ? float(infinity) : float(local.cost[own] - local.cost[best])};
             list.push_back(std::int32_t(i));
         }
+        return true;
     }
 
     // Lists the nodes of a portion that change.
@@ -221,7 +235,7 @@ class IndependentModes {
         return Index(taken_[p].size());
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::vector<Wish> wish_;
     std::vector<char> dirty_;

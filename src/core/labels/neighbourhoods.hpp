@@ -5,7 +5,7 @@
 #pragma once
 
 #include "bags.hpp"
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "base/tables.hpp"
 #include "forests.hpp"
 
@@ -42,12 +42,12 @@ class BagSolver {
     // Sets the labels of all variables in the bags to their optimum given the others. At ties a
     // variable keeps its label. Returns false, without a change, if the time runs out; the next
     // call continues.
-    bool solve(Budget &budget) {
+    bool solve(Meter &meter) {
         while (at_ > 0) {
-            if (budget.late())
+            if (meter.late())
                 return false;
             const Index p = --at_;
-            budget.use(bags_.entries(p));
+            meter.use(bags_.entries(p));
             start_[p] = used_;
             used_ += bags_.entries(p) / bags_.labels(p);
             if (Index(choice_.size()) < used_)

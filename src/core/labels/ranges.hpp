@@ -25,12 +25,12 @@ class RangeSearch {
             layers_.emplace_back(*this, length, length / 2, words);
     }
 
-    // Improves labels in place; each call continues the search. Returns the work done. With a limit
-    // on work alone, the result does not depend on the number of threads.
-    Index improve(Index *labels, Index work, double seconds, int threads) {
+    // Improves labels in place; each call continues the search. Returns the work done. Without a
+    // deadline, the result does not depend on the number of threads.
+    Index improve(Index *labels, Index work, const Deadline *deadline, int threads) {
         std::copy_n(labels, labels_.size(), labels_.data());
         Layer &layer = layers_[turn_++ % layers_.size()];
-        const Index used = layer.improve(*this, work, seconds, threads);
+        const Index used = layer.improve(*this, work, deadline, threads);
         std::copy_n(labels_.data(), labels_.size(), labels);
         return used;
     }
@@ -63,18 +63,20 @@ class RangeSearch {
             }
         }
 
-        Index improve(RangeSearch &whole, Index work, double seconds, int threads) {
+        Index improve(RangeSearch &whole, Index work, const Deadline *deadline, int threads) {
             const Index count = Index(ranges_.size()), all = std::max<Index>(known_.size(), 1);
-            const Budget whole_budget(work, seconds);
             const Index turns = (count + threads - 1) / threads; // ranges of each thread
+            const double turn = deadline == nullptr ? infinity : deadline->left() / double(turns);
             std::vector<Index> used(std::size_t(count), 0);
             split_one_by_one(threads, count, [&](Index k) {
                 const Index p = (first_ + k) % count;
-                const double own = std::min(seconds / double(turns), whole_budget.left());
-                if (k > 0 && own <= 0.0)
-                    return;
-                used[p] =
-                    improve(whole, p, count == 1 ? work : share(work, ranges_[p].size(), all), own);
+                const Index own = count == 1 ? work : share(work, ranges_[p].size(), all);
+                if (deadline == nullptr || count == 1) {
+                    used[p] = improve(whole, p, Meter(deadline, own));
+                } else if (k == 0 || !deadline->passed()) {
+                    const Deadline end = deadline->within(turn);
+                    used[p] = improve(whole, p, Meter(&end, own));
+                }
             });
             first_ = (first_ + 1) % count;
             return std::accumulate(used.begin(), used.end(), Index(0));
@@ -92,17 +94,16 @@ class RangeSearch {
             return Index(double(work) * double(part) / double(all));
         }
 
-        Index improve(RangeSearch &whole, Index p, Index work, double seconds) {
+        Index improve(RangeSearch &whole, Index p, Meter meter) {
             const Index begin = ranges_[p].begin;
             const Index end =
                 p + 1 == Index(ranges_.size()) ? Index(known_.size()) : ranges_[p].end;
             const Index *now = whole.labels_.data();
             if (!std::equal(now + begin, now + end, known_.data() + begin))
                 searches_[p]->restart();
-            Budget budget(work, seconds);
-            searches_[p]->run(budget);
+            searches_[p]->run(meter);
             std::copy(now + begin, now + end, known_.data() + begin);
-            return budget.used();
+            return meter.used();
         }
 
         std::unique_ptr<SearchArrays> arrays_;

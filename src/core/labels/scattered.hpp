@@ -7,6 +7,7 @@
 // without a neighbour in the forest are candidates as well.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 #include "base/team.hpp"
 #include "one_edge.hpp"
@@ -19,23 +20,33 @@ namespace softmap {
 
 class ScatteredForests {
   public:
-    ScatteredForests(const Layout<double> &lay, Index *labels)
+    ScatteredForests(const Layout &lay, Index *labels)
         : lay_(lay), labels_(labels), level_(std::size_t(lay.n)), links_(std::size_t(lay.n)),
           costs_(std::size_t(lay.node_offset[lay.n])), lists_(portions) {}
 
     // Solves one forest per seed in place; noise[k] is the largest random cost of the k-th one. The
-    // result does not depend on the number of threads.
+    // result does not depend on the number of threads. If it is late before all costs of a forest
+    // are known, neither that forest nor a later one changes a label.
     void run(const std::vector<std::uint64_t> &seeds, const std::vector<double> &noise,
-             int threads) {
+             const Deadline *deadline, int threads) {
+        std::atomic<bool> late = false; // set within phases only: all threads see it after them
         together(threads, [&](Member &me) {
             Scratch own(lay_);
-            for (std::size_t k = 0; k < seeds.size(); ++k) {
-                draw(me, seeds[k]);
+            Meter meter(deadline);
+            for (std::size_t k = 0; k < seeds.size() && !late; ++k) {
+                draw(me, seeds[k], meter, late);
                 for (std::size_t level = rounds; level > 0; --level)
                     each_list(me, [&](Lists &lists, Index) {
-                        for (const Index i : lists.members[level - 1])
+                        for (const Index i : lists.members[level - 1]) {
+                            if (late)
+                                return;
+                            if (meter.tick(work_of(i)))
+                                late = true;
                             gather(i, seeds[k], noise[k], own);
+                        }
                     });
+                if (late)
+                    break;
                 for (std::size_t level = 1; level <= rounds; ++level)
                     each_list(me, [&](Lists &lists, Index) {
                         for (const Index i : lists.members[level - 1])
@@ -56,7 +67,7 @@ class ScatteredForests {
 
     // The memory of one thread.
     struct Scratch {
-        explicit Scratch(const Layout<double> &lay)
+        explicit Scratch(const Layout &lay)
             : terms(std::size_t(lay.widest)), room(message_room(lay.widest, 1)) {}
         std::vector<double> terms;
         Room room;
@@ -68,7 +79,7 @@ class ScatteredForests {
         std::array<std::vector<std::int32_t>, rounds> members; // of the forest, by level
     };
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     Index *labels_;
     std::vector<std::uint8_t> level_;              // in its tree, from 1 on; 0: not in the forest
     std::vector<std::atomic<std::uint8_t>> links_; // neighbours in the forest, up to 2 or more
@@ -83,6 +94,10 @@ class ScatteredForests {
         return z ^ (z >> 31);
     }
 
+    Index work_of(Index i) const { // about, in table entries
+        return lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1);
+    }
+
     template <class Function> void each_list(Member &me, Function f) {
         me.phase([&](Part part) {
             for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
@@ -90,10 +105,14 @@ class ScatteredForests {
         });
     }
 
-    void draw(Member &me, std::uint64_t seed) {
+    void draw(Member &me, std::uint64_t seed, Meter &meter, std::atomic<bool> &late) {
         each_list(me, [&](Lists &lists, Index p) { begin(lists, p, seed); });
         for (int round = 0; round < rounds; ++round) {
             each_list(me, [&](Lists &lists, Index p) {
+                if (meter.tick(1 + Index(lists.candidates.size())))
+                    late = true;
+                if (late)
+                    return;
                 if (round == connected)
                     add_open(lists, p);
                 choose(lists, round, seed);

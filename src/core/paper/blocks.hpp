@@ -32,13 +32,13 @@ struct Vertex {
 
 // The star order of a model.
 struct StarOrder {
-    Layout<double> lay;
+    Layout lay;
     std::vector<Position> position; // [2m]
     std::vector<Vertex> vertex;     // [n]
     Index widest = 1;               // max |N_i| · d_i: entries of the largest star
     bool hard = false;              // whether any state is forbidden
 
-    explicit StarOrder(const Layout<double> &layout) : lay(layout), position(2 * lay.m) {
+    explicit StarOrder(const Layout &layout) : lay(layout), position(2 * lay.m) {
         std::vector<Index> where(2 * lay.m);
         for (Index k = 0; k < 2 * lay.m; ++k)
             where[lay.half[k]] = k;

@@ -15,8 +15,7 @@
 namespace softmap {
 
 // θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
-template <class S>
-void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+inline void straight_row(const Schedule &plan, const Row &row, const double *msg, double *theta) {
     const Pack<lanes> part = 1.0 / size_of(Pack<lanes>::load(plan.chains + row.first));
     const Index pull = row.pulls;
     for (Index x = 0; x < row.labels; ++x) {
@@ -24,7 +23,7 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
         auto value = Pack<lanes>::load(plan.unary + at);
         fetch_ahead(plan.unary + at);
         for (Index p = pull; p < pull + row.degree; ++p) {
-            const S *from = msg + plan.pull_at[p] + x * plan.pull_step[p];
+            const double *from = msg + plan.pull_at[p] + x * plan.pull_step[p];
             fetch_ahead(from);
             value += Pack<lanes>::load(from);
         }
@@ -38,8 +37,7 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 
 // θ̂_i / n_i for the nodes of one row whose messages lie apart, node by node: nothing is gained by
 // collecting them into packs for so little arithmetic.
-template <class S>
-void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+inline void gathered_row(const Schedule &plan, const Row &row, const double *msg, double *theta) {
     for (Index k = 0; k < row.nodes; ++k) {
         const Index pull = row.pulls + k * row.degree;
         const double part = 1.0 / double(plan.chains_at(row.first + k));
@@ -54,8 +52,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
 }
 
 // θ̂_i / n_i for a row of one node.
-template <class S>
-void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+inline void lone_row(const Schedule &plan, const Row &row, const double *msg, double *theta) {
     const double part = 1.0 / double(plan.chains_at(row.first));
     double *own = theta + row.place;
     const double *unary = plan.unary + row.place;
@@ -70,8 +67,8 @@ void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *the
 }
 
 // theta = θ̂_i / n_i, in the order of strips, for the nodes of rows first..last-1.
-template <class S>
-void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, Index last) {
+inline void shares(const Schedule &plan, const double *msg, double *theta, Index first,
+                   Index last) {
     for (Index r = first; r < last; ++r) {
         const Row &row = plan.rows[r];
         if (row.way == straight)
@@ -86,8 +83,8 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
 // Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the
 // normalisers of messages `shift` and parts of the restart product `dot` (both by block), scratch
 // `sums` for their total (`partial_sums` entries).
-template <class S> struct ChainArrays {
-    S *msg;
+struct ChainArrays {
+    double *msg;
     float *drift;
     Index moving; // length of drift: momentum acts on the messages into early endpoints only
     double *theta, *shift, *dot, *sums;
@@ -96,16 +93,14 @@ template <class S> struct ChainArrays {
 
 // One half pass: level by level, every node computes its share and sends along its forward edges
 // (backward edges if not `forward`). The two steps of each level are those of a wavefront.
-template <class S>
-void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-               const ChainArrays<S> &run, double eta, const Momentum &momentum, const Scratch &room,
-               Member &me) {
+inline void half_pass(const Layout &lay, const Schedule &plan, bool forward, const ChainArrays &run,
+                      double eta, const Momentum &momentum, const Scratch &room, Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
     const std::int32_t *listed =
         forward ? (alone ? nullptr : plan.forward) : (alone ? plan.later : plan.backward);
     const Bands *after = forward ? plan.forward_after : plan.backward_after;
-    const Traffic<S> traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
+    const Traffic traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
     const Grouping group(int(plan.bands), me.threads());
     const auto level_of = [&](Index step) {
         return forward ? step / 2 : plan.levels - 1 - step / 2;
@@ -128,9 +123,8 @@ void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
 }
 
 // One half pass over the levels of a schedule, which may be a part of a larger schedule.
-template <class S>
-void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-              const ChainArrays<S> &run, double eta, bool momentum, Member &me) {
+inline void one_half(const Layout &lay, const Schedule &plan, bool forward, const ChainArrays &run,
+                     double eta, bool momentum, Member &me) {
     const Scratch room(plan);
     const bool noting = momentum && !forward;
     half_pass(lay, plan, forward, run, eta,
@@ -139,9 +133,8 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
 
 // `count` hard passes. What they subtract from the messages into early endpoints is added to the
 // drift.
-template <class S>
-void traced_passes(const Layout<S> &lay, const Schedule<S> &plan, Index count,
-                   const ChainArrays<S> &run, Member &me) {
+inline void traced_passes(const Layout &lay, const Schedule &plan, Index count,
+                          const ChainArrays &run, Member &me) {
     const Scratch room(plan);
     for (Index half = 0; half < 2 * count; ++half) {
         const bool forward = half % 2 == 0;
@@ -155,11 +148,10 @@ void traced_passes(const Layout<S> &lay, const Schedule<S> &plan, Index count,
 //
 // Momentum acts on the messages sent backward only: the messages sent forward are all recomputed
 // before they are read.
-template <class S>
-void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
-            double eta, bool momentum, Member &me) {
+inline void passes(const Layout &lay, const Schedule &plan, Index halves, const ChainArrays &run,
+                   double eta, bool momentum, Member &me) {
     const Scratch room(plan);
-    ChainArrays<S> now = run;
+    ChainArrays now = run;
     for (Index half = 0; half < halves; ++half) {
         const bool forward = half % 2 == 0;
         now.shift = half + 1 == halves ? run.shift : nullptr;
@@ -181,9 +173,8 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
 // down. The message computed from it is at most min_x C(x, y) + λ_early(x). The stored message
 // -λ_late(y) is at most that minus the shift, because the subtraction is rounded down, too. This
 // holds for all families, see minima.hpp.
-template <class S>
-void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArrays<S> &run,
-                  Member &me) {
+inline void lowered_half(const Layout &lay, const Schedule &plan, const ChainArrays &run,
+                         Member &me) {
     const Scratch room(plan);
     const RoundedDown down;
     half_pass(lay, plan, true, run, infinity, Momentum{}, room, me);
@@ -196,8 +187,7 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
 // Let part = fl(1 / n_i), rounded down here as in `lowered_half`. C_i + Σ M is at least share /
 // part, and each of the `onwards` edges that lead forward received at most the share minus its
 // message as λ. So (1 / part - onwards) · share is left at the node.
-template <class S>
-double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
+inline double least_rest(const Schedule &plan, const Row &row, Index k, const double *theta) {
     const double part = 1.0 / double(plan.chains_at(row.first + k));
     const double onwards = double(plan.onwards_at(row.first + k, row.degree));
     // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
@@ -226,9 +216,8 @@ double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double
 }
 
 // out = `least_rest` of the nodes of rows first..last-1; returns their number.
-template <class S>
-Index least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
-                  Index last) {
+inline Index least_rests(const Schedule &plan, const double *theta, double *out, Index first,
+                         Index last) {
     const RoundedDown down;
     Index count = 0;
     for (Index r = first; r < last; ++r)
@@ -243,8 +232,8 @@ Index least_rests(const Schedule<S> &plan, const double *theta, double *out, Ind
 //
 // The terms are summed in `partial_sums` fixed portions, whatever the number of threads.
 // rests(out, first, last) calls `least_rests`.
-template <class S, class Rests>
-double chain_bound(const Schedule<S> &plan, Rests rests, const double *shift, double constant,
+template <class Rests>
+double chain_bound(const Schedule &plan, Rests rests, const double *shift, double constant,
                    int threads) {
     LowerSum sums[partial_sums];
     const auto add_portion = [&](Index portion) {
@@ -271,9 +260,8 @@ double chain_bound(const Schedule<S> &plan, Rests rests, const double *shift, do
 }
 
 // Copies the costs of the nodes of rows first..last-1 from the order of strips to model order.
-template <class S>
-void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta, double *out,
-             Index first, Index last) {
+inline void by_node(const Layout &lay, const Schedule &plan, const double *theta, double *out,
+                    Index first, Index last) {
     std::vector<double> room(std::size_t(lanes * lay.widest));
     for (Index r = first; r < last; ++r) {
         const Row &row = plan.rows[r];
@@ -291,9 +279,8 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 // λ_h = θ̂_i / n_i - M_h if half-edge h leads forward from node i, else -M_h. Then
 // min_x C_e(x, y) + λ_h(x) + λ_{h^1}(y) is the shift of the message for every label y. `theta`
 // holds the shares in model order.
-template <class S>
-void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
-                double *lam, Index first, Index last) {
+inline void cut_chains(const Layout &lay, const Schedule &plan, const double *msg,
+                       const double *theta, double *lam, Index first, Index last) {
     const RoundedDown down;
     each_half(lay, plan, msg, first, last, [&](Index h, const double *message, bool onwards) {
         const Index i = lay.node[h];
@@ -306,9 +293,8 @@ void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, con
 
 // κ_h = θ̂_i / n_i - M_h of blocks first..last-1: the edge marginals of the chains are proportional
 // to exp(-η (C_e + κ_h + κ_{h^1})). `theta` holds the shares in model order.
-template <class S>
-void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
-               double *out, Index first, Index last) {
+inline void couplings(const Layout &lay, const Schedule &plan, const double *msg,
+                      const double *theta, double *out, Index first, Index last) {
     each_half(lay, plan, msg, first, last, [&](Index h, const double *message, bool) {
         const double *share = theta + lay.node_offset[lay.node[h]];
         double *to = out + lay.half_at(h);

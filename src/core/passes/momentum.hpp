@@ -63,7 +63,7 @@ template <class Function> void each_pack(Part part, Index count, Function f) {
 
 // y = z + β D before a pass, with β = 0 if the last restart product is positive. Acts on the first
 // `count` entries, the messages that the pass reads before it recomputes them.
-template <class S> void extrapolate(S *msg, float *drift, Index count, Clock &clock, Member &me) {
+inline void extrapolate(double *msg, float *drift, Index count, Clock &clock, Member &me) {
     me.phase([&](Part part) {
         const double beta = (clock.now() - 1.0) / clock.following();
         each_pack(part, count, [&]<int W>(Index at) {
@@ -80,7 +80,7 @@ template <class S> void extrapolate(S *msg, float *drift, Index count, Clock &cl
 }
 
 // Rounds messages to single precision; the rests are added to the drift of `tracing`.
-template <class S> void round_off(S *msg, float *drift, Index count, Member &me) {
+inline void round_off(double *msg, float *drift, Index count, Member &me) {
     me.phase([&](Part part) {
         each_pack(part, count, [&]<int W>(Index at) {
             const Pack<W> exact = Pack<W>::load(msg + at);
@@ -94,7 +94,7 @@ template <class S> void round_off(S *msg, float *drift, Index count, Member &me)
 }
 
 // Moves messages back by the drift of `tracing`, which becomes 0.
-template <class S> void put_back(S *msg, float *drift, Index count, Member &me) {
+inline void put_back(double *msg, float *drift, Index count, Member &me) {
     me.phase([&](Part part) {
         each_pack(part, count, [&]<int W>(Index at) {
             (Pack<W>::load(msg + at) + Pack<W>::load(drift + at)).store(msg + at);

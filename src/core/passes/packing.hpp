@@ -10,8 +10,7 @@
 namespace softmap {
 
 // De-interleaves `count` label arrays: out[k · labels + x] = from[x · step + k].
-template <class S>
-void side_by_side(const S *from, Index step, Index count, Index labels, double *out) {
+inline void side_by_side(const double *from, Index step, Index count, Index labels, double *out) {
     for (Index first = 0; first < labels; first += lanes) {
         const Index last = std::min(first + lanes, labels);
         for (Index k = 0; k < count; ++k)
@@ -23,8 +22,8 @@ void side_by_side(const S *from, Index step, Index count, Index labels, double *
 // Calls work(h, M_h, early) for the half-edges of blocks first..last-1, block by block: reading
 // messages edge by edge would touch one cache line per entry. `early` tells whether h is at the
 // early endpoint of its edge.
-template <class S, class Work>
-void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Index first, Index last,
+template <class Work>
+void each_half(const Layout &lay, const Schedule &plan, const double *msg, Index first, Index last,
                Work work) {
     std::vector<double> room(std::size_t(lanes * lay.widest));
     for (Index k = first; k < last; ++k) {
@@ -46,9 +45,9 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
 // lane, unless these are null. Table entries (weight times table) are rounded down, because bounds
 // depend on them: once as a product, and once more if they are stored in single precision.
 // Contraction is off, so that no other rounding occurs.
-template <class S>
-void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index last,
-                const std::int32_t *edge, double *weight, double *truncation, S *table) {
+inline void pack_lanes(const Layout &lay, const Block *blocks, Index first, Index last,
+                       const std::int32_t *edge, double *weight, double *truncation,
+                       double *table) {
     const RoundedDown down;
     for (Index k = first; k < last; ++k) {
         const Block &b = blocks[k];
@@ -68,10 +67,10 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
                 const int late_side = int(1 - b.orientation);
                 const auto own =
                     family.template at<1>(lay, b.group, edge + b.lane + lane, late_side);
-                S *to = table + b.table_at + lane;
+                double *to = table + b.table_at + lane;
                 for (Index x = 0; x < b.early; ++x)
                     for (Index y = 0; y < b.late; ++y, to += lanes)
-                        *to = S(own.entry(x, y).part[0]);
+                        *to = own.entry(x, y).part[0];
             }
         });
     }
@@ -79,8 +78,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index first, Index la
 
 // Copies the node costs of rows first..last-1 into the order of strips; `nodes` are the nodes in
 // that order.
-inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const Row *rows,
-                     double *out, Index first, Index last) {
+inline void by_strip(const Layout &lay, const std::int32_t *nodes, const Row *rows, double *out,
+                     Index first, Index last) {
     for (Index r = first; r < last; ++r) {
         const Row &row = rows[r];
         for (Index k = 0; k < row.nodes; ++k) {
@@ -92,9 +91,8 @@ inline void by_strip(const Layout<double> &lay, const std::int32_t *nodes, const
 }
 
 // λ = -M of blocks first..last-1, in model order, from messages in pass order.
-template <class S>
-void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,
-            Index first, Index last) {
+inline void unpack(const Layout &lay, const Schedule &plan, const double *packed, double *lam,
+                   Index first, Index last) {
     each_half(lay, plan, packed, first, last, [&](Index h, const double *message, bool) {
         for (Index x = 0; x < lay.labels_at(h); ++x)
             lam[lay.half_at(h) + x] = -message[x];
@@ -102,9 +100,8 @@ void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, doub
 }
 
 // Messages M = -λ of blocks first..last-1, in pass order, from λ in model order.
-template <class S>
-void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *packed, Index first,
-          Index last) {
+inline void pack(const Layout &lay, const Schedule &plan, const double *lam, double *packed,
+                 Index first, Index last) {
     for (Index k = first; k < last; ++k) {
         const Block &b = plan.blocks[k];
         for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane)
@@ -112,7 +109,7 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
                 const Index h = 2 * Index(plan.edge[b.lane + lane]) + side;
                 const Index at = (side == b.orientation ? b.early_at : b.late_at) + lane;
                 for (Index x = 0; x < lay.labels_at(h); ++x)
-                    packed[at + x * b.step] = S(-lam[lay.half_at(h) + x]);
+                    packed[at + x * b.step] = -lam[lay.half_at(h) + x];
             }
     }
 }
@@ -120,9 +117,8 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
 // Messages into the early endpoints of blocks first..last-1, in pass order, from λ of a coarser
 // model with the same labels: M_h = -part[h] · λ of the coarser model's half-edge source[h], or 0
 // if source[h] is -1.
-template <class S>
-void spread(const Schedule<S> &plan, const double *lam, const Index *source, const double *part,
-            S *packed, Index first, Index last) {
+inline void spread(const Schedule &plan, const double *lam, const Index *source, const double *part,
+                   double *packed, Index first, Index last) {
     for (Index k = first; k < last; ++k) {
         const Block &b = plan.blocks[k];
         for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane) {
@@ -130,7 +126,7 @@ void spread(const Schedule<S> &plan, const double *lam, const Index *source, con
             const double *from = lam + std::max<Index>(source[h], 0) * b.early;
             const double factor = source[h] < 0 ? 0.0 : -part[h];
             for (Index x = 0; x < b.early; ++x)
-                packed[b.early_at + lane + x * b.step] = S(factor * from[x]);
+                packed[b.early_at + lane + x * b.step] = factor * from[x];
         }
     }
 }

@@ -40,7 +40,7 @@ class Planner {
     // `rank` [n] is the position of each node in the order, `level` [n] its level. Edges may share
     // a tile only if their `key` [m] is equal (-1: never). If `leading`, straight rows list the
     // messages into their first node only.
-    Planner(const Layout<double> &lay, const Index *rank, const Index *level, const Index *key,
+    Planner(const Layout &lay, const Index *rank, const Index *level, const Index *key,
             bool leading, int threads)
         : lay_(lay), level_(level), key_(key), leading_(leading), threads_(threads),
           side_(std::size_t(lay.m)), block_(std::size_t(lay.m)), lane_(std::size_t(lay.m)) {
@@ -511,7 +511,7 @@ class Planner {
             plan_.later[next[level_[late(plan_.edge[plan_.blocks[b].lane])]]++] = std::int32_t(b);
     }
 
-    const Layout<double> &lay_;
+    const Layout &lay_;
     const Index *level_, *key_;
     const bool leading_;
     const int threads_;

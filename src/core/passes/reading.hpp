@@ -14,11 +14,11 @@ inline constexpr Index undecided = -1;
 
 // Assigns labels row by row. A node takes the label x that minimises its own cost C_i(x), plus the
 // messages from neighbours without a label, plus the costs C_e of edges to neighbours with a label.
-template <class S> class Reader {
+class Reader {
   public:
     // Labels whose costs differ by less than `margin_of` times the largest message entry count as
     // ties; the first of them is taken.
-    Reader(const Layout<double> &lay, const Schedule<S> &plan, const S *msg, double margin_of,
+    Reader(const Layout &lay, const Schedule &plan, const double *msg, double margin_of,
            Index *labels)
         : lay_(lay), plan_(plan), msg_(msg), margin_of_(margin_of), labels_(labels),
           cost_(std::size_t(lay.widest * lanes)) {}
@@ -76,7 +76,7 @@ template <class S> class Reader {
 
     // Adds messages that are contiguous across lanes.
     void add_messages(const Row &row, Index pull) {
-        const S *from = msg_ + plan_.pull_at[pull];
+        const double *from = msg_ + plan_.pull_at[pull];
         Lanes size = Lanes::load(size_);
         for (Index x = 0; x < row.labels; ++x, from += plan_.pull_step[pull]) {
             const Lanes message = Lanes::load(from);
@@ -89,7 +89,7 @@ template <class S> class Reader {
     void add_message(const Row &row, Index p, Index k) {
         const bool follows = row.way == straight; // straight rows list the first node's messages
         const Index pull = row.pulls + (follows ? 0 : k * row.degree) + p;
-        const S *from = msg_ + plan_.pull_at[pull] + (follows ? k : 0);
+        const double *from = msg_ + plan_.pull_at[pull] + (follows ? k : 0);
         for (Index x = 0; x < row.labels; ++x) {
             const double message = double(from[x * plan_.pull_step[pull]]);
             costs_of(x)[k] += message;
@@ -97,9 +97,9 @@ template <class S> class Reader {
         }
     }
 
-    const Layout<double> &lay_;
-    const Schedule<S> &plan_;
-    const S *msg_;
+    const Layout &lay_;
+    const Schedule &plan_;
+    const double *msg_;
     const double margin_of_;
     Index *labels_;
     std::vector<double> cost_;
@@ -107,10 +107,9 @@ template <class S> class Reader {
 };
 
 // Labels of all nodes, level by level, from the last level to the first.
-template <class S>
-void read_labels(const Layout<double> &lay, const Schedule<S> &plan, const S *msg, double margin_of,
-                 Index *labels, Member &me) {
-    Reader<S> reader(lay, plan, msg, margin_of, labels);
+inline void read_labels(const Layout &lay, const Schedule &plan, const double *msg,
+                        double margin_of, Index *labels, Member &me) {
+    Reader reader(lay, plan, msg, margin_of, labels);
     me.phase([&](Part part) {
         std::fill(labels + part.first(0, lay.n), labels + part.last(0, lay.n), undecided);
     });

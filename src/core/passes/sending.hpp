@@ -16,7 +16,7 @@ namespace softmap {
 // Scratch memory of one thread: costs of senders `a`, messages `out`, and `work` for the families.
 class Scratch {
   public:
-    template <class S> explicit Scratch(const Schedule<S> &plan) {
+    explicit Scratch(const Schedule &plan) {
         const Index costs =
             std::max(lanes * plan.widest_tile, std::max(plan.widest_single, Index(lanes)));
         const Index room =
@@ -44,7 +44,7 @@ struct Direction {
     const Index *at;
     const std::int32_t *step;
 
-    template <class S> Direction(const Schedule<S> &plan, const Block &b, bool forward) {
+    Direction(const Schedule &plan, const Block &b, bool forward) {
         sent = forward ? b.early_at : b.late_at;
         got = forward ? b.late_at : b.early_at;
         senders = forward ? b.early : b.late;
@@ -56,9 +56,9 @@ struct Direction {
 };
 
 // a = shares of the senders minus the messages that they received along the block's edges.
-template <int W, class S>
-void stage(const Direction &d, const Block &b, const double *theta, const S *msg, Pack<W> *a) {
-    const S *old = msg + d.sent;
+template <int W>
+void stage(const Direction &d, const Block &b, const double *theta, const double *msg, Pack<W> *a) {
+    const double *old = msg + d.sent;
     if (d.straight || W == 1) {
         const double *share = theta + d.at[0];
         for (Index x = 0; x < d.senders; ++x)
@@ -82,8 +82,8 @@ template <int W> double sum_of_edges(const Block &b, const Pack<W> &values) {
 
 // Normalises the messages of a block and stores them; returns their part of the restart product.
 // Unless `shift` is null, the sum of the constants subtracted goes there.
-template <int W, class S>
-double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
+template <int W>
+double write(const Direction &d, const Block &b, const Pack<W> *out, double *msg,
              const Momentum &momentum, double *shift) {
     const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
     if (shift)
@@ -105,9 +105,9 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
 
 // The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,
 // sums of shifts (unless null) and the parts `dot` of the restart product (both by block).
-template <class S> struct Traffic {
+struct Traffic {
     const double *theta;
-    S *msg;
+    double *msg;
     Momentum momentum;
     double eta;
     double *shift, *dot;
@@ -116,15 +116,13 @@ template <class S> struct Traffic {
 // Sends along all edges of the blocks listed[first..last-1] (blocks first..last-1 if `listed` is
 // null), to their late endpoints if `forward`, else to their early endpoints. Compiled in
 // kernels/sending.cpp.
-template <class S>
-void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const std::int32_t *listed,
-                 Index first, Index last, bool forward, const Traffic<S> &traffic,
-                 const Scratch &room);
+void send_blocks(const Layout &lay, const Schedule &plan, const std::int32_t *listed, Index first,
+                 Index last, bool forward, const Traffic &traffic, const Scratch &room);
 
 // Message (soft, hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels
 // of the other endpoint. `room` has message_room(widest, 1) entries. Compiled in
 // kernels/sending.cpp.
-void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
-              double *room, double eta);
+void send_one(const Layout &lay, Index g, Index h, const double *a, double *out, double *room,
+              double eta);
 
 } // namespace softmap

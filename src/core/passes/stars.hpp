@@ -48,8 +48,8 @@ inline double soft_minimum_of(const double *cost, Index d, double eta) {
 }
 
 // The arguments of a rule for one half-edge: entry x of its messages is at at + x · step.
-template <class S> struct HalfView {
-    const S *received, *origin; // μ_h, and m_h before the update
+struct HalfView {
+    const double *received, *origin; // μ_h, and m_h before the update
     Index at, step, labels;
     double before(Index x) const { return origin[at + x * step]; }
     double answer(Index x) const { return received[at + x * step]; }
@@ -60,8 +60,7 @@ template <class S> struct HalfView {
 struct StarRule {
     static constexpr bool collects_received = true, later_colours_see = true;
     static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
-    template <class S>
-    static void apply(const HalfView<S> &h, double *belief, const double *, Index degree, double,
+    static void apply(const HalfView &h, double *belief, const double *, Index degree, double,
                       double *out) {
         for (Index x = 0; x < h.labels; ++x)
             out[x] = h.answer(x) - belief[x] / double(degree + 1);
@@ -73,8 +72,7 @@ struct StarRule {
 struct DiffusionRule {
     static constexpr bool collects_received = false, later_colours_see = true;
     static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
-    template <class S>
-    static void apply(const HalfView<S> &h, double *belief, const double *, Index, double,
+    static void apply(const HalfView &h, double *belief, const double *, Index, double,
                       double *out) {
         for (Index x = 0; x < h.labels; ++x) {
             out[x] = 0.5 * (h.before(x) + h.answer(x) - belief[x]);
@@ -88,9 +86,8 @@ struct DiffusionRule {
 struct GradientRule {
     static constexpr bool collects_received = false, later_colours_see = false;
     static void prepare(double *belief, Index d, double eta) { to_probabilities(belief, d, eta); }
-    template <class S>
-    static void apply(const HalfView<S> &h, double *mu, const double *barred, Index degree,
-                      double eta, double *out) {
+    static void apply(const HalfView &h, double *mu, const double *barred, Index degree, double eta,
+                      double *out) {
         for (Index x = 0; x < h.labels; ++x)
             out[x] = barred[x] + h.answer(x) - h.before(x);
         to_probabilities(out, h.labels, eta);
@@ -102,8 +99,8 @@ struct GradientRule {
 
 // Arrays of a sweep. `bar` (by strip) is +inf on forbidden states and 0 elsewhere; `origin` holds
 // the messages before the update; the others are as in ChainArrays, `dot` by node.
-template <class S> struct StarArrays {
-    S *msg, *origin;
+struct StarArrays {
+    double *msg, *origin;
     float *drift;
     Index size; // length of msg, origin and drift
     const double *bar;
@@ -126,7 +123,7 @@ inline void take(const double *costs, Index place, Index step, Index d, double *
 
 // Calls f(pull, i, place, step) for the nodes i of rows first..last-1; the messages into i are
 // listed from entry `pull` of `pull_at` on, and its cost x is at place + x · step.
-template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
+template <class F> void each_node(const Schedule &plan, Index first, Index last, F f) {
     for (Index r = first; r < last; ++r) {
         const Row &row = plan.rows[r];
         for (Index k = 0; k < row.nodes; ++k)
@@ -136,8 +133,8 @@ template <class S, class F> void each_node(const Schedule<S> &plan, Index first,
 
 // Applies the rule at the nodes of rows first..last-1. The new messages go into `origin`, and into
 // `msg` if `Rule::later_colours_see`. dot[i] is the node's part of the restart product.
-template <class Rule, class S>
-void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
+template <class Rule>
+void settle(const Layout &lay, const Schedule &plan, const StarArrays &run, double eta,
             const Momentum &momentum, StarRoom &room, Index first, Index last) {
     shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
@@ -148,14 +145,14 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
         Rule::prepare(belief, d, eta);
         double product = 0.0;
         for (Index p = pull; p < pull + degree; ++p) {
-            const HalfView<S> half{run.msg, run.origin, plan.pull_at[p], plan.pull_step[p], d};
+            const HalfView half{run.msg, run.origin, plan.pull_at[p], plan.pull_step[p], d};
             Rule::apply(half, belief, barred, degree, eta, out);
             for (Index x = 0; x < d; ++x) {
                 const Index q = half.at + x * half.step;
                 const double y = run.origin[q], z = barred[x] == 0.0 ? out[x] : 0.0;
                 product += momentum.observe(Pack<1>(y), Pack<1>(z), q).part[0];
-                run.origin[q] = S(z);
-                run.msg[q] = Rule::later_colours_see ? S(z) : S(y);
+                run.origin[q] = z;
+                run.msg[q] = Rule::later_colours_see ? z : y;
             }
         }
         run.dot[i] = product;
@@ -164,10 +161,9 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
 
 // Computes μ_h at the half-edges of one level's nodes that lead to earlier nodes and, if
 // `from_later`, also at those that lead to later nodes.
-template <class S>
-void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const StarArrays<S> &run,
-             double eta, bool from_later, const Scratch &room, Member &me) {
-    const Traffic<S> traffic{run.bar, run.msg, {}, eta, run.shift, run.unused};
+inline void receive(const Layout &lay, const Schedule &plan, Index level, const StarArrays &run,
+                    double eta, bool from_later, const Scratch &room, Member &me) {
+    const Traffic traffic{run.bar, run.msg, {}, eta, run.shift, run.unused};
     me.phase([&](Part part) {
         for (int way = 0; way < (from_later ? 2 : 1); ++way) {
             const bool forward = way == 0; // lists sorted by the level of the receiving endpoint
@@ -180,7 +176,7 @@ void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const S
     });
 }
 
-template <class S> void copy(const S *from, S *to, Index count, Member &me) {
+inline void copy(const double *from, double *to, Index count, Member &me) {
     me.phase([&](Part part) {
         std::copy(from + part.first(0, count), from + part.last(0, count),
                   to + part.first(0, count));
@@ -188,9 +184,9 @@ template <class S> void copy(const S *from, S *to, Index count, Member &me) {
 }
 
 // `count` sweeps over all colours by one rule, with momentum over whole sweeps if `moving`.
-template <class Rule, class S>
-void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const StarArrays<S> &run,
-            double eta, bool moving, Member &me) {
+template <class Rule>
+void sweeps(const Layout &lay, const Schedule &plan, Index count, const StarArrays &run, double eta,
+            bool moving, Member &me) {
     const Scratch room(plan);
     const auto momentum = moving ? Momentum{run.drift, star_momentum} : Momentum{};
     StarRoom nodes(lay.widest);
@@ -215,9 +211,8 @@ void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const St
 
 // dot[i] = soft minimum of θ̂_i plus the soft minima of the edges from i to earlier nodes, up to the
 // shifts of their messages: -L = Σ dot + Σ shift.
-template <class S>
-void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
-              StarRoom &room, Index first, Index last) {
+inline void evaluate(const Layout &lay, const Schedule &plan, const StarArrays &run, double eta,
+                     StarRoom &room, Index first, Index last) {
     shares(plan, run.origin, run.theta, first, last);
     double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
     each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
@@ -231,7 +226,7 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S>
                 continue;
             for (Index x = 0; x < d; ++x) {
                 const Index q = plan.pull_at[p] + x * plan.pull_step[p];
-                out[x] = barred[x] + double(run.msg[q]) - double(run.origin[q]);
+                out[x] = barred[x] + run.msg[q] - run.origin[q];
                 run.msg[q] = run.origin[q];
             }
             value += soft_minimum_of(out, d, eta);
@@ -241,9 +236,8 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S>
 }
 
 // Computes the terms of -L(λ) at η (of the dual bound at η = ∞) into `dot` and `shift`.
-template <class S>
-void star_values(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run,
-                 double eta, Member &me) {
+inline void star_values(const Layout &lay, const Schedule &plan, const StarArrays &run, double eta,
+                        Member &me) {
     const Scratch room(plan);
     StarRoom nodes(lay.widest);
     copy(run.msg, run.origin, run.size, me);

@@ -40,7 +40,7 @@ template <int W> class Cells {
     }
 
     // Loads κ and the marginals from arrays in model order.
-    void load(const Layout<double> &lay, const Run &run, const Couplings &ask) const {
+    void load(const Layout &lay, const Run &run, const Couplings &ask) const {
         load(Side<W>(lay, run, 0), lay, ask, row, p);
         load(Side<W>(lay, run, 1), lay, ask, col, q);
         pad();
@@ -90,8 +90,8 @@ template <int W> class Cells {
   private:
     static Index width_of(Index cols) { return W > 1 ? cols : (cols + lanes - 1) / lanes; }
 
-    static void load(const Side<W> &side, const Layout<double> &lay, const Couplings &ask,
-                     double *kappa, double *nodes) {
+    static void load(const Side<W> &side, const Layout &lay, const Couplings &ask, double *kappa,
+                     double *nodes) {
         side.free(lay, ask.kappa, kappa);
         side.take(ask.nodes, nodes);
     }

@@ -380,8 +380,8 @@ template <int W, class Edges> Index room_of(const Edges &edges, const Run &run, 
 }
 
 // Couplings of the edges at positions first..last-1 of the list.
-inline void couple(const Layout<double> &lay, const EdgeList &list, const Couplings &ask,
-                   Index first, Index last) {
+inline void couple(const Layout &lay, const EdgeList &list, const Couplings &ask, Index first,
+                   Index last) {
     Index numbers = 0;
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;

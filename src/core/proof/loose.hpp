@@ -11,8 +11,8 @@ namespace softmap {
 
 // out[i] = whether the reduced cost C_i - Σ λ of label labels[i] is +inf, or above the least one of
 // the node by more than `rounding` times the sizes of its terms, for nodes first..last-1.
-inline void nodes_above(const Layout<double> &lay, const double *lam, const Index *labels,
-                        double rounding, bool *out, Index first, Index last) {
+inline void nodes_above(const Layout &lay, const double *lam, const Index *labels, double rounding,
+                        bool *out, Index first, Index last) {
     std::vector<double> reduced(std::size_t(lay.widest));
     for (Index i = first; i < last; ++i) {
         const Index count = lay.num_labels[i], own = labels[i];
@@ -31,7 +31,7 @@ inline void nodes_above(const Layout<double> &lay, const double *lam, const Inde
 
 // As nodes_above for the reduced costs C_e + λ_i + λ_j of edges first..last-1, whose minima are
 // `least`.
-inline void edges_above(const Layout<double> &lay, const double *lam, const Index *labels,
+inline void edges_above(const Layout &lay, const double *lam, const Index *labels,
                         const double *least, double rounding, bool *out, Index first, Index last) {
     for (Index g = 0; g < lay.groups; ++g)
         Families::visit(lay.kind[g], [&](auto family) {

@@ -49,7 +49,7 @@ class NodeSums {
 };
 
 // out = C_i - Σ λ for every label of nodes first..last-1, in plain floating-point arithmetic.
-inline void reduced_unary(const Layout<double> &lay, const double *lam, double *out, Index first,
+inline void reduced_unary(const Layout &lay, const double *lam, double *out, Index first,
                           Index last) {
     for (Index i = first; i < last; ++i) {
         const Index labels = lay.num_labels[i];
@@ -64,7 +64,7 @@ inline void reduced_unary(const Layout<double> &lay, const double *lam, double *
 }
 
 // out[i] = lower bound on min_x C_i(x) - Σ λ(x) over allowed labels, for nodes first..last-1.
-inline void node_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
+inline void node_minima(const Layout &lay, const double *lam, double *out, Index first,
                         Index last) {
     NodeSums sums(lay.widest);
     for (Index i = first; i < last; ++i) {
@@ -82,7 +82,7 @@ inline void node_minima(const Layout<double> &lay, const double *lam, double *ou
 // out[e] = lower bound on min C_e + λ_i + λ_j over allowed labels, for the W edges of a run; NaN if
 // a λ is not finite.
 template <int W, class Edges>
-void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, const double *lam,
+void run_minima(const Layout &lay, const Edges &edges, const Run &run, const double *lam,
                 double *room, double *out) {
     double *numbers = room + message_room(lay.widest, W);
     const auto a = reinterpret_cast<Pack<W> *>(numbers), b = a + run.rows, message = b + run.cols;
@@ -95,7 +95,7 @@ void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, c
 }
 
 // out[e] = `run_minima` of edges first..last-1.
-inline void edge_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
+inline void edge_minima(const Layout &lay, const double *lam, double *out, Index first,
                         Index last) {
     if (first >= last)
         return; // room for the widest node would be made for nothing
@@ -109,8 +109,7 @@ inline void edge_minima(const Layout<double> &lay, const double *lam, double *ou
 }
 
 // A lower bound on Σ_i min (C_i - Σ λ) + Σ_e min (C_e + λ_i + λ_j) + constant.
-inline double dual_bound(const Layout<double> &lay, const double *lam, double constant,
-                         int threads) {
+inline double dual_bound(const Layout &lay, const double *lam, double constant, int threads) {
     std::vector<double> terms(std::size_t(lay.n + lay.m + 1));
     double *nodes = terms.data(), *edges = nodes + lay.n;
     split_by_lanes(threads, lay.n,

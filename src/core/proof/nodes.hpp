@@ -48,7 +48,7 @@ class SoftLanes {
 // out = μ_i ∝ exp(-η s_i) for nodes first..last-1, where s_i are their entries of `share`;
 // entropy[i] is the entropy of μ_i and minimum[i] the soft minimum of s_i. All are in model order.
 // Consecutive nodes of equal label counts are computed together, one per lane.
-inline void soft_nodes(const Layout<double> &lay, const double *share, double eta, double *out,
+inline void soft_nodes(const Layout &lay, const double *share, double eta, double *out,
                        double *entropy, double *minimum, Index first, Index last) {
     using P = Pack<lanes>;
     SoftLanes soft(lay.widest);
@@ -76,7 +76,7 @@ struct Stretch {
     Index next; // the first row after them
     Index first, end;
 
-    template <class S> Stretch(const Schedule<S> &plan, Index r, Index last) : next(r + 1) {
+    Stretch(const Schedule &plan, Index r, Index last) : next(r + 1) {
         const Row &row = plan.rows[r];
         first = row.first, end = row.first + row.nodes;
         while (next < last && follows(row, plan.rows[next]))
@@ -92,8 +92,8 @@ struct Stretch {
 // towards their marginals μ_i ∝ exp(-η θ_i), where the shares θ are by strip. Unless `entropy` is
 // null, the entropy of the j-th of these nodes goes to entropy[j], and the soft minimum of θ_i to
 // minimum[j]. `out` is of type T, float or double.
-template <class S, class T>
-void soft_rows(const Layout<double> &lay, const Schedule<S> &plan, const double *theta, double eta,
+template <class T>
+void soft_rows(const Layout &lay, const Schedule &plan, const double *theta, double eta,
                double weight, T *out, double *entropy, double *minimum, Index first, Index last) {
     using P = Pack<lanes>;
     SoftLanes soft(lay.widest);

@@ -23,11 +23,10 @@ inline Prices added(const double *cost, const double *entropy, const double *sla
 // The data from which couplings are computed: messages `msg`, shares `theta` (by strip), and node
 // marginals (in model order) in double precision (`nodes`) or in single precision (`rounded`); the
 // other one is null.
-template <class S> struct ChainPoint {
-    const Layout<S> &lay;
-    const Layout<double> &costs; // the same model; only its offsets are read
-    const Schedule<S> &plan;
-    const S *msg;
+struct ChainPoint {
+    const Layout &lay;
+    const Schedule &plan;
+    const double *msg;
     const double *theta, *nodes;
     const float *rounded;
     double eta;
@@ -35,11 +34,11 @@ template <class S> struct ChainPoint {
 };
 
 // Computes the costs of the couplings of a schedule's blocks, block by block.
-template <class S> class Pricing {
+class Pricing {
   public:
     static constexpr Index portion = 32; // blocks per partial sum, for any number of threads
 
-    explicit Pricing(const ChainPoint<S> &point) : at_(point), room_(lanes), size_(lanes) {}
+    explicit Pricing(const ChainPoint &point) : at_(point), room_(lanes), size_(lanes) {}
 
     Prices operator()(Index first, Index last) {
         double cost[portion], entropy[portion], slack[portion];
@@ -112,7 +111,7 @@ template <class S> class Pricing {
             stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
                      reinterpret_cast<Pack<W> *>(t.col));
         }
-        const Side<W> rows(at_.costs, run, 0), cols(at_.costs, run, 1);
+        const Side<W> rows(at_.lay, run, 0), cols(at_.lay, run, 1);
         if (at_.nodes)
             rows.take(at_.nodes, t.p), cols.take(at_.nodes, t.q);
         else
@@ -127,17 +126,16 @@ template <class S> class Pricing {
         }
     }
 
-    const ChainPoint<S> at_;
+    const ChainPoint at_;
     Room room_;
     Index size_;
     Transport solve_;
 };
 
 // out[k] = cost, entropy and slack of portion k of the blocks, for portions first..last-1.
-template <class S>
-void price_portions(const ChainPoint<S> &point, Prices *out, Index first, Index last) {
-    constexpr Index size = Pricing<S>::portion;
-    Pricing<S> pricing(point);
+inline void price_portions(const ChainPoint &point, Prices *out, Index first, Index last) {
+    constexpr Index size = Pricing::portion;
+    Pricing pricing(point);
     for (Index k = first; k < last; ++k)
         out[k] = pricing(k * size, std::min((k + 1) * size, point.plan.num_blocks));
 }

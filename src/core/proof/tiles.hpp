@@ -26,7 +26,7 @@ struct EdgeList {
 
 // The longest run of edges that may share a view, from position `first` on and before `last`.
 template <class Family>
-Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index first, Index last) {
+Run run_from(const Layout &lay, const EdgeList &list, Index g, Index first, Index last) {
     const Index e = list[first];
     Run run{g, first, 0, lay.labels_at(2 * e), lay.labels_at(2 * e + 1), {}};
     if (run.rows > Family::widest_tile || run.cols > Family::widest_tile)
@@ -48,8 +48,8 @@ Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index fir
 // or of a single edge if run.count = 1. Runs end at multiples of `lanes`, so that the grouping, and
 // with it every rounding, does not depend on how positions are split among threads.
 template <class F>
-void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Index last,
-              int receiver, F work) {
+void each_run(const Layout &lay, const EdgeList &list, Index first, Index last, int receiver,
+              F work) {
     while (first < last) {
         const Index end = std::min(last, (first / lanes + 1) * lanes);
         const Index g = lay.group_of(list[first]);
@@ -76,8 +76,7 @@ inline void split_by_lanes(int threads, Index count, Task<Index, Index> work) {
 template <int W> struct Side {
     Index node[W], half[W], labels;
 
-    Side(const Layout<double> &lay, const Run &run, int side)
-        : labels(side == 0 ? run.rows : run.cols) {
+    Side(const Layout &lay, const Run &run, int side) : labels(side == 0 ? run.rows : run.cols) {
         for (int k = 0; k < W; ++k) {
             const Index h = 2 * run.edge[k] + side;
             node[k] = lay.node_offset[lay.node[h]];
@@ -104,7 +103,7 @@ template <int W> struct Side {
     }
     // out = λ of the labels, +inf at forbidden labels. Returns 0 in lanes where λ is finite at all
     // allowed labels, NaN in the other lanes.
-    Pack<W> free(const Layout<double> &lay, const double *lam, double *out) const {
+    Pack<W> free(const Layout &lay, const double *lam, double *out) const {
         return Pack<W>::of([&](int k) {
             double spoilt = 0.0;
             const double *own = lam + half[k], *unary = lay.unary + node[k];

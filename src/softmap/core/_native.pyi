@@ -32,14 +32,45 @@ def exponentials(
 def give_back() -> None:
     """Return freed heap memory to the operating system."""
 
-class Layout:
-    """The flat arrays of a model that every kernel reads."""
+class Deadline:
+    """When compiled loops have to stop: at a time, or once `stop` is called."""
 
-    def __init__(self, arrays: dict) -> None: ...
+    def __init__(self, seconds: float = float("inf")) -> None: ...
+    def stop(self) -> None:
+        """Stop all loops with this deadline, or with one made from it, for good."""
+
     @property
-    def widest(self) -> int: ...
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
 
-class SingleLayout:
+    @property
+    def passed(self) -> bool:
+        """Whether loops have to stop."""
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end; 0 if it has passed."""
+
+    @property
+    def end(self) -> float:
+        """The end, in seconds of time.perf_counter; +inf if there is none."""
+
+    @end.setter
+    def end(self, arg: float, /) -> None: ...
+    def at(self, end: float) -> Deadline:
+        """
+        Return a deadline with this end if it is earlier; both are stopped together.
+        """
+
+    def within(self, seconds: float) -> Deadline:
+        """
+        Return a deadline that ends so many seconds from now, or earlier; both are stopped together.
+        """
+
+    def stop_after(self, looks: int) -> None:
+        """For tests: let the k-th look of a loop from now on stop all loops."""
+
+class Layout:
     """The flat arrays of a model that every kernel reads."""
 
     def __init__(self, arrays: dict) -> None: ...
@@ -84,7 +115,6 @@ class Schedule:
 
     def __init__(self, arrays: dict) -> None: ...
 
-@overload
 def pack_lanes(
     layout: Layout,
     blocks: Annotated[
@@ -98,21 +128,6 @@ def pack_lanes(
     table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def pack_lanes(
-    layout: SingleLayout,
-    blocks: Annotated[
-        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    edge: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def to_messages(
     layout: Layout,
     schedule: Schedule,
@@ -122,17 +137,6 @@ def to_messages(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def to_messages(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def spread(
     layout: Layout,
     schedule: Schedule,
@@ -146,27 +150,10 @@ def spread(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def spread(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    source: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    part: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Compute messages into early endpoints from λ of a coarser model."""
 
-@overload
 def to_lam(
     layout: Layout,
     schedule: Schedule,
@@ -176,17 +163,6 @@ def to_lam(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
-@overload
-def to_lam(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
 def passes(
     layout: Layout,
     schedule: Schedule,
@@ -202,24 +178,8 @@ def passes(
     threads: int,
 ) -> None: ...
 @overload
-def passes(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    halves: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def sampled_passes(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -240,52 +200,9 @@ def sampled_passes(
 @overload
 def sampled_passes(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     count: int,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
-    threads: int,
-) -> None: ...
-@overload
-def sampled_passes(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
-    threads: int,
-) -> None: ...
-@overload
-def sampled_passes(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
@@ -327,30 +244,6 @@ def blend(
     weight: float,
     mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
-@overload
-def blend(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    weight: float,
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def blend(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    weight: float,
-    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> None:
     """Move an average of node marginals towards the marginals of shares."""
 
@@ -377,30 +270,6 @@ def marginals(
     forward: bool,
     out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> tuple[float, float]: ...
-@overload
-def marginals(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    forward: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> tuple[float, float]: ...
-@overload
-def marginals(
-    layout: Layout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    forward: bool,
-    out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> tuple[float, float]:
     """
     Compute the node marginals of shares; return sums of entropies and soft minima.
@@ -409,7 +278,6 @@ def marginals(
 @overload
 def price(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -428,48 +296,9 @@ def price(
 @overload
 def price(
     layout: Layout,
-    costs: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def price(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    nodes: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    whole: bool,
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def price(
-    layout: SingleLayout,
-    costs: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -486,7 +315,6 @@ def price(
     Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
     """
 
-@overload
 def half_pass(
     layout: Layout,
     schedule: Schedule,
@@ -500,35 +328,10 @@ def half_pass(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def half_pass(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    forward: bool,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def lowered_half(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def lowered_half(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -536,21 +339,8 @@ def lowered_half(
 ) -> None:
     """Make a forward half pass with hard minima, rounded down."""
 
-@overload
 def chain_bound(
     schedule: Schedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    shift: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    constant: float,
-    threads: int,
-) -> float: ...
-@overload
-def chain_bound(
-    schedule: SingleSchedule,
     theta: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -564,29 +354,14 @@ def chain_bound(
     Return a lower bound on the bound of `cut_chains` after `lowered_half`.
     """
 
-@overload
-def portions(schedule: Schedule) -> int: ...
-@overload
-def portions(schedule: SingleSchedule) -> int:
+def portions(schedule: Schedule) -> int:
     """Return the number of rows that `price` writes."""
 
-@overload
 def read_labels(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    margin: float,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def read_labels(
-    layout: Layout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     margin: float,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -596,21 +371,12 @@ def read_labels(
     Decode labels of all nodes from the messages of a hard forward half pass.
     """
 
-@overload
 def extrapolate(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def extrapolate(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def traced_passes(
     layout: Layout,
     schedule: Schedule,
@@ -621,59 +387,26 @@ def traced_passes(
     shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
-@overload
-def traced_passes(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
 ) -> None:
     """Make hard passes; what they subtract from messages is added to drift."""
 
-@overload
 def round_off(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def round_off(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Round messages to single precision; the rests are added to drift."""
 
-@overload
 def put_back(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def put_back(
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Add drift to messages; it becomes 0."""
 
-@overload
 def exchange(
     first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def exchange(
-    first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Exchange the contents of two arrays."""
@@ -683,7 +416,7 @@ def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
 @overload
@@ -691,14 +424,6 @@ def copy_into(
     source: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
-    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int = 1,
-) -> None: ...
-@overload
-def copy_into(
-    source: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
     to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
@@ -708,11 +433,18 @@ def copy_into(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
     """Copy an array into another one."""
 
-@overload
 def shares(
     schedule: Schedule,
     msg: Annotated[
@@ -721,16 +453,6 @@ def shares(
     theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def shares(
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def by_node(
     layout: Layout,
     schedule: Schedule,
@@ -740,17 +462,6 @@ def by_node(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def by_node(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def cut_chains(
     layout: Layout,
     schedule: Schedule,
@@ -763,20 +474,6 @@ def cut_chains(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def cut_chains(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def couplings(
     layout: Layout,
     schedule: Schedule,
@@ -789,24 +486,6 @@ def couplings(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def couplings(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-
-class SingleSchedule:
-    """The order of updates in a pass, and its arrays."""
-
-    def __init__(self, arrays: dict) -> None: ...
 
 RELAX: float = 0.75
 
@@ -824,7 +503,6 @@ def by_strip(
     """Copy the costs of the nodes into the order of strips."""
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
-@overload
 def star_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -843,26 +521,6 @@ def star_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def star_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def diffusion_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -881,26 +539,6 @@ def diffusion_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def diffusion_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def gradient_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -919,46 +557,11 @@ def gradient_sweeps(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-@overload
-def gradient_sweeps(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
 def star_values(
     layout: Layout,
     schedule: Schedule,
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
-@overload
-def star_values(
-    layout: SingleLayout,
-    schedule: SingleSchedule,
-    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     bar: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -1102,8 +705,11 @@ def sequential(
     ],
     num_variables: int,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
 ) -> None:
-    """Fix the nodes sequentially in an order, each given those before it."""
+    """
+    Fix the nodes sequentially in an order, each given those before it; those that are left at the deadline at once.
+    """
 
 def iterated_modes(
     layout: Layout,
@@ -1113,6 +719,7 @@ def iterated_modes(
     ],
     num_variables: int,
     max_sweeps: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Run ICM in place: minimise the violated constraints first, then the cost.
@@ -1123,6 +730,7 @@ def independent_modes(
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     max_rounds: int,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     As iterated_modes, but in rounds that change independent nodes on several threads.
@@ -1141,8 +749,8 @@ def energy(
 def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    seconds: float,
     threads: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Assign labels by one backward pass of messages, as far as time allows, and decoding.
@@ -1155,6 +763,7 @@ def forest_rounds(
     count: int,
     heat: float,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Run tree moves on random forests in place, with noise that decreases from heat to 0.
@@ -1189,6 +798,7 @@ def arc_consistency(
     layout: Layout,
     allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
+    deadline: Deadline | None = None,
 ) -> int:
     """
     Remove unsupported states from `allowed`; return a node without states, or -1.
@@ -1204,6 +814,7 @@ def decide(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
 ) -> bool:
     """
     Fix labels sequentially, maintaining arc consistency; return whether it succeeded.
@@ -1236,8 +847,8 @@ class Neighbourhoods:
         self,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         work: int,
-        seconds: float,
         threads: int = 1,
+        deadline: Deadline | None = None,
     ) -> tuple[int, int, int]:
         """
         Go on with a large-neighbourhood search, in place; return (work, cycles, improvements), the last two of all calls.
@@ -1727,13 +1338,6 @@ class LogSums:
     def marginals(self) -> tuple:
         """Return the marginals of variables and of factors, after `down`."""
 
-class StopFlag:
-    """A flag that stops a search in another thread."""
-
-    def __init__(self) -> None: ...
-    def set(self) -> None: ...
-    def is_set(self) -> bool: ...
-
 class ExactSearch:
     """Branch and bound over one model."""
 
@@ -1785,7 +1389,7 @@ class ExactSearch:
         time_limit: float,
         end: float,
         backtrack_limit: int,
-        stop: StopFlag | None = None,
+        stop: Deadline | None = None,
     ) -> dict:
         """
         Continue the search up to a limit of seconds or backtracks; return the result so far.
@@ -1920,7 +1524,7 @@ class BinaryCut:
         Whether all nodes have at most two labels and all edges are submodular.
         """
 
-    def run(self, seconds: float) -> bool:
+    def run(self, deadline: Deadline | None = None) -> bool:
         """Compute the cut; False if time ran out: a further call continues."""
 
     def read(
@@ -1940,9 +1544,9 @@ class FusionMoves:
         proposal: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        seconds: float,
         work: int,
         threads: int,
+        deadline: Deadline | None = None,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
@@ -2066,7 +1670,7 @@ class LargeMoves:
         self,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
         count: int,
-        seconds: float,
+        deadline: Deadline | None = None,
     ) -> int:
         """
         Improve labels in place by exact searches over some variables; return the number of improvements.
@@ -2106,7 +1710,7 @@ class Annealing:
     ) -> None:
         """Take labels over as the best ones if they cost less."""
 
-    def run(self, work: int, seconds: float) -> int:
+    def run(self, work: int, deadline: Deadline | None = None) -> int:
         """Go on until a limit is reached; return the work done."""
 
     def best(

@@ -7,9 +7,6 @@ This is the best search for models without structure: dense graphs, random coupl
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from softmap import core
@@ -19,8 +16,6 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
 __all__ = ["Annealing"]
-
-SLICE = 0.02  # longest time without a look at the limits of the run, in seconds
 
 
 class Annealing:
@@ -56,9 +51,8 @@ class Annealing:
         self,
         labels: Ints,
         *,
-        seconds: float = np.inf,
+        deadline: core.Deadline | None = None,
         work: int = 1 << 62,
-        stopped: Callable[[], object] | None = None,
     ) -> Ints:
         """Return labels that cost no more than the given ones.
 
@@ -66,19 +60,13 @@ class Annealing:
         ----------
         labels : int64 array
             Labels of all variables.
-        seconds : float, default +inf
-            Time limit.
+        deadline : core.Deadline, optional
+            When to stop. A limit on work or a deadline is needed.
         work : int
             Limit on the number of label costs that are read or changed.
-        stopped : function, optional
-            Called at short intervals; the search ends if it returns something true.
         """
         self._native.offer(np.ascontiguousarray(labels, dtype=np.int64))
         found = np.array(labels, dtype=np.int64)
-        end = time.perf_counter() + min(seconds, 1e8)
-        while work > 0 and not (stopped is not None and stopped()):
-            if (left := end - time.perf_counter()) <= 0.0:
-                break
-            work -= self._native.run(work, min(left, SLICE))
+        self._native.run(work, deadline)
         self._native.best(found)
         return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,15 +15,13 @@ __all__ = ["Expansions", "Fusion", "expandable", "solve_binary"]
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]
-SLICE = 0.1  # seconds between two calls of `stop`
 
 
 def solve_binary(
     model: Model,
     *,
     barrier: float | None = None,
-    seconds: float = 1e9,
-    stop: Callable[[], bool] = lambda: False,
+    deadline: core.Deadline | None = None,
     threads: int = 1,
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
@@ -38,10 +34,8 @@ def solve_binary(
         Nodes have at most two labels.
     barrier : float, optional
         Finite cost that stands for +inf; by default more than all finite costs together.
-    seconds : float, default 1e9
-        Stop after this time.
-    stop : function, optional
-        Called every 0.1 s; the cut stops if it returns True.
+    deadline : core.Deadline, optional
+        When to stop.
     threads : int, default 1
         Number of threads; the cut does not depend on it.
 
@@ -56,10 +50,7 @@ def solve_binary(
     cut = core.BinaryCut(layout(model), _barrier(model, barrier), threads)
     if not cut.applies():
         return None
-    end = time.perf_counter() + seconds
-    while not cut.run(min(SLICE, end - time.perf_counter())):
-        if time.perf_counter() >= end or stop():
-            break
+    cut.run(deadline)
     labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
     cut.read(labels, lam)
     return labels, lam
@@ -122,7 +113,12 @@ class Fusion:
         self._moves = None
 
     def fuse(
-        self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9, work: int = 1 << 62
+        self,
+        labels: Labels,
+        proposal: ArrayLike,
+        *,
+        deadline: core.Deadline | None = None,
+        work: int = 1 << 62,
     ) -> int:
         """Apply one fusion move in place: each variable keeps its label or takes the proposal's.
 
@@ -132,8 +128,8 @@ class Fusion:
             The labelling, changed in place.
         proposal : int array
             The other labelling.
-        seconds : float, default 1e9
-            Stop after this time.
+        deadline : core.Deadline, optional
+            When to stop.
         work : int, default 2**62
             Stop after visiting this many arcs.
 
@@ -145,7 +141,7 @@ class Fusion:
         given = np.ascontiguousarray(proposal, dtype=np.int64)
         if self._moves is None:
             self._moves = core.FusionMoves(layout(self.model), self._barrier)
-        return int(self._moves.fuse(labels, given, seconds, work, self.threads))
+        return int(self._moves.fuse(labels, given, work, self.threads, deadline))
 
 
 class Expansions:
@@ -158,16 +154,10 @@ class Expansions:
     ----------
     fusion : Fusion
         The moves.
-
-    Attributes
-    ----------
-    seconds : float
-        Time of the last expansion.
     """
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
-        self.seconds = 0.0
         self._last = fusion.model.num_labels - 1
         self._left: Labels = np.arange(0)  # labels of the current round that are still to expand
         self._gained: list[int] = []  # labels of the current round whose expansion changed labels
@@ -184,8 +174,7 @@ class Expansions:
         labels: Labels,
         *,
         rounds: int = 1 << 62,
-        seconds: float = 1e9,
-        stop: Callable[[], bool] = lambda: False,
+        deadline: core.Deadline | None = None,
     ) -> bool:
         """Expand labels in place.
 
@@ -195,10 +184,8 @@ class Expansions:
             The labelling, changed in place. Every expansion that ends in time counts.
         rounds : int, default 2**62
             Largest number of rounds.
-        seconds : float, default 1e9
-            Stop after this time.
-        stop : function, optional
-            Called before each expansion; the run stops if it returns True.
+        deadline : core.Deadline, optional
+            When to stop.
 
         Returns
         -------
@@ -207,16 +194,12 @@ class Expansions:
         """
         if self.ended(labels):
             return True
-        end = time.perf_counter() + seconds
         self._ended = False
         if self._seen is None or not np.array_equal(labels, self._seen):
             self._begin_round(labels, None)
-        while not self._ended and rounds > 0 and not stop():
-            began = time.perf_counter()
-            changed = self._expand(labels, end - began)
-            if changed < 0:
+        while not self._ended and rounds > 0:
+            if self._expand(labels, deadline) < 0:
                 break
-            self.seconds = time.perf_counter() - began
             if not len(self._left):
                 rounds -= 1
                 self._end_round(labels)
@@ -224,11 +207,11 @@ class Expansions:
         self.fusion.release()
         return self._ended
 
-    def _expand(self, labels: Labels, seconds: float) -> int:
-        """Expand the next label; return the number of changes, -1 if time ran out."""
+    def _expand(self, labels: Labels, deadline: core.Deadline | None) -> int:
+        """Expand the next label; return the number of changes, -1 if the deadline passed."""
         alpha = int(self._left[0])
         proposal = np.where(alpha <= self._last, alpha, labels)
-        changed = self.fusion.fuse(labels, proposal, seconds=seconds) if seconds > 0 else -1
+        changed = self.fusion.fuse(labels, proposal, deadline=deadline)
         if changed >= 0:
             self._left = self._left[1:]
         if changed > 0:

@@ -66,7 +66,12 @@ def _followed(model: Model, labels: Labels) -> Labels:
     return model.with_running(labels[: model.num_visible]) if len(model.running) else labels
 
 
-def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:
+def decode(
+    model: Model,
+    lam: ArrayLike,
+    order: ArrayLike | None = None,
+    deadline: core.Deadline | None = None,
+) -> Labels:
     """Decode a labelling from λ sequentially: each variable is fixed given the earlier ones.
 
     Variable i takes the label that minimises the sum of its cost, the cost of its edges to fixed
@@ -81,6 +86,8 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
         λ, flat over half-edges.
     order : int array, optional
         Permutation of the variables: the order in which they are fixed. 0, 1, 2, … by default.
+    deadline : core.Deadline, optional
+        Variables that are left then take the label of least cost given the earlier ones.
     """
     flat = check_lam(model, lam)
     visible = np.arange(model.num_variables) if order is None else np.asarray(order, np.int64)
@@ -89,11 +96,13 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
     sequence = np.concatenate([visible, np.arange(model.num_variables, model.n)])
     reduced = reduced_nodes(model, flat)
     labels = np.empty(model.n, dtype=np.int64)
-    core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels)
+    core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels, deadline)
     return labels[: model.num_variables]
 
 
-def first_labels(model: Model, *, seconds: float = 1e9, threads: int = 1) -> Labels:
+def first_labels(
+    model: Model, *, deadline: core.Deadline | None = None, threads: int = 1
+) -> Labels:
     """Return labels by one backward pass of messages over all nodes, and sequential decoding.
 
     On a tree that is numbered from its root, this is dynamic programming. On images, the labels
@@ -103,11 +112,10 @@ def first_labels(model: Model, *, seconds: float = 1e9, threads: int = 1) -> Lab
     ----------
     model : Model
         A model without factors of more than two variables.
-    seconds : float, default 1e9
-        Time for messages. Nodes without messages are labelled by the labels before them alone;
-        decoding takes about half the time of the messages.
+    deadline : core.Deadline, optional
+        Variables that are left then take their cheapest label.
     threads : int, default 1
-        Number of threads; without a time limit, labels do not depend on it.
+        Number of threads; without a deadline, labels do not depend on it.
 
     Returns
     -------
@@ -122,21 +130,22 @@ def first_labels(model: Model, *, seconds: float = 1e9, threads: int = 1) -> Lab
     array([0, 0])
     """
     labels = np.zeros(model.n, dtype=np.int64)
-    core.first_labels(layout(model), labels, seconds, threads)
+    core.first_labels(layout(model), labels, threads, deadline)
     return labels
 
 
-def decide(model: Model, node_mu: ArrayLike) -> Labels:
+def decide(model: Model, node_mu: ArrayLike, deadline: core.Deadline | None = None) -> Labels:
     """Decode a labelling from node marginals sequentially, maintaining arc consistency.
 
     Variables are fixed in the order of decreasing certainty. A label that leaves another variable
     without a state is removed, and the next label is tried. There is no backtracking over more than
-    one variable, so that hard constraints may still be violated.
+    one variable, so that hard constraints may still be violated. Variables that are left without a
+    label, or at the deadline, take label 0.
     """
     mu = np.asarray(node_mu, dtype=np.float64)
     sure = np.maximum.reduceat(mu, model.node_offset[:-1])
     order = np.argsort(-sure[: model.num_variables], kind="stable")
     allowed = np.isfinite(model.unary)
     labels = np.empty(model.n, dtype=np.int64)
-    core.decide(layout(model), mu, allowed, order, labels)
+    core.decide(layout(model), mu, allowed, order, labels, deadline)
     return np.asarray(labels[: model.num_variables])

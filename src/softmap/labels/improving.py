@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,12 +33,20 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     return _icm(model, (given, energy_of(model, given)), 1, max_sweeps)[0]
 
 
-def _icm(model: Model, known: Priced, threads: int, max_sweeps: int = 100) -> Priced:
+def _icm(
+    model: Model,
+    known: Priced,
+    threads: int,
+    max_sweeps: int = 100,
+    deadline: core.Deadline | None = None,
+) -> Priced:
     moved = model.complete(known[0]).copy()
     if model.n < TOGETHER or len(model.auxiliaries):
-        core.iterated_modes(layout(model), moved, strides(model), model.num_variables, max_sweeps)
+        core.iterated_modes(
+            layout(model), moved, strides(model), model.num_variables, max_sweeps, deadline
+        )
     else:
-        core.independent_modes(layout(model), moved, max_sweeps, threads)
+        core.independent_modes(layout(model), moved, max_sweeps, threads, deadline)
     return _better(model, known, moved, threads)
 
 
@@ -82,14 +88,23 @@ def forests(
 
 
 def improved_by_forests(
-    model: Model, known: Priced, rounds: int, heat: float = 0.0, seed: int = 0, threads: int = 1
+    model: Model,
+    known: Priced,
+    rounds: int,
+    heat: float = 0.0,
+    seed: int = 0,
+    threads: int = 1,
+    deadline: core.Deadline | None = None,
 ) -> Priced:
-    """`forests` for labels whose energy is known; return the labels and their energy."""
+    """`forests` for labels whose energy is known; return the labels and their energy.
+
+    No further forest is solved after the deadline.
+    """
     labels, energy = known
     if not model.m or len(model.auxiliaries) or not np.isfinite(energy):
         return known
     moved = model.complete(labels).copy()
-    core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads)
+    core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads, deadline)
     return _better(model, known, moved, threads)
 
 
@@ -98,11 +113,15 @@ def best_labelling(
     candidates: list[Labels],
     energies: list[float] | None = None,
     threads: int = 1,
+    deadline: core.Deadline | None = None,
 ) -> Priced:
-    """Improve each labelling with `icm`; return the best one and its energy."""
+    """Improve each labelling with `icm` until a deadline; return the best one and its energy."""
     if energies is None:
         energies = [energy_of(model, labels, threads) for labels in candidates]
-    polished = [_icm(model, known, threads) for known in zip(candidates, energies, strict=True)]
+    polished = [
+        _icm(model, known, threads, deadline=deadline)
+        for known in zip(candidates, energies, strict=True)
+    ]
     return with_followers(model, min(polished, key=lambda found: found[1]))
 
 
@@ -159,7 +178,7 @@ def neighbourhoods(
         each = max(0.0, gap) / model.num_variables if np.isfinite(gap) else 0.0
         heat = HEAT * float(np.sqrt(cost_scale(model) * each))
     search = Neighbourhoods(model, heat=heat, seed=seed)
-    return search.improve(before, seconds=seconds, work=work)
+    return search.improve(before, deadline=core.Deadline(seconds), work=work)
 
 
 class Neighbourhoods:
@@ -186,9 +205,8 @@ class Neighbourhoods:
         self,
         labels: Labels,
         *,
-        seconds: float = np.inf,
+        deadline: core.Deadline | None = None,
         work: int = 10_000_000,
-        stopped: Callable[[], object] | None = None,
     ) -> Labels:
         """Return labels that cost no more than the given ones.
 
@@ -196,18 +214,14 @@ class Neighbourhoods:
         ----------
         labels : int64 array
             Labels of all variables, of finite cost.
-        seconds : float, default +inf
-            Time limit.
+        deadline : core.Deadline, optional
+            When to stop.
         work : int, default 10 million
             Limit on the number of elementary steps.
-        stopped : function, optional
-            Called before the search.
         """
-        if stopped is not None and stopped():
-            return labels
         moved = self._model.complete(labels).copy()
         threads = self._threads
-        self._native.improve(moved, min(work, 1 << 62), min(float(seconds), 1e9), threads)
+        self._native.improve(moved, min(work, 1 << 62), threads, deadline)
         known = labels, energy_of(self._model, labels, threads)
         return _better(self._model, known, moved, threads)[0]
 

@@ -89,12 +89,12 @@ class LabelSearch:
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
         self._fuses = pairs and model.n >= EFFORT.fused and Fusion.takes(model) <= room
 
-    def read(self, lam: Readable) -> NDArray[np.int64]:
+    def read(self, lam: Readable, deadline: core.Deadline | None = None) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
         if callable(lam):
             return lam()
         order = self.order() if callable(self.order) else self.order
-        return decode(self.model, lam, order)
+        return decode(self.model, lam, order, deadline)
 
     def look(
         self,
@@ -104,7 +104,7 @@ class LabelSearch:
         bound: float,
         primal: float,
         work: int,
-        seconds: float = math.inf,
+        deadline: core.Deadline | None = None,
     ) -> Priced:
         """Decode labels from λ and node marginals, and improve them while the gap is open.
 
@@ -121,12 +121,11 @@ class LabelSearch:
         work : int
             Number of half-edge updates done so far. It sets the effort, and it is the seed of the
             random numbers, so that a resumed run repeats them.
-        seconds : float, default +inf
-            Time after which the result is of no use. There are fewer annealed tree moves if they
-            would take more than half of what is left of it; labels then depend on the timing.
+        deadline : core.Deadline, optional
+            When to stop. There are fewer annealed tree moves if they would take more than half of
+            the time that is left; labels then depend on the timing.
         """
-        end = time.perf_counter() + seconds
-        found = self._decoded(lam, nodes)
+        found = self._decoded(lam, nodes, deadline)
         best = _better(known, found)
         if not self._open(best, bound):
             return best
@@ -134,12 +133,14 @@ class LabelSearch:
         more = int(EFFORT.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
         annealed = more if more >= EFFORT.annealed_from else 0
         moves, began = EFFORT.descent + more - annealed, time.perf_counter()
-        found = self._improved(found, moves, 0.0, work)
+        found = self._improved(found, moves, 0.0, work, deadline)
         each = max((time.perf_counter() - began) / moves, 1e-9)
-        best = self._fused(known, found)
-        annealed = int(min(annealed, max(0.0, 0.5 * (end - time.perf_counter())) / each))
+        best = self._fused(known, found, deadline)
+        if deadline is not None:  # fewer of them, which still cool down to 0
+            annealed = int(min(annealed, 0.5 * deadline.left / each))
         if annealed and self._open(best, bound):
-            best = _better(best, self._improved(best, annealed, self._heat(best, bound), work + 1))
+            heat = self._heat(best, bound)
+            best = _better(best, self._improved(best, annealed, heat, work + 1, deadline))
         return best
 
     def later(
@@ -150,7 +151,7 @@ class LabelSearch:
         bound: float,
         primal: float,
         work: int,
-        seconds: float = math.inf,
+        deadline: core.Deadline | None = None,
     ) -> Callable[[], Priced]:
         """Return a function that does what `look` does, to be called later.
 
@@ -159,34 +160,37 @@ class LabelSearch:
         if callable(lam):
             read = lam()
             lam = lambda: read  # noqa: E731
-        return lambda: self.look(known, lam, nodes, bound, primal, work, seconds)
+        return lambda: self.look(known, lam, nodes, bound, primal, work, deadline)
 
-    def improve(self, known: Priced, bound: float, seed: int) -> Priced:
+    def improve(
+        self, known: Priced, bound: float, seed: int, deadline: core.Deadline | None = None
+    ) -> Priced:
         """Improve labels that come from a similar model, by annealed tree moves."""
         best = known
         if self._open(best, bound):
-            best = _better(best, self._polished([best[0]], [best[1]]))
-            best = _better(best, self._improved(best, EFFORT.descent, 0.0, seed))
+            best = _better(best, self._polished([best[0]], [best[1]], deadline))
+            best = _better(best, self._improved(best, EFFORT.descent, 0.0, seed, deadline))
         if self._open(best, bound):
             heat = self._heat(best, bound)
-            best = _better(best, self._improved(best, EFFORT.warm, heat, seed + 1))
+            best = _better(best, self._improved(best, EFFORT.warm, heat, seed + 1, deadline))
         return best
 
-    def _decoded(self, lam: Readable, nodes: Floats) -> Priced:
+    def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Priced:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
         model = self.model
-        candidates = [round_nodes(model, nodes, self.threads), self.read(lam)]
+        candidates = [round_nodes(model, nodes, self.threads), self.read(lam, deadline)]
         if len(model.running):  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [energy_of(model, labels, self.threads) for labels in candidates]
         if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one
             candidates, energies = [candidates[energies.index(least)]], [least]
-        labels, energy = self._polished(candidates, energies)
+        labels, energy = self._polished(candidates, energies, deadline)
         if not math.isfinite(energy):
-            labels, energy = self._polished([decide(model, normalised(model, nodes))])
+            decided = decide(model, normalised(model, nodes), deadline)
+            labels, energy = self._polished([decided], None, deadline)
         return labels, energy
 
-    def _fused(self, known: Priced, found: Priced) -> Priced:
+    def _fused(self, known: Priced, found: Priced, deadline: core.Deadline | None) -> Priced:
         """Return the better of two labellings, or what a fusion move makes of both."""
         best = _better(known, found)
         worse = found if best is known else known
@@ -196,17 +200,27 @@ class LabelSearch:
         size = self.model.n + self.model.m
         core.give_back()  # what the search before has freed, which is not needed any more
         fusion = Fusion(self.model, threads=self.threads)
-        if fusion.fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
+        if fusion.fuse(labels, worse[0], work=EFFORT.cut * size, deadline=deadline) <= 0:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 
-    def _improved(self, known: Priced, rounds: int, heat: float, seed: int) -> Priced:
-        return improved_by_forests(self.model, known, rounds, heat, seed, self.threads)
+    def _improved(
+        self,
+        known: Priced,
+        rounds: int,
+        heat: float,
+        seed: int,
+        deadline: core.Deadline | None,
+    ) -> Priced:
+        return improved_by_forests(self.model, known, rounds, heat, seed, self.threads, deadline)
 
     def _polished(
-        self, candidates: list[NDArray[np.int64]], energies: list[float] | None = None
+        self,
+        candidates: list[NDArray[np.int64]],
+        energies: list[float] | None,
+        deadline: core.Deadline | None,
     ) -> Priced:
-        return best_labelling(self.model, candidates, energies, self.threads)
+        return best_labelling(self.model, candidates, energies, self.threads, deadline)
 
     def _heat(self, known: Priced, bound: float) -> float:
         """The temperature: the geometric mean of the scale of costs and the gap per variable."""

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap.errors import OptionError
 from softmap.later import later
@@ -141,7 +141,7 @@ class Algorithm(ABC):
     leaves_cores: ClassVar[bool] = False
 
     @classmethod
-    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+    def configured(cls, eta: float | None, threads: int) -> Self:
         """Return the method with the options of a run that it uses (by default η only)."""
         return cls(eta=eta)  # type: ignore[call-arg]
 
@@ -248,13 +248,7 @@ def find(method: str) -> type[Algorithm]:
     return METHODS[method]
 
 
-def make(
-    method: str,
-    *,
-    eta: float | None = None,
-    threads: int | None = None,
-    dtype: DTypeLike = "float64",
-) -> Algorithm:
+def make(method: str, *, eta: float | None = None, threads: int | None = None) -> Algorithm:
     """Return a configured method.
 
     Parameters
@@ -266,12 +260,10 @@ def make(
         default.
     threads : int, optional
         Number of threads of sweep methods.
-    dtype : float64 (default) or float32
-        Precision of the messages of sweep methods.
     """
     if eta is not None:
         check_eta(eta)
     found = find(method)
     if found.fixed_eta and eta is None:
         raise OptionError(f"method {method!r} works at a fixed η: give eta=..., for example 1000.0")
-    return found.configured(eta, threads or usable_cores(), dtype)
+    return found.configured(eta, threads or usable_cores())

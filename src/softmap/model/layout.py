@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import ModelError
@@ -13,26 +13,13 @@ from softmap.model.model import Model
 from softmap.model.potentials.base import is_one_value
 
 
-def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
-    """Return the model's arrays for the kernels; computed once per model and precision.
-
-    Parameters
-    ----------
-    model : Model
-    dtype : float64 (default) or float32
-        Precision of the tables.
-
-    Returns
-    -------
-    core.Layout (float64) or core.SingleLayout (float32)
-    """
-    cache: dict[np.dtype[Any], Any] = model.__dict__.setdefault("_layouts", {})
-    key = np.dtype(dtype)
-    if key not in cache:
-        make = core.Layout if key == np.float64 else core.SingleLayout
-        arrays = _arrays(model, key)
-        cache[key] = make({name: np.ascontiguousarray(a) for name, a in arrays.items()})
-    return cache[key]
+def layout(model: Model) -> Any:
+    """Return the model's arrays for the kernels, a `core.Layout`; computed once per model."""
+    found = model.__dict__.get("_layout")
+    if found is None:
+        arrays = {name: np.ascontiguousarray(a) for name, a in _arrays(model).items()}
+        found = model.__dict__["_layout"] = core.Layout(arrays)
+    return found
 
 
 def kinds(model: Model) -> NDArray[np.int64]:
@@ -52,14 +39,14 @@ def _kind(name: str) -> int:
     return core.KINDS.index(name)
 
 
-def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+def _arrays(model: Model) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     double = np.dtype(np.float64)
     weights, truncations = [d.weight for d in data], [d.truncation for d in data]
     weight, weight_at = _join([_once(w) for w in weights], double)
     truncation, truncation_at = _join([_once(t) for t in truncations], double)
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
-    table, in_table = _join([d.table for d in data], dtype)
+    table, in_table = _join([d.table for d in data], double)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
     graph = model.graph
     return {
@@ -108,18 +95,6 @@ def _join(
     for g, part in present:
         at[g] = place
         place += len(part)
-    arrays = [_cast(p, dtype) for _, p in present]
+    arrays = [p.astype(dtype, copy=False) for _, p in present]
     joined = arrays[0] if len(arrays) == 1 else np.concatenate([*arrays, np.zeros(0, dtype)])
     return joined, at
-
-
-def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert to another precision; finite entries stay finite."""
-    if dtype != np.float32:
-        return array.astype(dtype, copy=False)
-    with np.errstate(over="ignore"):
-        single = array.astype(dtype)
-    beyond = np.flatnonzero(np.isinf(single))
-    beyond = beyond[np.isfinite(array[beyond])]
-    single[beyond] = np.copysign(np.finfo(np.float32).max, array[beyond])
-    return single

@@ -13,7 +13,9 @@ from softmap.model.layout import layout
 SHOWN = 12  # largest number of variables that a message lists
 
 
-def arc_consistency(model: Model, threads: int = 1) -> NDArray[np.bool_]:
+def arc_consistency(
+    model: Model, threads: int = 1, deadline: core.Deadline | None = None
+) -> NDArray[np.bool_]:
     """Which states survive arc consistency, as a mask over `model.unary`.
 
     A state is forbidden when its own cost is +inf, or when on some edge every state of the other
@@ -24,6 +26,8 @@ def arc_consistency(model: Model, threads: int = 1) -> NDArray[np.bool_]:
     model : Model
     threads : int, default 1
         Number of threads for large models. The result does not depend on it.
+    deadline : core.Deadline, optional
+        When to stop. Some states may then be left that hard constraints exclude.
 
     Raises
     ------
@@ -36,7 +40,7 @@ def arc_consistency(model: Model, threads: int = 1) -> NDArray[np.bool_]:
     if not kept.all():
         raise _infeasible(model, int(np.argmin(kept)))
     if model.has_forbidden:
-        empty = core.arc_consistency(layout(model), allowed, threads)
+        empty = core.arc_consistency(layout(model), allowed, threads, deadline)
         if empty >= 0:
             raise _infeasible(model, empty)
         require_possible(model, allowed)
@@ -53,7 +57,7 @@ def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
         factor.require([allowed[model.node_slice(i)] for i in factor.variables], names)
 
 
-def tighten(model: Model, threads: int = 1) -> Model:
+def tighten(model: Model, threads: int = 1, deadline: core.Deadline | None = None) -> Model:
     """Return the model with +inf on every state that arc consistency removes.
 
     The model itself is returned if no state is removed.
@@ -63,10 +67,12 @@ def tighten(model: Model, threads: int = 1) -> Model:
     model : Model
     threads : int, default 1
         Number of threads for large models. The result does not depend on it.
+    deadline : core.Deadline, optional
+        When to stop. Some states may then be left that hard constraints exclude.
     """
     if not checked_model(model).has_forbidden:
         return model
-    allowed = arc_consistency(model, threads)
+    allowed = arc_consistency(model, threads, deadline)
     if np.array_equal(allowed, np.isfinite(model.unary)):
         return model
     return model.replace(unary=np.where(allowed, model.unary, np.inf))

@@ -107,7 +107,7 @@ class Interrupts:
         self.noted = self.twice = self.broken = False
         self._before: Any = None
         self._depth = self._patient = 0
-        self._stop = core.StopFlag()
+        self._stop = core.Deadline()
 
     def __enter__(self) -> Interrupts:
         self._depth += 1
@@ -148,9 +148,13 @@ class Interrupts:
                 self._install()
 
     @property
-    def stop(self) -> core.StopFlag | None:
-        """A flag that Ctrl-C sets, for compiled loops; None if Ctrl-C is handled elsewhere."""
+    def stop(self) -> core.Deadline | None:
+        """A deadline that Ctrl-C stops; None if Ctrl-C is handled elsewhere."""
         return None if self._before is None else self._stop
+
+    def within(self, seconds: float) -> core.Deadline:
+        """Return a deadline so many seconds from now, which Ctrl-C stops."""
+        return self._stop.within(seconds)
 
     def _install(self) -> None:
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -174,7 +178,7 @@ class Interrupts:
         if (self.noted or self.twice) and not self._patient:
             raise KeyboardInterrupt
         self.noted = True
-        self._stop.set()
+        self._stop.stop()
 
 
 class _Timings:

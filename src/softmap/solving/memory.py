@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
@@ -40,8 +38,6 @@ class MemoryEstimate:
         Arrays in double precision: κ of two primal points.
     decoded : float
         Arrays in double precision: λ for decoding labels.
-    proved : float
-        Arrays in double precision: λ of a bound, if messages in single precision do not prove it.
     answer : float
         Arrays in double precision: λ of a result that is not lazily computed.
     answered : int
@@ -74,7 +70,6 @@ class MemoryEstimate:
     points: float = 1.0
     coupled: float = 1.5
     decoded: float = 1.0
-    proved: float = 1.0
     answer: float = 1.0
     answered: int = 1 << 19
     edge: int = 38
@@ -91,38 +86,30 @@ class MemoryEstimate:
 TAKES = MemoryEstimate()
 
 
-def memory_needed(model: Model, dtype: str = "float64") -> int:
+def memory_needed(model: Model) -> int:
     """Return the estimated peak memory of solving a model, in bytes, the model included.
 
     Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
     """
-    item, wide = np.dtype(dtype).itemsize, 0.0
-    if model.has_forbidden or len(model.auxiliaries):
-        wide += TAKES.decoded
     small = model.half_size <= CHAINS.spare
-    sent = TAKES.messages + (TAKES.bounds if small else 0.0)
+    double = TAKES.messages + (TAKES.bounds if small else 0.0)
     single = TAKES.drift + (0.0 if small else TAKES.bound)
-    states = model.unary.size
-    tables = _in_tables(model)
-    if len(model.auxiliaries) or (item < 8 and tables):
-        wide += TAKES.coupled
+    if model.has_forbidden or len(model.auxiliaries):
+        double += TAKES.decoded
+    if len(model.auxiliaries):
+        double += TAKES.coupled
     elif needs_coupling(model):
-        sent += TAKES.points
-    if item < 8 and (tables or model.half_size <= CHAINS.large):
-        wide += TAKES.proved
-    if item == 8 and model.half_size <= TAKES.answered:
-        wide += TAKES.answer
-    # The schedule has a copy of the tables. In single precision, the layout has one, too.
-    packed = tables * item // 8 * (1 if item == 8 else 2)
+        double += TAKES.points
+    if model.half_size <= TAKES.answered:
+        double += TAKES.answer
     points = TAKES.marginals + TAKES.average * easily_coupled(model)
     return int(
-        model.half_size * (sent * item + 4 * single + 8 * wide)
+        model.half_size * (8 * double + 4 * single)
         + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
         + TAKES.parameter * _parameters(model)
         + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
-        + (TAKES.state + points * (8 if small else 4)) * states
-        + tables
-        + packed
+        + (TAKES.state + points * (8 if small else 4)) * model.unary.size
+        + 2 * _in_tables(model)  # those of the model, and those of the schedule
     )
 
 
@@ -138,36 +125,31 @@ def _in_tables(model: Model) -> int:
     return sum(a.nbytes for edges, a in arrays if a.ndim > 1 or a.size > edges)
 
 
-def require_memory(model: Model, dtype: str, limit: int | None = None) -> None:
+def require_memory(model: Model, limit: int | None = None) -> None:
     """Raise `NotEnoughMemory` if a run needs more memory than available or than `limit`."""
-    needed = memory_needed(model, dtype)
+    needed = memory_needed(model)
     if limit is not None and needed + TAKES.small > limit:
-        raise NotEnoughMemory(
-            needed + TAKES.small, limit, _what_fits(model, dtype, limit - TAKES.small)
-        )
+        fits = _what_fits(model, limit - TAKES.small)
+        raise NotEnoughMemory(needed + TAKES.small, limit, fits)
     needed -= model.nbytes  # the model is in memory already
     if needed <= TAKES.small:
         return
     available = available_memory()
     if available is not None and needed > available:
-        raise NotEnoughMemory(needed, available, _what_fits(model, dtype, available + model.nbytes))
+        raise NotEnoughMemory(needed, available, _what_fits(model, available + model.nbytes))
 
 
-def room_beside(model: Model, dtype: str, limit: int | None) -> float:
+def room_beside(model: Model, limit: int | None) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
-    return max(0.0, limit - TAKES.small - memory_needed(model, dtype))
+    return max(0.0, limit - TAKES.small - memory_needed(model))
 
 
-def _what_fits(model: Model, dtype: str, room: int) -> str:
-    """Advice on what fits into `room` bytes: single precision, or a smaller model."""
-    single = memory_needed(model, "float32")
-    if dtype != "float32" and single <= room:
-        return f"dtype='float32' fits: about {single:,} bytes"
-    part = max(0, room) / min(single, memory_needed(model, dtype))
-    precision = " in dtype='float32'" if single < memory_needed(model, "float64") else ""
+def _what_fits(model: Model, room: int) -> str:
+    """Advice on what fits into `room` bytes: a smaller model, or several processes."""
+    part = max(0, room) / memory_needed(model)
     return (
         f"a model of about {int(part * model.num_visible):,} of its {model.num_visible:,} "
-        f"variables fits{precision}; softmap.scale.distributed spreads a model over processes"
+        "variables fits; softmap.scale.distributed spreads a model over processes"
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from softmap import core
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable, solve_binary
 from softmap.labels.pricing import energy_of
@@ -185,11 +186,8 @@ class Cut(Outright):
         return super().applies() and int(self.problem.model.num_labels.max()) <= 2
 
     def answer(self, share: Share) -> tuple[Labels, Floats] | None:
-        interrupts, seconds = share.budget.interrupts, min(share.left, 1e9)
-        return solve_binary(
-            self.problem.model, seconds=seconds, stop=lambda: interrupts.noted,
-            threads=self.problem.threads,
-        )  # fmt: skip
+        deadline = share.budget.interrupts.within(share.left)
+        return solve_binary(self.problem.model, deadline=deadline, threads=self.problem.threads)
 
 
 class Assign(Outright):
@@ -249,29 +247,27 @@ class Expand(Opening):
     def __call__(self, best: Best, share: Share) -> None:
         interrupts = share.budget.interrupts
         fusion = Fusion(self.problem.model, threads=self.problem.threads)
-        labels = self._first(fusion, best, min(1e9, TUNING.first * share.left))
+        labels = self._first(fusion, best, interrupts.within(TUNING.first * share.left))
         self.expansions = Expansions(fusion)
-        self.expansions.run(
-            labels, rounds=TUNING.rounds, seconds=min(share.left, 1e9),
-            stop=lambda: interrupts.noted,
-        )  # fmt: skip
+        deadline = interrupts.within(share.left)
+        self.expansions.run(labels, rounds=TUNING.rounds, deadline=deadline)
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
 
-    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+    def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
 
         If memory does not allow that: given ones, or those of lowest node cost.
         """
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.precision, options.memory_limit)
+        room = room_beside(model, options.memory_limit)
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
         if messages + Fusion.takes(model) > room:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
-        found = first_labels(model, seconds=seconds, threads=self.problem.threads)
+        found = first_labels(model, deadline=deadline, threads=self.problem.threads)
         if best.found:
-            fusion.fuse(found, best.labels, seconds=seconds)
+            fusion.fuse(found, best.labels, deadline=deadline)
             if not energy_of(model, found, self.problem.threads) < best.energy:
                 return best.labels.copy()
         return found

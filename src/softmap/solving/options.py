@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from softmap.solving.result import Result
     from softmap.solving.trace import Snapshot
 
-__all__ = ["BACKENDS", "DTYPES", "GOALS", "Options", "with_options"]
+__all__ = ["BACKENDS", "GOALS", "Options", "with_options"]
 
-DTYPES = ("float64", "float32")
-BACKENDS = {"cpu": "float64", "cuda": "float32"}  # the default precision of each backend
+# The precisions of the messages on each backend, the default first.
+BACKENDS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
 GOALS = ("map", "lp", "labels", "optimal")
 MOST_THREADS = 4096
 
@@ -78,7 +78,7 @@ class Options:
             "updates": _optional(count, "updates", self.updates),
             "threads": _optional(_threads, "threads", self.threads),
             "seed": _seed("seed", self.seed),
-            "dtype": BACKENDS[self.backend] if self.dtype is None else _dtype(self.dtype),
+            "dtype": _dtype(self.dtype, self.backend),
             "eta": _optional(positive, "eta", self.eta),
             "upper_bound": _optional(real, "upper_bound", self.upper_bound),
             "checkpoint": _optional(_target, "checkpoint", self.checkpoint),
@@ -170,13 +170,18 @@ def _seed(name: str, value: Any) -> int:
     return count(name, value, 0, 2**128)
 
 
-def _dtype(value: Any) -> str:
+def _dtype(value: Any, backend: str) -> str:
+    """Return the name of the precision, by default that of the backend."""
+    if value is None:
+        return BACKENDS[backend][0]
     try:
-        name = "" if value is None else np.dtype(value).name
+        name = np.dtype(value).name
     except Exception:  # of any type: numpy calls methods of the value
         name = ""
-    if name not in DTYPES:
-        raise wrong("dtype", value, _choice(DTYPES))
+    if name not in BACKENDS["cuda"]:
+        raise wrong("dtype", value, _choice(BACKENDS["cuda"]))
+    if name not in BACKENDS[backend]:
+        raise OptionError(f"dtype={name!r} needs backend='cuda': the CPU computes in float64")
     return name
 
 

@@ -259,7 +259,7 @@ class Relaxation:
     def labels(self) -> LabelSearch:
         """The search for labels."""
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.precision, options.memory_limit)
+        room = room_beside(model, options.memory_limit)
         order = partial(self.algorithm.decode_order, model)
         return LabelSearch(model, order, room, self.problem.threads)
 
@@ -644,7 +644,8 @@ class Relaxation:
             if self._pending is None:
                 # passes of a device do not tell how many tree moves the cores have time for
                 left = budget.left - budget.expected(Task.FINISH) if self._meanwhile else math.inf
-                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work, left)
+                end = budget.interrupts.within(left)
+                search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work, end)
                 self._pending = Background(search, threaded=self.problem.threads > 1)
                 self._searched_at = self.at.done
             return
@@ -772,12 +773,12 @@ class Passes(Stage):
 def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
     """Return the method, on the CPU or on a GPU."""
     if options.backend == "cpu":
-        return make(options.method, eta=eta, threads=threads, dtype=options.precision)
+        return make(options.method, eta=eta, threads=threads)
     from softmap.methods.cuda.anneal import (
         CudaAnneal,  # imported late: it needs CuPy
     )
 
-    return CudaAnneal.configured(eta, threads, options.precision)
+    return CudaAnneal(eta=eta, threads=threads, dtype=options.precision)
 
 
 def _readable(seen: Proposal) -> Readable:

@@ -66,7 +66,7 @@ def solve(model: Model, options: Options) -> Result:
     threads : int, optional
         Number of CPU threads; by default all that this process may use.
     dtype : "float64" or "float32", optional
-        Precision of the iterates; by default "float64" on the CPU and "float32" on a GPU.
+        Precision of the messages on a GPU, "float32" by default; always "float64" on the CPU.
         Bounds are always computed in float64.
     seed : int, default 0
         Seed of the random numbers.
@@ -314,7 +314,7 @@ def _set_up(
         interrupts=interrupts,
     )  # fmt: skip
     if on_cpu:
-        require_memory(model, options.precision, options.memory_limit)
+        require_memory(model, options.memory_limit)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
     best = Best(problem, options.upper_bound)

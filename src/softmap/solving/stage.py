@@ -71,7 +71,7 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
-        room = room_beside(problem.model, options.precision, options.memory_limit)
+        room = room_beside(problem.model, options.memory_limit)
         self.room = LIMITS.memory_share * room
         self._proof, self.prepared = proof, 0.0
         self.fresh_log = None if proof is None else proof.fresh

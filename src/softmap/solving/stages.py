@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels.annealing import Annealing
 from softmap.labels.cuts import Fusion
@@ -175,9 +175,8 @@ class _Improver(Protocol):
         self,
         labels: NDArray[np.int64],
         *,
-        seconds: float,
+        deadline: core.Deadline | None,
         work: int,
-        stopped: Callable[[], object] | None,
     ) -> NDArray[np.int64]: ...
 
 
@@ -447,7 +446,7 @@ class Improve(Stage):
         seconds = super().least(budget)
         if self._may_anneal:  # needs no bound
             seconds = min(seconds, self._flat_seconds)
-        return seconds if self._expansions is None else min(seconds, self._expansions.seconds)
+        return seconds if self._expansions is None else min(seconds, TUNING.shortest)
 
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
@@ -468,8 +467,7 @@ class Improve(Stage):
         if moves is None or not share.timed or moves.ended(best.labels):
             return True
         labels = best.labels.copy()
-        stop = share.budget.interrupts
-        ended = moves.run(labels, seconds=share.left, stop=lambda: stop.noted)
+        ended = moves.run(labels, deadline=share.budget.interrupts.within(share.left))
         best.offer_labels(labels)
         return ended
 
@@ -489,9 +487,10 @@ class Improve(Stage):
     def _search_together(self, best: Best, share: Share) -> None:
         """Improve the labels by all searches at once, from the same labels."""
         seconds = max(share.left, min(TUNING.shortest, share.end))
+        deadline = share.budget.interrupts.within(seconds)
 
         def improved(search: _Improver) -> NDArray[np.int64]:
-            return search(best.labels, seconds=seconds, work=share.work, stopped=share.budget.stop)
+            return search(best.labels, deadline=deadline, work=share.work)
 
         with ThreadPoolExecutor(len(self._searches), "softmap-labels") as threads:
             for found in [threads.submit(improved, search) for search in self._searches]:
@@ -506,11 +505,11 @@ class Improve(Stage):
         first = self._slices % len(parts)
         for k in (*range(first, len(parts)), *range(first)):
             seconds = float(parts[k] / parts[waiting].sum()) * share.left
+            seconds = max(seconds, min(TUNING.shortest, share.end))
+            deadline = share.budget.interrupts.within(seconds)
             waiting[k] = False
-            labels = self._searches[k](
-                best.labels, seconds=max(seconds, min(TUNING.shortest, share.end)),
-                work=int(parts[k] * share.work), stopped=share.budget.stop,
-            )  # fmt: skip
+            work = int(parts[k] * share.work)
+            labels = self._searches[k](best.labels, deadline=deadline, work=work)
             before = best.energy
             best.offer_labels(labels)
             gains[k] = before - best.energy

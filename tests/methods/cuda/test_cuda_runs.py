@@ -41,6 +41,18 @@ def test_the_lp_is_solved_as_on_the_processor(name, dtype, place):
     assert [row.bound for row in result.trace] == sorted(row.bound for row in result.trace)
 
 
+@pytest.mark.parametrize("eta", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("scale", [1e-40, 1e-200, 1e200])
+def test_any_eta_fits_single_precision(scale, eta, place):
+    rng = np.random.default_rng(0)
+    edges = np.array([(i, i + 1) for i in range(24)])
+    costs = softmap.TruncatedLinear(scale * rng.random(24), np.full(24, 2.0))
+    model = softmap.Model(scale * rng.random((25, 5)), edges, costs)
+    result = softmap.solve(model, backend="cuda", eta=eta, max_work=500)
+    assert result.energy == model.energy(result.labels)
+    assert softmap.verify(result)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_results_of_every_family_hold_what_they_say(family, seed, place):

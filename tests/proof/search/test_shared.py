@@ -244,9 +244,9 @@ def test_a_search_that_fails_fails_in_all_processes():
 
 def test_a_stop_flag_of_one_process_stops_all():
     def work(comm):
-        stop = core.StopFlag()
+        stop = core.Deadline()
         if comm.rank == 1:
-            stop.set()
+            stop.stop()
         return SharedSearch(comm, ExactSearch(clique(0, 24, 6), **PLAIN), stop=stop).run()
 
     every = together(2, work)

@@ -76,8 +76,8 @@ def _structure(model: Model) -> dict[str, str]:
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
         "memory of the model": _memory(model.nbytes),
-        "memory of a run": f"about {_memory(memory_needed(model))} at its peak, the model included "
-        f"({_memory(memory_needed(model, 'float32'))} in float32), besides the program itself",
+        "memory of a run": f"about {_memory(memory_needed(model))} at its peak with the model, "
+        "besides the program itself",
         "arc consistency": _consistency(model),
     }
 

@@ -120,7 +120,7 @@ TimeOption = Annotated[
 
 ThreadsOption = Annotated[int | None, typer.Option("--threads", "-j", help="Threads [all].")]
 
-DtypeOption = Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")]
+DtypeOption = Annotated[str | None, typer.Option(help="On a GPU: float32 or float64 [float32].")]
 
 BackendOption = Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")]
 

@@ -195,7 +195,8 @@ class CudaAnneal(Annealed):
         dtype: DTypeLike = np.float32,
         device: Device | None = None,
     ) -> None:
-        super().__init__(eta=eta, threads=threads, dtype=dtype)
+        super().__init__(eta=eta, threads=threads)
+        self.dtype = np.dtype(dtype).name
         self.device = device or find_device()
         self._waited = self.device.waited
 
@@ -205,7 +206,7 @@ class CudaAnneal(Annealed):
         self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
         self.cuda = Engine(
-            model, self.device, np.dtype(self.dtype).name,
+            model, self.device, self.dtype,
             averaging=self.averaging, keeping=self.on_device,
         )  # fmt: skip
         self.scale = cost_scale(model)

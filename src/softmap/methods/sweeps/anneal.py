@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State, Verdict
@@ -206,7 +206,7 @@ class Engine(Protocol):
     model: Model
     point_dtype: np.dtype[Any]
 
-    def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
+    def __init__(self, model: Model, threads: int) -> None: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
 
@@ -268,8 +268,6 @@ class Annealed(Algorithm):
     eta : float, optional
         Initial η; by default from the scale of the costs.
     threads : int, default 1
-    dtype : "float64" (default) or "float32"
-        Precision of the messages; bounds and primal costs are always float64.
     averaging : bool, default True
         Whether to average node marginals, if points over the average are fast to compute.
     couplings : bool, default False
@@ -286,19 +284,18 @@ class Annealed(Algorithm):
         *,
         eta: float | None = None,
         threads: int = 1,
-        dtype: DTypeLike = np.float64,
         averaging: bool = True,
         couplings: bool = False,
     ) -> None:
-        self.first_eta, self.dtype = eta, dtype
-        self.threads, self.averaging, self.couplings = threads, averaging, couplings
+        self.first_eta, self.threads = eta, threads
+        self.averaging, self.couplings = averaging, couplings
 
     @classmethod
-    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, threads=threads, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int) -> Self:
+        return cls(eta=eta, threads=threads)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
-        self.engine = self.engine_type(model, self.threads, self.dtype)
+        self.engine = self.engine_type(model, self.threads)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
@@ -422,7 +419,7 @@ class Anneal(Annealed):
         small = coarser(self.engine.model)
         if small is None:
             return
-        method = Anneal(threads=self.threads, dtype=self.dtype)
+        method = Anneal(threads=self.threads)
         there = method.init(small.model, None, 0)
         method.start_coarse(there, stop)
         while there.passes < COARSENING.passes and not stop():

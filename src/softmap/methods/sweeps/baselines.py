@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
@@ -58,24 +58,20 @@ class TRWS(Algorithm):
     eta : float, optional
         η of the proposed marginals only; the messages do not depend on it.
     threads : int, default 1
-    dtype : "float64" (default) or "float32"
-        Precision of the messages.
     """
 
     name = "trws"
     sweeping = True
 
-    def __init__(
-        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
-    ) -> None:
-        self.sharpness, self.dtype, self.threads = eta, dtype, threads
+    def __init__(self, *, eta: float | None = None, threads: int = 1) -> None:
+        self.sharpness, self.threads = eta, threads
 
     @classmethod
-    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, threads=threads, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int) -> Self:
+        return cls(eta=eta, threads=threads)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
-        self.chains = Chains(model, self.threads, self.dtype)
+        self.chains = Chains(model, self.threads)
         self.eta = self.sharpness or SHARPNESS.rounded / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 
@@ -126,8 +122,6 @@ class Sweeping(Algorithm):
     eta : float, optional
         η of the proposed marginals; by default from the scale of the costs.
     threads : int, default 1
-    dtype : "float64" (default) or "float32"
-        Precision of the messages.
     """
 
     sweeping = True
@@ -135,18 +129,16 @@ class Sweeping(Algorithm):
     sharpness: ClassVar[float] = SHARPNESS.rounded
     momentum: ClassVar[bool] = False
 
-    def __init__(
-        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
-    ) -> None:
-        self.given, self.dtype, self.threads = eta, dtype, threads
+    def __init__(self, *, eta: float | None = None, threads: int = 1) -> None:
+        self.given, self.threads = eta, threads
 
     @classmethod
-    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, threads=threads, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int) -> Self:
+        return cls(eta=eta, threads=threads)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> SweepState:
         """Return the initial state at λ (0 if None)."""
-        self.stars = Stars(model, self.threads, self.dtype)
+        self.stars = Stars(model, self.threads)
         self.eta = self.given or self.sharpness / cost_scale(model)
         return SweepState(messages=self.stars.start(lam))
 
@@ -189,8 +181,6 @@ class Nesterov(Sweeping):
     eta : float, optional
         η of the whole run; 1000 / scale of the costs by default.
     threads : int, default 1
-    dtype : "float64" (default) or "float32"
-        Precision of the messages.
     """
 
     name = "nesterov"

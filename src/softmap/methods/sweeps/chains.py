@@ -138,7 +138,7 @@ class ChainLoops:
 
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
         self.model, self.plan, self.threads = model, plan, threads
-        self.layout = layout(model, plan.table.dtype)
+        self.layout = layout(model)
         self._pace = Pace(threads)  # of the passes of the run; loops of checks follow it
         self._shares: Floats | None = None
         self._dot = np.zeros(len(plan.blocks))
@@ -195,7 +195,7 @@ class ChainLoops:
     ) -> None:
         self.forget()
         core.sampled_passes(
-            self.layout, layout(self.model), self.plan.native, count, state.msg, state.drift,
+            self.layout, self.plan.native, count, state.msg, state.drift,
             self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
             AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
             AVERAGING.recent, threads,
@@ -282,7 +282,7 @@ class ChainLoops:
         self._send(messages, token)
         labels = np.empty(self.model.n, dtype=np.int64)
         core.read_labels(
-            layout(self.model), self.plan.native, messages, DECODING.tie, labels, self.threads
+            self.layout, self.plan.native, messages, DECODING.tie, labels, self.threads
         )
         return labels[: self.model.num_variables]
 
@@ -301,9 +301,7 @@ class ChainLoops:
     def blend(self, messages: Floats, eta: float, weight: float, mean: Floats) -> None:
         """Compute the shares; move an average by `weight` towards their marginals."""
         self.make_shares(messages)
-        core.blend(
-            layout(self.model), self.plan.native, self._theta, eta, weight, mean, self.threads
-        )
+        core.blend(self.layout, self.plan.native, self._theta, eta, weight, mean, self.threads)
 
     def marginals(
         self, messages: Floats, eta: float, *, forward: bool, dtype: DTypeLike = np.float64
@@ -314,16 +312,16 @@ class ChainLoops:
         once per chain that ends at the node in a forward (or backward) half pass.
         """
         self.make_shares(messages)
-        nodes, model = aligned(self.model.unary.size, dtype), layout(self.model)
+        nodes = aligned(self.model.unary.size, dtype)
         sums = core.marginals(
-            model, self.plan.native, self._theta, eta, forward, nodes, self.threads
+            self.layout, self.plan.native, self._theta, eta, forward, nodes, self.threads
         )
         return nodes, *sums
 
     def soft(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Return marginals, entropies and soft minima of shares in the order of the model."""
         nodes, (entropy, minima) = np.empty(self.model.unary.size), np.empty((2, self.model.n))
-        core.soft_nodes(layout(self.model), shares, eta, nodes, entropy, minima, self.threads)
+        core.soft_nodes(self.layout, shares, eta, nodes, entropy, minima, self.threads)
         return nodes, entropy, minima
 
     def couplings(self, messages: Floats, shares: Floats) -> Floats:
@@ -339,10 +337,7 @@ class ChainLoops:
         """
         model, native = self.model, self.plan.native
         out = np.empty((core.portions(native), 3))
-        core.price(
-            self.layout, layout(model), native, messages, self._theta, nodes, eta, whole, out,
-            self.threads,
-        )  # fmt: skip
+        core.price(self.layout, native, messages, self._theta, nodes, eta, whole, out, self.threads)
         terms = np.append(out[:, 0], [node_cost(model, nodes, self.threads), model.constant])
         total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
         entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
@@ -360,12 +355,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ChainLimits:
-    """Sizes at which chain passes copy messages, do hard passes, or accept single precision.
+    """Sizes at which chain passes copy messages, do hard passes, or round to single precision.
 
     Attributes
     ----------
-    large : int
-        Number of entries of λ above which a bound computed in single precision is used.
     spare : int
         Largest number of message entries for which momentum outlasts a bound, and the messages of
         the best bound and node marginals are in double precision.
@@ -379,7 +372,6 @@ class ChainLimits:
         and take a third of the time of a check.
     """
 
-    large: int = 1 << 21
     spare: int = 1 << 23
     in_single: float = 2.0**100
     polish: int = 1
@@ -425,30 +417,22 @@ class Shortcuts:
 
     Attributes
     ----------
-    bounds : bool
-        Whether the chain bound is a bound of the model: passes use the model's exact costs. In
-        single precision it is slightly lower than the bound of λ, which is accepted for large
-        models only.
     labels : bool
         Whether labels can be decoded from messages.
     points : bool
         Whether the cost of points can be computed without κ.
     """
 
-    bounds: bool
     labels: bool
     points: bool
 
     @classmethod
-    def of(cls, model: Model, dtype: np.dtype[Any]) -> Shortcuts:
-        """The shortcuts available for a model and a precision."""
-        exact = dtype == np.float64 or not _rounded(model)
-        large = model.half_size > CHAINS.large and not model.has_forbidden
+    def of(cls, model: Model) -> Shortcuts:
+        """The shortcuts available for a model."""
         plain = not len(model.auxiliaries)
         return cls(
-            bounds=exact and (dtype == np.float64 or large),
             labels=plain and not model.has_forbidden,
-            points=exact and plain and all(map(_alike, model.potentials)),
+            points=plain and all(map(_alike, model.potentials)),
         )
 
 
@@ -459,12 +443,12 @@ class Chains:
     couplings and node marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
+    def __init__(self, model: Model, threads: int) -> None:
         self.model = model
-        self.plan = chain_schedule(model, dtype, threads)
+        self.plan = chain_schedule(model, threads)
         self.loops = ChainLoops(model, self.plan, threads)
         self.making = threading.RLock()  # any thread may ask for λ after a run
-        self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
+        self._shortcuts = Shortcuts.of(model)
         self._keeps_coupling = needs_coupling(model)
         # The cost of a point in single precision is that of its `normalised` marginals.
         self.large = self.plan.message_size > CHAINS.spare and _ranges_over_singles(model)
@@ -479,7 +463,7 @@ class Chains:
     def start(self, lam: Floats | None) -> Messages:
         """The messages M = -λ; 0 if λ is None."""
         plan, loops = self.plan, self.loops
-        msg = aligned(plan.message_size, plan.table.dtype)
+        msg = aligned(plan.message_size)
         if lam is not None:
             core.to_messages(loops.layout, plan.native, lam, msg, loops.threads)
         drift = aligned(plan.back_size, np.float32)
@@ -567,7 +551,7 @@ class Chains:
         """
         self.settle(state)
         self._hand_back()
-        model, sent = self.model, KeptBound(self, state)
+        sent = KeptBound(self, state)
         if self.large:
             self._polish(state, hard)
         else:
@@ -580,8 +564,6 @@ class Chains:
             sent.swap()
         state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
-        if not self._shortcuts.bounds:
-            bound = core.dual_bound(layout(model), sent(), model.constant, self.loops.threads)
         return Proved(sent, bound, labels)
 
     def _polish(self, state: Messages, hard: int) -> None:
@@ -604,7 +586,7 @@ class Chains:
         the worse of two bounds has been dropped. A large run thus holds the messages of both
         directions and, in single precision, those of one direction for momentum and one for the
         best bound. Each message returns up to a rounding error, in single precision, of the
-        distance that it was moved, or of its own if messages are in single precision.
+        distance that it was moved.
         """
         if not len(state.moved):
             return
@@ -646,18 +628,6 @@ def _ranges_over_singles(model: Model) -> bool:
     return math.ldexp(sizes.largest, sizes.exponent) <= CHAINS.in_single
 
 
-def _rounded(model: Model) -> bool:
-    """Whether tables times weights change when rounded to single precision."""
-    data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
-    given = [(each.table, each.weight) for each in data if each.table is not None]
-    if any(weight is not None and (weight != 1.0).any() for _, weight in given):
-        return True  # tiles hold products, which are rounded
-    tables = (table for table, _ in given)
-    parts = (part for table in tables for part in np.array_split(table, 1 + (table.size >> 16)))
-    with np.errstate(over="ignore"):
-        return any(bool((part.astype(np.float32) != part).any()) for part in parts)
-
-
 # --- lazy λ and κ: only the messages of one direction are kept -----------------------------------
 
 
@@ -690,7 +660,7 @@ class KeptPoint:
         loops, messages = self._chains.loops, self._kept
         with self._chains.making:
             if self._half:
-                messages = aligned(loops.plan.message_size, self._kept.dtype)
+                messages = aligned(loops.plan.message_size)
                 messages[self._read()] = self._kept
                 loops.half_pass(self._forward, messages, self._eta)
             loops.make_shares(messages)

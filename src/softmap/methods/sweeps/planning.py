@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
@@ -84,7 +84,7 @@ class Schedule:
     weight, truncation : float64[lanes] or float64[LANES]
         Parameters of each lane's edge, or 0; those of one tile if all edges have the same.
         `truncation` is empty if no edge has one.
-    table : float[packed tables]
+    table : float64[packed tables]
         Tables of tiles; the same entry of all lanes is contiguous.
     forward_start, forward : int64[levels * bands + 1], int32[blocks]
         Blocks by level and band of their early endpoints. A band is a part of a level that depends
@@ -117,7 +117,7 @@ class Schedule:
     late_step: Steps
     weight: Floats
     truncation: Floats
-    table: NDArray[Any]
+    table: Floats
     forward_start: Ints
     forward: Steps
     forward_after: NDArray[np.uint64]
@@ -129,8 +129,7 @@ class Schedule:
     @cached_property
     def native(self) -> Any:
         """The schedule for the compiled loops."""
-        make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
-        return make({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+        return core.Schedule({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
 
     @property
     def node_places(self) -> tuple[Ints, Ints]:
@@ -276,7 +275,7 @@ def decoding_order(graph: Graph, variables: int) -> Ints:
 LANES = core.LANES
 
 
-def chain_schedule(model: Model, dtype: DTypeLike = np.float64, threads: int = 1) -> Schedule:
+def chain_schedule(model: Model, threads: int = 1) -> Schedule:
     """Return the schedule of monotonic chains in the order of `pass_order`.
 
     Nodes of one level are independent. Node i lies on
@@ -286,10 +285,10 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64, threads: int = 1
     def make() -> Plan:
         return _plan(model, *pass_order(model.graph), threads=threads)
 
-    return _remembered(model, "chains", make).filled(model, dtype, threads)
+    return _remembered(model, "chains", make).filled(model, threads)
 
 
-def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
+def colour_schedule(model: Model) -> Schedule:
     """Return the schedule of stars: levels are colours, and node costs are not divided."""
 
     def make() -> Plan:
@@ -298,12 +297,12 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
         plan.arrays["chains"] = np.ones_like(plan.arrays["chains"])
         return plan
 
-    return _remembered(model, "colours", make).filled(model, dtype)
+    return _remembered(model, "colours", make).filled(model)
 
 
-def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
+def level_schedule(model: Model, rank: Ints, level: Ints) -> Schedule:
     """Return the schedule of chains in the order `rank`; no edge joins two nodes of a level."""
-    return _plan(model, rank, level).filled(model, dtype)
+    return _plan(model, rank, level).filled(model)
 
 
 def surpluses(model: Model, plan: Schedule) -> Floats:
@@ -324,17 +323,15 @@ class Plan:
     cost_size: int
     table_size: int
 
-    def filled(self, model: Model, dtype: DTypeLike, threads: int = 1) -> Schedule:
-        """Return the schedule with the costs of a model in one precision."""
+    def filled(self, model: Model, threads: int = 1) -> Schedule:
+        """Return the schedule with the costs of a model."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
         data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
         weight = _by_lane([each.weight for each in data], 1.0, len(edge))
         cuts = any(each.truncation is not None for each in data)
         truncation = _by_lane([each.truncation for each in data], 0.0, len(edge) if cuts else 0)
-        table = aligned(self.table_size, dtype)
-        core.pack_lanes(
-            layout(model, dtype), _plain(blocks), edge, weight, truncation, table, threads
-        )
+        table = aligned(self.table_size)
+        core.pack_lanes(layout(model), _plain(blocks), edge, weight, truncation, table, threads)
         unary = aligned(self.cost_size + LANES)
         nodes, rows = self.arrays["nodes"], _plain(self.arrays["rows"])
         core.by_strip(layout(model), nodes, rows, unary, threads)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from softmap import core
 from softmap.machine import Pace
@@ -41,12 +40,12 @@ class Stars:
     marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
-        self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
+    def __init__(self, model: Model, threads: int) -> None:
+        self.model, self.threads = model, threads
         self._pace = Pace(threads)
         self.point_dtype = np.dtype(np.float64)
-        self._layout = layout(model, dtype)
-        self.plan = colour_schedule(model, dtype)
+        self._layout = layout(model)
+        self.plan = colour_schedule(model)
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
         i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
@@ -54,7 +53,7 @@ class Stars:
         at, step = self.plan.node_places
         self._bar[at[i] + x * step[i]] = np.inf
         self._theta = np.zeros_like(self._bar)
-        self._origin = np.zeros(self.plan.message_size, self.dtype)
+        self._origin = np.zeros(self.plan.message_size)
 
     def start(self, lam: Floats | None) -> Messages:
         """Return the messages of λ (0 if None)."""

@@ -140,13 +140,13 @@ class ExactSearch:
         time_limit: float = 1e9,
         end: float = 0.0,
         backtrack_limit: int = -1,
-        stop: core.StopFlag | None = None,
+        stop: core.Deadline | None = None,
     ) -> ExactResult:
         """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
         Dynamic programming cannot be resumed, so it may run until `end` seconds from now. `stop` is
-        a `StopFlag` of the compiled module, which another thread or a signal handler may set. With
-        it, signal handlers are called during the search if this is the main thread.
+        a deadline that another thread or a signal handler may stop. With it, signal handlers are
+        called during the search if this is the main thread.
         """
         r = self.native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
@@ -164,7 +164,7 @@ def solve_exact(
     *,
     time_limit: float = 1e9,
     backtrack_limit: int = -1,
-    stop: core.StopFlag | None = None,
+    stop: core.Deadline | None = None,
     **options: Any,
 ) -> ExactResult:
     """Run an `ExactSearch` with the given options in one call."""

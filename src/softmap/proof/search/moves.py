@@ -7,9 +7,6 @@ labels, dense graphs, hard constraints.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from softmap import core
@@ -17,9 +14,7 @@ from softmap.arguments import seeded
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
-SLICE = 0.1  # longest time without a look at the limits of the run, in seconds
 MOVE_WORK = 20_000  # work that a move stands for, in message entries
-BLOCK = 50  # largest number of moves without such a look
 
 
 class LargeMoves:
@@ -42,9 +37,8 @@ class LargeMoves:
         self,
         labels: Ints,
         *,
-        seconds: float,
+        deadline: core.Deadline | None = None,
         work: int = 1 << 62,
-        stopped: Callable[[], object] | None = None,
     ) -> Ints:
         """Return labels that cost no more than the given ones.
 
@@ -52,22 +46,11 @@ class LargeMoves:
         ----------
         labels : int64 array
             Labels of all variables, of finite cost.
-        seconds : float
-            Time limit.
+        deadline : core.Deadline, optional
+            When to stop. A limit on work or a deadline is needed.
         work : int
             Amount of work; each move counts as `MOVE_WORK`.
-        stopped : function, optional
-            Called at short intervals; the search ends if it returns something true.
         """
         found = np.array(labels, dtype=np.int64)
-        moves = work // MOVE_WORK
-        end = time.perf_counter() + min(seconds, 1e8)
-        while moves > 0 and not (stopped is not None and stopped()):
-            left = end - time.perf_counter()
-            if left <= 0.0:
-                break
-            # without a time limit, whole blocks of moves, so that a run can be repeated
-            timed = seconds < np.inf
-            self._native.improve(found, min(moves, BLOCK), min(left, SLICE) if timed else 1e8)
-            moves -= 0 if timed else min(moves, BLOCK)
+        self._native.improve(found, work // MOVE_WORK, deadline)
         return found

@@ -65,7 +65,7 @@ PARTIAL = PartialLimits()
 class Budget:
     """Time and backtracks left for all searches, and the limits of one search."""
 
-    def __init__(self, deadline: float, backtracks: int, stop: core.StopFlag | None = None) -> None:
+    def __init__(self, deadline: float, backtracks: int, stop: core.Deadline | None = None) -> None:
         self.deadline, self.backtracks, self.stop = deadline, backtracks, stop
         self.share = 1.0
 
@@ -77,7 +77,7 @@ class Budget:
     @property
     def spent(self) -> bool:
         """Whether the time or the backtracks are used up, or the stop flag is set."""
-        stopped = self.stop is not None and self.stop.is_set()
+        stopped = self.stop is not None and self.stop.stopped
         return self.seconds <= 0.0 or self.backtracks == 0 or stopped
 
     @property
@@ -217,7 +217,7 @@ class PartialSearch:
         time_limit: float = 1e9,
         backtrack_limit: int = -1,
         largest: int | None = None,
-        stop: core.StopFlag | None = None,
+        stop: core.Deadline | None = None,
     ) -> PartialResult:
         """Continue within the limits; components already solved are not searched again.
 

@@ -131,7 +131,7 @@ class SharedSearch:
         The search of this process: the same model, λ, labels and options in all processes.
     enough : function, optional
         Called with the lowest energy and the best bound; the search ends if it returns True.
-    stop : core.StopFlag, optional
+    stop : core.Deadline, optional
         A flag that stops the search of all processes, in any of them.
     sharing : Sharing
         Tuning.
@@ -143,7 +143,7 @@ class SharedSearch:
         search: ExactSearch,
         *,
         enough: Callable[[float, float], bool] | None = None,
-        stop: core.StopFlag | None = None,
+        stop: core.Deadline | None = None,
         sharing: Sharing = Sharing(),
     ) -> None:
         self._comm, self._search, self._sharing = comm, search, sharing
@@ -200,7 +200,7 @@ class SharedSearch:
             News(
                 seconds,
                 "" if error is None else str(error) or type(error).__name__,
-                self._stop is not None and self._stop.is_set(),
+                self._stop is not None and self._stop.stopped,
                 found is not None and found.complete,
                 math.inf if found is None else found.energy,
                 -math.inf if found is None else found.lower_bound,

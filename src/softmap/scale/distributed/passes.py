@@ -42,7 +42,7 @@ class PartChains:
     def __init__(self, part: Part, threads: int) -> None:
         self.part = part
         level, phases = part.levels()
-        plan = level_schedule(part.model, part.rank, level, np.float64)
+        plan = level_schedule(part.model, part.rank, level)
         self.loops = ChainLoops(part.model, plan, threads)
         self._phases = [_slice(plan, first, last) for first, last in phases]
         self.msg, self.drift = aligned(plan.message_size), aligned(plan.back_size, np.float32)
