@@ -93,7 +93,7 @@ def test_an_assignment_costs_what_scipy_finds(seed, n, d):
 
     costs = _costs(seed, n, d, whole=True)
     labels, prices = np.empty(n, dtype=np.int64), np.empty(d)
-    assert core.linear_assignment(costs, 1e9, labels, prices)
+    assert core.linear_assignment(costs, labels, prices)
     matched = maximum_bipartite_matching(csr_array(np.isfinite(costs)), perm_type="column")
     assert (labels >= 0).sum() == (matched >= 0).sum()
     rows = np.flatnonzero(labels >= 0)
@@ -104,7 +104,7 @@ def test_an_assignment_costs_what_scipy_finds(seed, n, d):
 
 def test_an_assignment_ends_at_its_time_limit():
     costs = np.random.default_rng(0).random((40, 40))
-    assert assign(costs, seconds=0.0) is None
+    assert assign(costs, core.Deadline(0.0)) is None
 
 
 @pytest.mark.parametrize("sizes", [[4, 4, 4, 2, 2], [5, 4, 3, 3, 6], [9, 9, 3, 3, 3], [2] * 7])

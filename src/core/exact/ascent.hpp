@@ -75,13 +75,13 @@ class Ascent {
 
     void run(const AscentLimits &limits, Control &control) {
         const auto last = static_cast<double>(control.total) + limits.work;
-        const auto until = Control::after(limits.seconds);
+        const double until = Deadline::now() + limits.seconds;
         const Wide start = w_.base;
         int flat = 0;
         for (int s = 0; s < limits.sweeps && flat < 3; ++s) {
             const Wide before = w_.base;
             if (!sweep(control) || control.stopped || static_cast<double>(control.total) > last ||
-                Control::Clock::now() >= until)
+                Deadline::now() >= until)
                 return;
             const auto gain = static_cast<double>(w_.base - before);
             flat = gain <= limits.tolerance * static_cast<double>(w_.base - start) ? flat + 1 : 0;

@@ -50,7 +50,7 @@ bool Propagator::assign(int x) {
 // Adds a table, indexed by (x, y), to the edge between two variables. In the log, it replaces the
 // factors `from`, and the unary costs of `out` unless that is -1.
 bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
-                                   std::initializer_list<std::int64_t> from) {
+                            std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
     if (log != nullptr)
         log->combine(out, from, id < 0 ? -1 : mem[edges[id].factor], id < 0 ? x : edges[id].x,

@@ -53,7 +53,8 @@ void load_variables(Work &w, const Input &in, const Scale &scale) {
     std::int64_t at = 0;
     for (int v = 0; v < n; ++v) {
         w.unary[v].resize(in.num_labels[v]);
-        to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base, w.hard);
+        detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base,
+                         w.hard);
         w.label[v].resize(in.num_labels[v]);
         std::iota(w.label[v].begin(), w.label[v].end(), 0);
         at += in.num_labels[v];
@@ -95,16 +96,16 @@ Given list_factors(Work &w, const Input &in) {
 // Adds the integer costs of one factor to `w`: writes them to its table, or adds them to the costs
 // of an earlier factor. Nothing else of `w` changes.
 void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
-                        Wide &base, bool &hard) {
+                 Wide &base, bool &hard) {
     auto &table = w.factors[given.number[f]]->table;
     const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
     if (!again && in_order(given.in, f)) {
         table.resize(costs.size());
-        to_units(costs, scale, table.data(), base, hard);
+        detail::to_units(costs, scale, table.data(), base, hard);
         return;
     }
     std::vector<Cost> units(costs.size()), sorted(costs.size());
-    to_units(costs, scale, units.data(), base, hard);
+    detail::to_units(costs, scale, units.data(), base, hard);
     sort_axes(given.in, f, units, sorted.data());
     table.resize(costs.size(), 0);
     for (std::size_t k = 0; k < table.size(); ++k)
@@ -157,7 +158,7 @@ void log_lam(const Work &w, const Given &given, const Scale &scale) {
 
 // Adds λ, in units, to the tables of factors first..last-1.
 void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
-                    std::vector<Cost> &block) {
+             std::vector<Cost> &block) {
     const Input &in = given.in;
     for (Index f = first; f < last; ++f) {
         Factor *factor = w.factors[given.number[f]].get();
@@ -205,7 +206,7 @@ void apply_lam(Work &w, const Given &given, const Scale &scale) {
 // The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
 // between factors and variables.
 Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads,
-                       Log *log) {
+                Log *log) {
     Work w;
     w.log = log;
     w.threads = threads;

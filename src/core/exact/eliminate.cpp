@@ -56,7 +56,7 @@ Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
 
 // Offsets of one table for all states of the trailing axes, from axis `first` on.
 std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
-                                               std::size_t first, std::int64_t size) {
+                                        std::size_t first, std::int64_t size) {
     std::vector<std::int32_t> out(size);
     std::vector<int> at(b.scope.size(), 0);
     std::int64_t offset = 0;
@@ -76,7 +76,7 @@ std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &par
 // best[r] = min over the labels of v, which[r] = the minimising label, for every state r of the
 // result. Returns false if time ran out.
 bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
-                     std::vector<std::uint32_t> &which, Control &control) {
+              std::vector<std::uint32_t> &which, Control &control) {
     std::size_t first = b.scope.size();
     std::int64_t block = 1, total = 1;
     while (first > 0 && block * b.sizes[first - 1] <= 2048)

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "work.hpp"
 #include "log.hpp"
+#include "work.hpp"
 
 namespace softmap::exact {
 

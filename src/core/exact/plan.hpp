@@ -12,14 +12,15 @@ struct Effort {
     // Elimination. Callers lower `max_stored` to what fits into their memory.
     double max_entries = 2e9; // largest number of table entries visited; 5 s of one core
     double max_stored = 1e9;  // largest number of table entries stored; 8 GB
-    // Elimination comes before all else up to `at_once` entries, or `per_entry` times the entries of
-    // the component's own tables, which the set-up of a search reads (decision 34).
+    // Elimination comes before all else up to `at_once` entries, or `per_entry` times the entries
+    // of the component's own tables, which the set-up of a search reads (decision 34).
     double at_once = 4e6, per_entry = 200.0;
     // Otherwise a search comes first: its work relative to the entries of elimination, and at most
     // (0.4 s of one core; decision 34).
     double search_first = 0.1, longest_first = 1.5e7;
     // Ascent: sweeps from λ = 0, from a given λ, and before a search for a first labelling; the
-    // fraction of the time left for it from λ = 0 and from a given λ; work in any case (decision 15).
+    // fraction of the time left for it from λ = 0 and from a given λ; work in any case (decision
+    // 15).
     int sweeps = 200, sweeps_given = 20, sweeps_first = 5;
     double ascent_share = 0.15, ascent_share_given = 0.02, ascent_work = 8e8;
     // Presolve: rounds; work of dominance and of persistency in one round (decision 15); entries of
@@ -28,7 +29,8 @@ struct Effort {
     std::int64_t dominance_work = 30'000'000, flow_work = 50'000'000;
     std::int64_t two_neighbours = 1 << 14, three_neighbours = 64;
     std::size_t split = 4096; // largest table of three or more variables that is split
-    // Search: backtracks until a first labelling; work before there are several threads, 20 to 80 ms.
+    // Search: backtracks until a first labelling; work before there are several threads, 20 to 80
+    // ms.
     std::int64_t first_backtracks = 20, split_work = 1 << 21;
 };
 

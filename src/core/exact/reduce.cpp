@@ -6,8 +6,7 @@ namespace softmap::exact {
 namespace {
 
 // Returns the table restricted to the labels kept on one axis.
-void restrict_axis(const Work &w, Factor &f, std::size_t position,
-                          const std::vector<int> &kept) {
+void restrict_axis(const Work &w, Factor &f, std::size_t position, const std::vector<int> &kept) {
     std::int64_t inner = 1, outer = 1;
     for (std::size_t k = 0; k < f.scope.size(); ++k)
         (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);

@@ -93,8 +93,8 @@ bool TreeSearch::explore() {
     }
     const auto last_backtrack = sum_of(control_.backtracks, backtrack_budget);
     const auto last_work = sum_of(control_.total, work_budget);
-    const bool repeatable = threads_ == 1 || main_->log != nullptr ||
-                            last_backtrack < INT64_MAX || control_.max_backtracks < INT64_MAX;
+    const bool repeatable = threads_ == 1 || main_->log != nullptr || last_backtrack < INT64_MAX ||
+                            control_.max_backtracks < INT64_MAX;
     const auto split = repeatable ? INT64_MAX : sum_of(first_work_, split_work_);
     frontier_.resume();
     if (control_.total < split)
@@ -145,7 +145,6 @@ void TreeSearch::hire() {
     for (auto &worker : workers_) {
         worker->control.deadline = control_.deadline;
         worker->control.max_open_bytes = control_.max_open_bytes;
-        worker->control.stop = &frontier_.halted(); // the first worker reads the stop flag
         worker->control.stopped = false;
     }
 }

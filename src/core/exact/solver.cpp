@@ -105,10 +105,11 @@ Cost highest_cost(Work &w, const std::vector<int> &vars) {
 }
 
 // An elimination order within the limits, if one is found.
-EliminationOrder find_order(Work &w, const std::vector<int> &vars, const Effort &effort) {
+EliminationOrder find_order(Work &w, const std::vector<int> &vars, const Effort &effort,
+                            Control &control) {
     if (effort.max_stored <= 0)
         return {};
-    auto out = best_order(graph_of(w, vars), effort.max_entries);
+    auto out = best_order(graph_of(w, vars), effort.max_entries, control);
     out.finite = out.finite && out.stored <= effort.max_stored;
     for (int &v : out.order)
         v = vars[v];
@@ -223,8 +224,8 @@ bool Solver::raise_bound(const std::vector<int> &vars, double share) {
     limits.sweeps = first_ ? effort.sweeps_first : given ? effort.sweeps_given : effort.sweeps;
     limits.tolerance = given ? 1e-2 : 1e-3;
     limits.work = effort.ascent_work;
-    limits.seconds = (given ? effort.ascent_share_given : effort.ascent_share) * share *
-                     control_.seconds_left();
+    limits.seconds =
+        (given ? effort.ascent_share_given : effort.ascent_share) * share * control_.seconds_left();
     ascent.run(limits, control_);
     if (w.log != nullptr)
         ascent.write(*w.log);
@@ -238,7 +239,7 @@ bool Solver::solve_component(const std::vector<int> &vars, double share) {
     Work &w = now_->work;
     now_->search.reset();
     now_->last_work = INT64_MAX;
-    now_->order = find_order(w, vars, options_.effort);
+    now_->order = find_order(w, vars, options_.effort, control_);
     ComponentSize size{0, now_->order.finite, now_->order.entries};
     each_factor(w, vars, [&](const Factor &f) { size.tables += double(f.table.size()); });
     const Plan plan = plan_component(size, options_.effort, first_);
@@ -298,8 +299,8 @@ void Solver::set_up_search(const std::vector<int> &vars) {
         log_->op(Op::COMPONENT);
         log_->array(vars);
     }
-    now_->search = std::make_unique<TreeSearch>(control_, gap, options_.threads,
-                                                options_.effort.split_work);
+    now_->search =
+        std::make_unique<TreeSearch>(control_, gap, options_.threads, options_.effort.split_work);
     TreeSearch &search = *now_->search;
     search.prepare(w, vars, std::max<Cost>(epsilon, 1), now_->log.get());
     if (!forbidden(upper))

@@ -37,9 +37,9 @@ struct Result {
 
 // What other processes need to know of a search to share its open nodes.
 struct SharedState {
-    std::uint64_t fingerprint;  // equal in processes whose searches may share their nodes
+    std::uint64_t fingerprint; // equal in processes whose searches may share their nodes
     std::int64_t open_nodes;
-    Cost bound, cost;           // lowest bound of the open nodes, cost of the best labelling
+    Cost bound, cost; // lowest bound of the open nodes, cost of the best labelling
 };
 
 class TreeSearch;

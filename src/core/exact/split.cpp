@@ -23,7 +23,7 @@ void each_pair(const Work &w, const Factor &f, std::size_t first, std::size_t se
 // Returns pair[a, b] = min over entries with labels (a, b) on two axes, and subtracts it from the
 // factor.
 Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_t second,
-                         std::vector<char> &covered) {
+                  std::vector<char> &covered) {
     const int i = f.scope[first], j = f.scope[second];
     Factor pair{{i, j}, std::vector<Cost>(static_cast<std::size_t>(w.d(i)) * w.d(j), INF)};
     each_pair(w, f, first, second, [&](std::int64_t t, std::int64_t p) {

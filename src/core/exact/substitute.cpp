@@ -31,8 +31,7 @@ std::vector<int> bijection(const Work &w, const Factor &f) {
 }
 
 // Returns the factor with y = image[x] substituted. Its scope may contain x already.
-Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
-                           const std::vector<int> &image) {
+Factor with_x_for_y(const Work &w, const Factor &f, int x, int y, const std::vector<int> &image) {
     Factor out;
     for (int v : f.scope)
         if (v != y)

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "types.hpp"
+
 namespace softmap::exact {
 
 // The variables of a model, and which of them occur in a factor together.
@@ -64,7 +66,7 @@ struct OrderEffort {
     int tries = 30;      // largest number of orders
     double share = 0.02; // steps of further orders, relative to the entries of the best one
     // No order is looked for if that of the smallest tables, which is found fast, exceeds the limit
-    // by this factor: others have fewer entries by 2^10 at most (grids, G-set).
+    // by this factor.
     double hopeless = 0x1p20;
 };
 
@@ -214,7 +216,8 @@ inline double noise(unsigned seed, int v) {
 
 // Eliminates the variable of lowest score first: the table (SIZE), the new pairs (FILL) or their
 // weight (WEIGHTED). The seed breaks ties. Stops as soon as `entries` exceeds `most`.
-inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double most) {
+inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double most,
+                                     Control &control) {
     EliminationOrder out;
     const auto size = [&](int v) {
         double sum = g.bits[v];
@@ -222,6 +225,11 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             sum += g.bits[u];
         out.steps += static_cast<double>(g.near[v].size());
         return sum;
+    };
+    double counted = 0; // steps that `control` knows of
+    const auto late = [&] {
+        const auto steps = static_cast<std::int64_t>(out.steps - std::exchange(counted, out.steps));
+        return control.pass(steps);
     };
     detail::Links linked(g);
     const auto score = [&](int v) {
@@ -231,14 +239,17 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
         return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
     detail::Scores scores(g.n());
-    for (int v = 0; v < g.n(); ++v)
+    for (int v = 0; v < g.n(); ++v) {
         scores.set(v, score(v));
+        if (late())
+            return out;
+    }
     std::vector<int> changed;
     for (int v = scores.take(); v >= 0; v = scores.take()) {
         const double bits = std::min(size(v), 1000.0);
         out.entries += std::exp2(bits);
         out.stored += std::exp2(bits - g.bits[v]);
-        if (out.entries > most)
+        if (out.entries > most || late())
             return out;
         out.order.push_back(v);
         const auto near = g.near[v];
@@ -266,7 +277,7 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
 // some variable is eliminated before all its neighbours, so the smallest table of a variable and
 // its neighbours is such a bound; and a graph whose edges are contracted needs no larger tables, if
 // a contracted variable has the smaller label count of the two. Stops once it exceeds `enough`.
-inline double largest_table(Graph g, double enough) {
+inline double largest_table(Graph g, double enough, Control &control) {
     const auto size = [&](int v) {
         double sum = g.bits[v];
         for (const int u : g.near[v])
@@ -277,8 +288,9 @@ inline double largest_table(Graph g, double enough) {
     for (int v = 0; v < g.n(); ++v)
         scores.set(v, size(v));
     double bound = 0;
-    for (int v = scores.take(); v >= 0 && bound <= enough; v = scores.take()) {
+    for (int v = scores.take(); v >= 0 && bound <= enough && !control.stopped; v = scores.take()) {
         bound = std::max(bound, size(v));
+        control.pass(16 + 4 * static_cast<std::int64_t>(g.near[v].size()));
         const auto near = g.near[v];
         g.remove(v);
         if (near.empty())
@@ -299,11 +311,12 @@ inline double largest_table(Graph g, double enough) {
 
 // The order of fewest entries among several greedy ones; `finite` is false if all exceed `most`.
 // More orders are tried if the tables of the best one are large.
-inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
+inline EliminationOrder best_order(const Graph &g, double most, Control &control,
+                                   const OrderEffort &effort = {}) {
     EliminationOrder best;
     const double bits = std::log2(most) + 1e-9; // log2 is rounded
-    if (largest_table(g, bits) > bits ||
-        !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most).finite)
+    if (largest_table(g, bits, control) > bits ||
+        !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most, control).finite)
         return best;
     double steps = 0;
     // with equal numbers of labels, WEIGHTED is the same rule as FILL
@@ -314,7 +327,8 @@ inline EliminationOrder best_order(const Graph &g, double most, const OrderEffor
         const double limit = best.finite ? best.entries : most;
         if (k > 0 && (steps > effort.share * limit || (k >= rules && !best.finite)))
             break;
-        auto next = greedy_order(g, every[k % rules], static_cast<unsigned>(k / rules), limit);
+        auto next =
+            greedy_order(g, every[k % rules], static_cast<unsigned>(k / rules), limit, control);
         steps += next.steps + 20.0 * g.n(); // copies of the graph
         if (next.finite && (!best.finite || next.entries < best.entries))
             best = std::move(next);

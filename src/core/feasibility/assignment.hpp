@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 
 namespace softmap::feasibility {
 
@@ -15,9 +15,9 @@ namespace softmap::feasibility {
 // variables before it, so the variables with a label are a maximum matching. The prices v [width]
 // are at most 0, and 0 for labels that no variable has. If each variable has a label,
 // Σ_i min_x (costs[i, x] - v[x]) + Σ_x v[x] is the optimum, up to rounding; for any v ≤ 0 it is a
-// lower bound. Returns false if the budget was spent before.
+// lower bound. Returns false if the deadline has passed before.
 inline bool assign(const double *costs, Index count, Index width, Index *labels, double *prices,
-                   Budget &budget) {
+                   Meter &meter) {
     std::fill_n(labels, count, Index(-1));
     std::fill_n(prices, width, 0.0);
     std::vector<double> offset(std::size_t(count), 0.0); // dual values of the variables
@@ -32,8 +32,7 @@ inline bool assign(const double *costs, Index count, Index width, Index *labels,
         double reach = 0.0;
         Index end = -1;
         for (Index i = row; end < 0;) {
-            budget.use(Index(open.size()));
-            if (budget.spent())
+            if (meter.tick(Index(open.size())))
                 return false;
             std::size_t next = 0;
             double lowest = INFINITY;

@@ -41,20 +41,20 @@ class Assignment:
     bound: float
 
 
-def assign(costs: Costs, seconds: float = math.inf) -> Assignment | None:
+def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | None:
     """Return the labels of smallest cost; None if there are none or the time is up.
 
     Parameters
     ----------
     costs : float64[n, d]
         Costs of the labels of each variable; `+inf` is forbidden.
-    seconds : float, default +inf
-        Time limit.
+    deadline : core.Deadline, optional
+        When to stop.
     """
     if costs.size > MOST_ENTRIES:
         return None
     labels, prices = np.empty(len(costs), dtype=np.int64), np.empty(costs.shape[1])
-    if not core.linear_assignment(costs, seconds, labels, prices) or (labels < 0).any():
+    if not core.linear_assignment(costs, labels, prices, deadline) or (labels < 0).any():
         return None
     least = np.nextafter((costs - prices).min(axis=1), -np.inf)
     bound = float(core.lower_sum(np.concatenate([least, prices])))
@@ -62,7 +62,7 @@ def assign(costs: Costs, seconds: float = math.inf) -> Assignment | None:
 
 
 def solve_assignment(
-    model: Model, given: Model, seconds: float = math.inf
+    model: Model, given: Model, deadline: core.Deadline | None = None
 ) -> tuple[Ints, Costs] | None:
     """Return optimal labels and λ that proves them, if the model is a linear assignment.
 
@@ -72,8 +72,8 @@ def solve_assignment(
         The model to solve.
     given : Model
         The model that it was made from, which knows the `AllDifferent`.
-    seconds : float, default +inf
-        Time limit.
+    deadline : core.Deadline, optional
+        When to stop.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def solve_assignment(
     costs = np.full((len(scope), int(sizes.max())), np.inf)
     for row, i in zip(costs, scope.tolist(), strict=True):
         row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
-    found = assign(costs, seconds)
+    found = assign(costs, deadline)
     if found is None:
         return None
     labels = np.zeros(model.num_visible, dtype=np.int64)

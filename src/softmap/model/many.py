@@ -584,7 +584,7 @@ class AllDifferent(Many):
         for row, mask in zip(costs, allowed, strict=True):
             row[: len(mask)][mask] = 0.0
         label_of, prices = np.empty(len(costs), dtype=np.int64), np.empty(costs.shape[1])
-        core.linear_assignment(costs, 1e9, label_of, prices)  # a maximum matching
+        core.linear_assignment(costs, label_of, prices)  # a maximum matching
         alone = np.flatnonzero(label_of < 0)
         if not len(alone):
             return

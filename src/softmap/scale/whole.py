@@ -186,7 +186,6 @@ def search_together(
             relative_gap=TUNING.tight,
             dp_limit=min(1e9, spare / 4 / TUNING.dp_bytes),
             open_bytes=min(OPEN_NODE_BYTES, spare / 4),
-            seconds=min(time_limit, 1e9),
             threads=1 + int(min(threads - 1, TUNING.copy_share * spare / copy)),
         )
         shared = SharedSearch(comm, search, enough=enough, stop=interrupts.stop)

@@ -49,7 +49,7 @@ def assigned(model: Model, options: Options) -> Result | None:
     begin = time.perf_counter()
     order = list(model.factor.variables)
     limit = math.inf if options.time_limit is None else options.time_limit
-    found = assign(model.costs[order], limit)
+    found = assign(model.costs[order], core.Deadline(limit))
     if found is None:
         return None
     labels = np.empty(len(order), dtype=np.int64)

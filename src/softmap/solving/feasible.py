@@ -7,12 +7,12 @@ search that propagates and learns finds labels, or proves that there are none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.feasibility import TUNING as FEASIBILITY
 from softmap.labels.feasibility import (
     FeasibleSearch,
@@ -79,9 +79,8 @@ class FirstLabels:
         best: Best,
         preference: NDArray[np.float64] | None,
         *,
-        seconds: float,
+        deadline: core.Deadline,
         work: int,
-        stopped: Callable[[], object],
     ) -> None:
         """Offer labels if some are found; raise `InfeasibleModel` if there are none.
 
@@ -91,12 +90,10 @@ class FirstLabels:
             Receives the labels.
         preference : float64 array or None
             Labels of larger preference are tried first.
-        seconds : float
-            Time limit.
+        deadline : core.Deadline
+            When to stop.
         work : int
             Limit on the number of elementary steps.
-        stopped : function
-            Called at short intervals; the search ends if it returns something true.
         """
         if not self.active:
             return
@@ -108,11 +105,10 @@ class FirstLabels:
                 return
             self._search = FeasibleSearch(constraints, preference)
         search = self._search
-        self.active = not search.go_on(
-            seconds=seconds, conflicts=work // FEASIBILITY.conflict_work, stopped=stopped
-        )
+        self.active = not search.run(deadline=deadline, conflicts=work // FEASIBILITY.conflict_work)
         if search.infeasible:
-            raise infeasibility(self.problem.given, search, TUNING.core * min(seconds, 10.0))
+            left = deadline.within(TUNING.core * min(deadline.left, 10.0))
+            raise infeasibility(self.problem.given, search, left)
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)
 
@@ -138,9 +134,8 @@ def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
         FirstLabels(problem)(
             best,
             _cheap(model),
-            seconds=TUNING.share * budget.left,
+            deadline=budget.interrupts.within(TUNING.share * budget.left),
             work=TUNING.work if math.isinf(budget.left) else 1 << 62,
-            stopped=budget.stop,
         )
     if not best.energy < before:
         return False
@@ -166,10 +161,9 @@ def _avoid_penalties(problem: Problem, best: Best, budget: Budget) -> None:
     if cost is None or constraints is None:
         return
     search = FeasibleSearch(constraints, _cheap(model))
-    search.go_on(
-        seconds=TUNING.penalty_share * budget.left,
+    search.run(
+        deadline=budget.interrupts.within(TUNING.penalty_share * budget.left),
         conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
-        stopped=budget.stop,
     )
     verdict = "needed" if search.infeasible else "open"
     if search.found and (labels := complete_labels(model, search.labels)) is not None:

@@ -201,7 +201,8 @@ class Assign(Outright):
     def answer(self, share: Share) -> tuple[Labels, Floats] | None:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it
 
-        return solve_assignment(self.problem.model, self.problem.given, share.left)
+        deadline = share.budget.interrupts.within(share.left)
+        return solve_assignment(self.problem.model, self.problem.given, deadline)
 
 
 class Obey(Opening):

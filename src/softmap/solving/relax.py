@@ -694,7 +694,7 @@ class Relaxation:
                 model,
                 normalised(model, nodes),
                 given=self.problem.given,
-                seconds=self.budget.left,
+                deadline=self.budget.interrupts.within(self.budget.left),
                 work=work // 2,
             )
             if found is not None:

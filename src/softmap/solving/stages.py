@@ -227,12 +227,12 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
             return
-        found = self._current(best, share).go_on(
+        interrupts = share.budget.interrupts
+        found = self._current(best, share).run(
             incumbent=best.labels if best.found else None,
-            time_limit=share.left if share.timed else TUNING.longest,
-            end=share.end,
+            deadline=interrupts.within(share.left if share.timed else TUNING.longest),
+            end=interrupts.within(share.end),
             backtrack_limit=-1 if share.timed else self._backtracks(share),
-            stop=share.budget.interrupts.stop,
         )
         share.spend()
         if found.infeasible:
@@ -299,7 +299,6 @@ class Search(Stage):
                 absolute_gap=beyond,
                 dp_limit=min(tables, spare / TUNING.dp_bytes),
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
-                seconds=min(share.budget.left, 1e9),
                 threads=threads,
                 log=None if self.fresh_log is None else self.fresh_log(),
                 anneal=self._anneals(best),
@@ -356,11 +355,11 @@ class Partial(Stage):
         search = self._current(best)
         if search.size > self._largest:
             return
-        found = search.go_on(
-            time_limit=share.left if share.timed else TUNING.longest,
+        seconds = share.left if share.timed else TUNING.longest
+        found = search.run(
+            deadline=share.budget.interrupts.within(seconds),
             backtrack_limit=-1 if share.timed else max(TUNING.backtracks, share.work // model.n),
             largest=self._largest,
-            stop=share.budget.interrupts.stop,
         )
         share.spend()
         best.offer_labels(found.labels)
@@ -451,8 +450,8 @@ class Improve(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
-            stopped = share.budget.stop
-            self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
+            deadline = share.budget.interrupts.within(share.left)
+            self._first(best, nodes, deadline=deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
             together = share.timed and self.problem.threads > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)

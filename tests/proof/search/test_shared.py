@@ -116,7 +116,7 @@ def test_bounds_hold_wherever_a_search_is_cut_off(seed, size, exchanges, known):
 
         search = ExactSearch(model, incumbent=labels, **PLAIN)
         told = SharedSearch(comm, search, enough=enough, sharing=OFTEN).run()
-        return told, search.go_on(backtrack_limit=1)
+        return told, search.run(backtrack_limit=1)
 
     for told, own in together(size, work):
         for found in (told, own):  # what this process says alone is true of the whole model, too
@@ -128,7 +128,7 @@ def test_bounds_hold_wherever_a_search_is_cut_off(seed, size, exchanges, known):
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_nodes_move_from_the_process_that_has_them_all(size):
     for model in (clique(0, 14), clique(1, 14), spins(0), spins(1)):
-        alone = ExactSearch(model, **PLAIN).go_on()
+        alone = ExactSearch(model, **PLAIN).run()
         found = result(model, size, **PLAIN)
         assert found.complete
         assert found.energy == pytest.approx(alone.energy, rel=1e-9)
@@ -139,7 +139,7 @@ def test_nodes_move_from_the_process_that_has_them_all(size):
 @pytest.mark.threads
 def test_processes_with_several_threads_each():
     model = spins(3, 40, 200)
-    alone = ExactSearch(model, **PLAIN).go_on()
+    alone = ExactSearch(model, **PLAIN).run()
     brief = Sharing(first=20, shortest=0.003, longest=0.003)
     found = result(model, 2, sharing=brief, threads=2, split_work=0, **PLAIN)
     assert found.complete
@@ -165,7 +165,7 @@ def test_forgetting_nodes_that_move_would_be_seen():
 
     wrong = 0
     for seed in range(8):
-        least = ExactSearch(spins(seed), **PLAIN).go_on().energy
+        least = ExactSearch(spins(seed), **PLAIN).run().energy
         assert result(spins(seed), 2, **PLAIN).lower_bound == least
         wrong += result(spins(seed), 2, change=forget, **PLAIN).lower_bound > least
     assert wrong >= 4
@@ -174,17 +174,17 @@ def test_forgetting_nodes_that_move_would_be_seen():
 def test_a_search_whose_nodes_are_elsewhere_is_not_complete():
     """Nodes that were given away count with their bounds until others say more."""
     model = spins(1)
-    alone = ExactSearch(model, **PLAIN).go_on()
+    alone = ExactSearch(model, **PLAIN).run()
     search = ExactSearch(model, **PLAIN)
-    search.go_on(backtrack_limit=30)
+    search.run(backtrack_limit=30)
     parcel = search.native.give(1, 1)
     for _ in range(3):
-        found = search.go_on()
+        found = search.run()
         assert not found.complete
         assert found.lower_bound < alone.energy
     search.native.receive(parcel)
     search.native.set_elsewhere(1 << 61)
-    found = search.go_on()
+    found = search.run()
     assert found.complete
     assert found.energy == pytest.approx(alone.energy)
 
@@ -193,7 +193,7 @@ def test_a_search_whose_nodes_are_elsewhere_is_not_complete():
 def test_processes_whose_models_differ_exchange_nothing(seed):
     """One process has presolved the model and the others have not: they search alone."""
     model = spins(seed)
-    least = ExactSearch(model).go_on().energy
+    least = ExactSearch(model).run().energy
 
     def work(comm):
         search = ExactSearch(model, **(PLAIN | {"presolve": comm.rank == 1}))
@@ -259,11 +259,11 @@ def test_a_stop_flag_of_one_process_stops_all():
 )
 def test_parcels_that_are_no_nodes_are_refused(word, why):
     search = ExactSearch(spins(1), **PLAIN)
-    search.go_on(backtrack_limit=30)
+    search.run(backtrack_limit=30)
     with pytest.raises(ValueError, match="not open nodes"):
         search.native.receive(np.array(word, np.int64).tobytes())
     with pytest.raises(ValueError, match="not labels"):
-        search.native.hear(np.full(26, 2), 0)
+        search.native.take(np.full(26, 2), 0)
     with pytest.raises(ValueError, match="no search"):
         ExactSearch(spins(1)).native.set_elsewhere(0)
 

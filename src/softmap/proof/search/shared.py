@@ -186,11 +186,9 @@ class SharedSearch:
         if self._error is not None:
             return
         with self._guarded():
-            self._found = self._search.go_on(
-                time_limit=min(seconds, 1e9),
-                end=min(left, 1e9),
-                backtrack_limit=backtracks,
-                stop=self._stop,
+            stop = core.Deadline() if self._stop is None else self._stop
+            self._found = self._search.run(
+                deadline=stop.within(seconds), end=stop.within(left), backtrack_limit=backtracks
             )
 
     def _news(self, seconds: float) -> list[News]:
@@ -270,7 +268,7 @@ class SharedSearch:
                 continue  # the process that sent it has failed, and says so next
             labels, nodes = parcel
             if labels is not None:
-                native.hear(labels, cost)
+                native.take(labels, cost)
             native.receive(nodes)
 
     def _together(self) -> ExactResult:
