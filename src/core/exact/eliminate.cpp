@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "buckets.hpp"
+
 namespace softmap::exact {
 
 void neighbours(Work &w, int v, std::vector<int> &out) {
@@ -17,109 +19,47 @@ void neighbours(Work &w, int v, std::vector<int> &out) {
 
 namespace {
 
-// The tables that contain v, as functions of (scope of the result, v), with their strides. Small
-// tables are summed.
-struct Bucket {
-    std::vector<int> scope; // scope of the result
+// The sum of all costs of v and its factors, over the labels of v and those of its neighbours.
+detail::Frame<Cost> sum_around(const Work &w, int v, const std::vector<int> &factors,
+                               const std::vector<int> &near) {
     std::vector<int> sizes;
-    struct Part {
-        const Cost *table;
-        std::vector<std::int64_t> stride; // strides along the axes of the result
-        std::int64_t own;                 // stride along v
-    };
-    std::vector<Part> parts;
-};
-
-Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
-    Bucket b;
-    neighbours(w, v, b.scope);
-    for (int u : b.scope)
-        b.sizes.push_back(w.d(u));
-    b.parts.push_back({w.unary[v].data(), std::vector<std::int64_t>(b.scope.size(), 0), 1});
+    for (int u : near)
+        sizes.push_back(w.d(u));
+    const std::vector<std::int64_t> none(near.size(), 0);
+    std::vector<detail::Operand<Cost>> operands{{w.unary[v].data(), 1, none}};
     for (int f : factors) {
         const auto &scope = w.factors[f]->scope;
-        Bucket::Part part{w.factors[f]->table.data(), std::vector<std::int64_t>(b.scope.size(), 0),
-                          0};
+        detail::Operand<Cost> operand{w.factors[f]->table.data(), 0, none};
         std::int64_t stride = 1;
-        for (int k = static_cast<int>(scope.size()) - 1; k >= 0; --k) {
-            if (scope[k] == v)
-                part.own = stride;
-            else
-                part.stride[std::lower_bound(b.scope.begin(), b.scope.end(), scope[k]) -
-                            b.scope.begin()] = stride;
-            stride *= w.d(scope[k]);
+        for (std::size_t k = scope.size(); k-- > 0; stride *= w.d(scope[k])) {
+            const auto axis = std::lower_bound(near.begin(), near.end(), scope[k]) - near.begin();
+            (scope[k] == v ? operand.own : operand.stride[axis]) = stride;
         }
-        b.parts.push_back(std::move(part));
+        operands.push_back(std::move(operand));
     }
-    return b;
+    return {std::move(sizes), w.d(v), std::move(operands)};
 }
 
-// Offsets of one table for all states of the trailing axes, from axis `first` on.
-std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
-                                        std::size_t first, std::int64_t size) {
-    std::vector<std::int32_t> out(size);
-    std::vector<int> at(b.scope.size(), 0);
-    std::int64_t offset = 0;
-    for (auto &o : out) {
-        o = static_cast<std::int32_t>(offset);
-        for (std::size_t k = b.scope.size(); k-- > first;) {
-            offset += part.stride[k];
-            if (++at[k] < b.sizes[k])
-                break;
-            offset -= part.stride[k] * at[k];
-            at[k] = 0;
-        }
-    }
-    return out;
-}
-
-// best[r] = min over the labels of v, which[r] = the minimising label, for every state r of the
-// result. Returns false if time ran out.
-bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
+// best[r] = min over the labels of the eliminated variable, which[r] = the first label of that
+// cost, for every state r of its neighbours. Returns false if time ran out.
+bool minimise(const detail::Frame<Cost> &frame, std::vector<Cost> &best,
               std::vector<std::uint32_t> &which, Control &control) {
-    std::size_t first = b.scope.size();
-    std::int64_t block = 1, total = 1;
-    while (first > 0 && block * b.sizes[first - 1] <= 2048)
-        block *= b.sizes[--first];
-    for (int s : b.sizes)
-        total *= s;
-    best.resize(total);
-    which.resize(total);
-    std::vector<std::vector<std::int32_t>> inner;
-    for (const auto &part : b.parts)
-        inner.push_back(block_offsets(b, part, first, block));
-    std::vector<std::int64_t> at(b.parts.size(), 0);
-    std::vector<int> state(b.scope.size(), 0);
-    std::vector<Cost> acc(block);
-    for (std::int64_t done = 0; done < total; done += block) {
-        Cost *out = best.data() + done;
-        std::uint32_t *arg = which.data() + done;
-        for (int a = 0; a < labels; ++a) {
-            std::fill(acc.begin(), acc.end(), 0);
-            for (std::size_t p = 0; p < b.parts.size(); ++p) {
-                const Cost *t = b.parts[p].table + at[p] + a * b.parts[p].own;
-                const std::int32_t *offset = inner[p].data();
-                for (std::int64_t r = 0; r < block; ++r)
-                    acc[r] = std::min(acc[r] + t[offset[r]], INF);
-            }
-            for (std::int64_t r = 0; r < block; ++r)
-                if (a == 0 || acc[r] < out[r]) {
-                    out[r] = acc[r] >= HALF ? INF : acc[r];
-                    arg[r] = static_cast<std::uint32_t>(a);
-                }
-        }
-        for (std::size_t k = first; k-- > 0;) {
-            const bool wrap = ++state[k] == b.sizes[k];
-            for (std::size_t p = 0; p < b.parts.size(); ++p)
-                at[p] += b.parts[p].stride[k] * (wrap ? 1 - b.sizes[k] : 1);
-            if (!wrap)
-                break;
-            state[k] = 0;
-        }
-        if (control.spend(block * labels * static_cast<int>(b.parts.size())))
-            return false;
-    }
-    return true;
+    best.resize(frame.total());
+    which.assign(frame.total(), 0);
+    const auto labels = static_cast<std::uint32_t>(frame.labels());
+    return detail::in_steps(frame, 1, control, [&](std::int64_t begin, std::int64_t end) {
+        frame.run(begin, end, [&](const Cost *rows, std::int64_t first) {
+            for (std::int64_t r = 0; r < frame.block(); ++r)
+                best[first + r] = clamped(rows[r]);
+            for (std::uint32_t a = 1; a < labels; ++a)
+                for (std::int64_t r = 0; r < frame.block(); ++r)
+                    if (const Cost cost = clamped(rows[a * frame.block() + r]);
+                        cost < best[first + r]) {
+                        best[first + r] = cost;
+                        which[first + r] = a;
+                    }
+        });
+    });
 }
 
 } // namespace
@@ -149,18 +89,19 @@ bool eliminate(Work &w, int v, Control &control) {
         return true;
     }
     const auto factors = w.alive_factors(v);
-    const auto bucket = open_bucket(w, v, factors);
     Factor result;
     Elimination record;
-    if (!minimise(bucket, w.d(v), result.table, record.choice, control))
+    neighbours(w, v, result.scope);
+    const auto frame = sum_around(w, v, factors, result.scope);
+    if (!minimise(frame, result.table, record.choice, control))
         return false;
     for (auto &c : record.choice)
         c = static_cast<std::uint32_t>(w.label[v][c]);
     if (w.log != nullptr)
         w.log->note(Op::ELIMINATE, {v});
     record.variable = v;
-    record.neighbours = result.scope = bucket.scope;
-    for (int u : bucket.scope) {
+    record.neighbours = result.scope;
+    for (int u : result.scope) {
         std::vector<int> index(*std::max_element(w.label[u].begin(), w.label[u].end()) + 1, -1);
         for (int a = 0; a < w.d(u); ++a)
             index[w.label[u][a]] = a;

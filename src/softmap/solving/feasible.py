@@ -116,7 +116,8 @@ class FirstLabels:
 def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
     """Look for labels before the relaxation; return whether some were found.
 
-    If some costs exceed all others together, labels that pay none of them are looked for first.
+    If there are no hard constraints, but some costs exceed all others together, labels that pay none
+    of them are looked for (decision 55).
 
     Parameters
     ----------
@@ -129,8 +130,9 @@ def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
     model, before = problem.model, best.energy
     if model.n > TUNING.nodes or not model.m:
         return False
-    _avoid_penalties(problem, best, budget)
-    if not best.found and model.has_forbidden:
+    if not model.has_forbidden:
+        _avoid_penalties(problem, best, budget)
+    elif not best.found:
         FirstLabels(problem)(
             best,
             _cheap(model),

@@ -226,14 +226,14 @@ def test_a_time_limit_leaves_a_valid_bound_in_all_processes():
 
 def test_a_search_that_fails_fails_in_all_processes():
     def fail(search, rank):
-        usual, calls = search.go_on, iter(range(10**6))
+        usual, calls = search.run, iter(range(10**6))
 
-        def go_on(**limits):
+        def run(**limits):
             if rank == 1 and next(calls) == 2:
                 raise KeyboardInterrupt
             return usual(**limits)
 
-        search.go_on = go_on
+        search.run = run
 
     found = searched(spins(0), 3, change=fail, **PLAIN)
     assert isinstance(found[1], KeyboardInterrupt)
