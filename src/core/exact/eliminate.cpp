@@ -41,24 +41,22 @@ detail::Frame<Cost> sum_around(const Work &w, int v, const std::vector<int> &fac
 }
 
 // best[r] = min over the labels of the eliminated variable, which[r] = the first label of that
-// cost, for every state r of its neighbours. Returns false if time ran out.
-bool minimise(const detail::Frame<Cost> &frame, std::vector<Cost> &best,
-              std::vector<std::uint32_t> &which, Control &control) {
+// cost, for every state r of its neighbours.
+void minimise(const detail::Frame<Cost> &frame, std::vector<Cost> &best,
+              std::vector<std::uint32_t> &which) {
     best.resize(frame.total());
     which.assign(frame.total(), 0);
     const auto labels = static_cast<std::uint32_t>(frame.labels());
-    return detail::in_steps(frame, 1, control, [&](std::int64_t begin, std::int64_t end) {
-        frame.run(begin, end, [&](const Cost *rows, std::int64_t first) {
+    frame.run(0, frame.blocks(), [&](const Cost *rows, std::int64_t first) {
+        for (std::int64_t r = 0; r < frame.block(); ++r)
+            best[first + r] = clamped(rows[r]);
+        for (std::uint32_t a = 1; a < labels; ++a)
             for (std::int64_t r = 0; r < frame.block(); ++r)
-                best[first + r] = clamped(rows[r]);
-            for (std::uint32_t a = 1; a < labels; ++a)
-                for (std::int64_t r = 0; r < frame.block(); ++r)
-                    if (const Cost cost = clamped(rows[a * frame.block() + r]);
-                        cost < best[first + r]) {
-                        best[first + r] = cost;
-                        which[first + r] = a;
-                    }
-        });
+                if (const Cost cost = clamped(rows[a * frame.block() + r]);
+                    cost < best[first + r]) {
+                    best[first + r] = cost;
+                    which[first + r] = a;
+                }
     });
 }
 
@@ -93,8 +91,10 @@ bool eliminate(Work &w, int v, Control &control) {
     Elimination record;
     neighbours(w, v, result.scope);
     const auto frame = sum_around(w, v, factors, result.scope);
-    if (!minimise(frame, result.table, record.choice, control))
+    const auto tables = static_cast<std::int64_t>(factors.size()) + 1;
+    if (control.spend(frame.total() * frame.labels() * tables))
         return false;
+    minimise(frame, result.table, record.choice);
     for (auto &c : record.choice)
         c = static_cast<std::uint32_t>(w.label[v][c]);
     if (w.log != nullptr)
