@@ -1,13 +1,11 @@
 // Python binding of the exact solver.
 #include "flat.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "exact/search.hpp"
 #include "exact/solver.hpp"
 #include "labels/annealing.hpp"
 
@@ -56,27 +54,6 @@ class ExactSearch {
         return as_dict(found);
     }
 
-    // --- nodes that processes exchange between calls of `run` ---
-
-    nb::object shared() {
-        if (solver_.shareable() == nullptr)
-            return nb::none();
-        const auto state = solver_.shared_state();
-        return nb::make_tuple(state.fingerprint, state.open_nodes, state.bound, state.cost);
-    }
-    std::vector<int> best() { return search().known().labels; }
-    void take(In<Index> labels, ex::Cost cost) { search().take(span(labels), cost); }
-    void set_elsewhere(ex::Cost bound) { search().set_elsewhere(bound); }
-    nb::bytes give(std::int64_t count, int step) {
-        const auto parcel = search().give(count, std::max(1, step));
-        return nb::bytes(parcel.data(), parcel.size() * sizeof(std::int64_t));
-    }
-    void receive(const nb::bytes &sent) {
-        ex::Parcel parcel(sent.size() / sizeof(std::int64_t));
-        std::memcpy(parcel.data(), sent.data(), parcel.size() * sizeof(std::int64_t));
-        search().receive(parcel);
-    }
-
   private:
     static ex::Input input(const FlatModel &flat, In<double> lam, In<Index> incumbent) {
         ex::Input in = flat.in;
@@ -95,12 +72,6 @@ class ExactSearch {
         annealing.run(meter);
         if (!annealing.best().empty())
             solver_.take(annealing.best());
-    }
-    ex::TreeSearch &search() {
-        auto *search = solver_.shareable();
-        if (search == nullptr)
-            throw std::invalid_argument("no search that other processes could share");
-        return *search;
     }
     static nb::dict as_dict(const ex::Result &r) {
         nb::dict out;
@@ -180,20 +151,7 @@ void bind_exact(nb::module_ &m) {
         .def("run", &ExactSearch::run, arg("incumbent"), deadline_arg(),
              nb::arg("end").none() = nb::none(), nb::arg("backtrack_limit") = -1,
              "Continue the search up to a deadline or a limit on backtracks; what cannot be "
-             "resumed may run to `end`. Return the result so far.")
-        .def("shared", &ExactSearch::shared,
-             "Fingerprint, number of open nodes, their lowest bound and the cost of the best "
-             "labelling; None if other processes cannot share the search.")
-        .def("best", &ExactSearch::best, "The best labelling of the search, in its own labels.")
-        .def("take", &ExactSearch::take, arg("labels"), nb::arg("cost"),
-             "Take a labelling that another process found.")
-        .def("set_elsewhere", &ExactSearch::set_elsewhere, nb::arg("bound"),
-             "Set a lower bound of the nodes that other processes search.")
-        .def("give", &ExactSearch::give, nb::arg("count"), nb::arg("step"),
-             "Remove each step-th open node, from the lowest bound on and at most count of them; "
-             "they count as nodes elsewhere from now on.")
-        .def("receive", &ExactSearch::receive, nb::arg("parcel"),
-             "Open nodes that another process gave away.");
+             "resumed may run to `end`. Return the result so far.");
 }
 
 } // namespace softmap

@@ -57,13 +57,14 @@ template <class Body> void Propagator::along(const Nary &c, std::size_t j, Body 
 bool Propagator::visit_nary(int f) {
     const bool with_unary = nary_wants_unary_[f];
     nary_wants_unary_[f] = 0;
-    return mem[naries[f].free] <= 2 || settled(naries[f], with_unary) || shift_nary(f, with_unary);
+    return mem[naries[f].free] <= 2 || unchanged(naries[f], with_unary) ||
+           shift_nary(f, with_unary);
 }
 
 // Whether shifting a factor of three variables with few labels would change nothing, which is what
 // most visits find: each label has a tuple that costs no more than the unary costs moved with it.
 // Returns false for larger factors.
-bool Propagator::settled(const Nary &c, bool with_unary) {
+bool Propagator::unchanged(const Nary &c, bool with_unary) {
     const auto few = [&](int x) { return size[x] <= FEW; };
     if (c.scope.size() != 3 || !std::all_of(c.scope.begin(), c.scope.end(), few))
         return false;

@@ -48,25 +48,6 @@ int TreeSearch::workers() const { return 1 + static_cast<int>(workers_.size()); 
 
 Cost TreeSearch::c0() const { return main_->c0(); }
 
-Parcel TreeSearch::give(std::int64_t count, int step) {
-    Parcel out;
-    frontier_.give(count, step, [&](Cost bound, const std::vector<Decision> &path) {
-        write_node(out, bound, path);
-    });
-    return out;
-}
-
-void TreeSearch::receive(std::span<const std::int64_t> parcel) {
-    for (const auto &[bound, path] : read_nodes(parcel, main_->size))
-        frontier_.open(path, {{path.size(), bound, false, {}}});
-}
-
-void TreeSearch::take(std::span<const std::int64_t> labels, Cost cost) {
-    check_labels(labels, main_->size);
-    if (cost < known().cost)
-        start_from({labels.begin(), labels.end()}, cost);
-}
-
 void TreeSearch::run() {
     frontier_.rethrow();
     try {

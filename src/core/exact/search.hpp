@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
-#include "parcel.hpp"
+#include "frontier.hpp"
+#include "work.hpp"
 
 namespace softmap::exact {
 
@@ -43,18 +43,6 @@ class TreeSearch {
     // Continues the search of the last call. If a worker fails, throws its exception, in this call
     // and in later ones: which nodes are open is no longer known.
     void run();
-
-    // --- a search that other processes share, between calls of `run` ---
-
-    bool begun() const { return begun_; }
-    const Frontier &frontier() const { return frontier_; }
-    void set_elsewhere(Cost bound) { frontier_.set_elsewhere(bound); }
-    // Removes open nodes that other processes will search; see `Frontier::give`.
-    Parcel give(std::int64_t count, int step);
-    // Opens nodes that another process gave away.
-    void receive(std::span<const std::int64_t> parcel);
-    // Takes a labelling that another process found.
-    void take(std::span<const std::int64_t> labels, Cost cost);
 
   private:
     struct Worker;

@@ -22,7 +22,6 @@ struct Solver::Round {
     std::unique_ptr<TreeSearch> search;
     EliminationOrder order;
     std::int64_t last_work = INT64_MAX; // total work at which elimination replaces the search
-    std::uint64_t fingerprint = 0;      // of the search in progress; 0: not computed yet
 };
 
 namespace {
@@ -153,18 +152,6 @@ Result Solver::solve() {
     return result_;
 }
 
-TreeSearch *Solver::shareable() {
-    const bool whole = paused_ && log_ == nullptr && now_->last_work == INT64_MAX;
-    return whole && now_->search->begun() ? now_->search.get() : nullptr;
-}
-
-SharedState Solver::shared_state() {
-    if (now_->fingerprint == 0)
-        now_->fingerprint = fingerprint(now_->work, now_->parts[now_->next], searches_);
-    const auto &frontier = now_->search->frontier();
-    return {now_->fingerprint, frontier.open_nodes(), frontier.here(), frontier.known().cost};
-}
-
 double Solver::tolerance() const {
     return std::isfinite(result_.energy) ? options_.relative_gap * std::fabs(result_.energy) : 0.0;
 }
@@ -267,7 +254,7 @@ bool Solver::search_component(const std::vector<int> &vars) {
             search.work_budget = std::max<std::int64_t>(0, now_->last_work - control_.total);
         search.run();
         result_.workers = std::max(result_.workers, search.workers());
-        if (!search.complete && !first_ && (control_.stopped || search.frontier().shared())) {
+        if (!search.complete && !first_ && control_.stopped) {
             paused_ = true;
             return false;
         }
@@ -308,8 +295,6 @@ void Solver::set_up_search(const std::vector<int> &vars) {
     else
         search.start_below(highest_cost(w, vars) + 1);
     result_.searched += static_cast<int>(vars.size());
-    now_->fingerprint = 0;
-    ++searches_;
 }
 
 bool Solver::collect(const std::vector<int> &vars) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "input.hpp"
-#include "parcel.hpp"
+#include "log.hpp"
 #include "plan.hpp"
 
 namespace softmap::exact {
@@ -35,15 +35,6 @@ struct Result {
     std::int64_t logged = 0;
 };
 
-// What other processes need to know of a search to share its open nodes.
-struct SharedState {
-    std::uint64_t fingerprint; // equal in processes whose searches may share their nodes
-    std::int64_t open_nodes;
-    Cost bound, cost; // lowest bound of the open nodes, cost of the best labelling
-};
-
-class TreeSearch;
-
 // The arrays of the input must outlive the solver.
 class Solver {
   public:
@@ -58,11 +49,6 @@ class Solver {
     // Takes a labelling found elsewhere, between two calls of `solve`.
     void take(std::vector<std::int64_t> labels);
 
-    // The search that the last call left unfinished, if other processes may share it, else null.
-    // They may not if elimination will replace it, or for a proof.
-    TreeSearch *shareable();
-    SharedState shared_state();
-
   private:
     struct Sums;
     struct Round; // the components of one round, and the search in progress
@@ -71,8 +57,7 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
-    int logs_ = 0;     // number of proof files so far
-    int searches_ = 0; // number of searches so far
+    int logs_ = 0; // number of proof files so far
     Result result_;
     Scale scale_;
     int round_ = 0;

@@ -167,7 +167,7 @@ class HardConstraints:
 
 
 class FeasibleSearch:
-    """A search for labels that obey hard constraints; each call of `go_on` continues it.
+    """A search for labels that obey hard constraints; each call of `run` continues it.
 
     Parameters
     ----------

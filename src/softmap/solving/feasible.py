@@ -116,8 +116,8 @@ class FirstLabels:
 def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
     """Look for labels before the relaxation; return whether some were found.
 
-    If there are no hard constraints, but some costs exceed all others together, labels that pay none
-    of them are looked for (decision 55).
+    If there are no hard constraints, but some costs exceed all others together, the labels should
+    pay none of these costs (decision 55).
 
     Parameters
     ----------

@@ -96,11 +96,6 @@ class ExactSearch:
         is shorter the lower its cut.
     seed : int, default 0
         Seed of the random numbers of annealing.
-
-    Attributes
-    ----------
-    native : core.ExactSearch
-        The compiled search; processes exchange its open nodes (`softmap.proof.search.shared`).
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -135,7 +130,7 @@ class ExactSearch:
         if split_work is not None:
             effort.split_work = split_work
         start = np.zeros(0) if lam is None else lam
-        self.native = core.ExactSearch(
+        self._native = core.ExactSearch(
             flat.native, options, start, _labels(incumbent), seeded(seed)
         )
 
@@ -161,7 +156,7 @@ class ExactSearch:
         backtrack_limit : int
             Largest number of backtracks of this call; -1: no limit.
         """
-        r = self.native.run(_labels(incumbent), deadline, end, backtrack_limit)
+        r = self._native.run(_labels(incumbent), deadline, end, backtrack_limit)
         labels = np.array(r.pop("labels"), np.int64)
         named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
         fields = {name: r.pop(name) for name in named}

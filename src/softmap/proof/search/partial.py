@@ -350,12 +350,12 @@ class PartialSearch:
         free = labels = found.labels
         if found.complete and self._crossing(nodes, free):
             # infeasibility beside the given outer labels proves nothing about the component
-            settled = self._search(nodes, edges, unary + self._beside(nodes), budget)
-            labels = settled.labels
+            again = self._search(nodes, edges, unary + self._beside(nodes), budget)
+            labels = again.labels
             margin = 2 * PARTIAL.tight * abs(found.energy) + PARTIAL.rounding * float(
                 np.abs(terms).sum()
             )
-            if labels is not None and settled.energy <= found.energy + margin:
+            if labels is not None and again.energy <= found.energy + margin:
                 free = labels
         piece = _Piece(nodes, edges, bound, labels, free, found.complete, own, log)
         self._known[key] = piece

@@ -27,7 +27,6 @@ from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.passes import Passes
 from softmap.scale.distributed.team import Boundary, Team
 from softmap.scale.parts import Part, Whole
-from softmap.scale.whole import assembled, entries, own_piece, require_room, search_together
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, StageName, Status, Trace
 
@@ -275,10 +274,6 @@ class PartsRun:
     ----------
     lam : dict from int to float64 array
         λ that proves the bound on the LP, by part, valid at own nodes and own edges.
-    searched : float
-        The bound of the exact search; -inf without one.
-    nodes : int
-        Number of nodes of the exact search.
     """
 
     annealing = Annealing()
@@ -299,7 +294,6 @@ class PartsRun:
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
-        self._threads, self._setup, self.searched, self.nodes = threads, math.inf, -math.inf, 0
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -403,50 +397,15 @@ class PartsRun:
         if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
             self.labels.search(found.lam, found.nodes, state.passes)
 
-    def _note(self, smoothed: float, slack: float, stage: StageName = StageName.RELAX) -> None:
+    def _note(self, smoothed: float, slack: float) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
         row = Row(
-            work, float(state.passes), state.seconds, state.cooling.eta, self.bound, smoothed,
-            self.primal, self.labels.energy, slack, stage, state.bound,
+            work, float(state.passes), state.seconds, state.cooling.eta, state.bound, smoothed,
+            self.primal, self.labels.energy, slack, StageName.RELAX, state.bound,
         )  # fmt: skip
         state.trace.rows.append(row)
-
-    # --- exact search ---
-
-    def require_room(self) -> None:
-        """Raise an error if a process cannot hold the whole model; call it before `search`."""
-        rows = [[entries(chains.part)] for chains in self.passes.chains.values()]
-        size = self.whole.variables + self.whole.edges
-        self._setup = require_room(self.team.comm, int(self.team.table(rows, 1).sum()), size)
-
-    def search(self, limits: PartsLimits) -> Status:
-        """Search all labellings, from λ and the best labels; collective call of all processes."""
-        chains, labels = self.passes.chains, self.labels
-        left = limits.time_limit - self.team.together(self.seconds)
-        if self._setup > left / 2:
-            return Status.TIME_LIMIT
-        pieces = [own_piece(c.part, self.lam[k], labels.labels[k]) for k, c in chains.items()]
-        comm, tolerances = self.team.comm, Tolerances(limits.lp_gap, limits.gap)
-
-        def enough(energy: float, bound: float) -> bool:
-            return tolerances.labels_met(self._gaps(energy, bound)) is not None
-
-        found, stopped = search_together(
-            comm, assembled(comm, pieces, self.whole.constant), math.isfinite(labels.energy),
-            threads=self._threads, time_limit=left, enough=enough,
-        )  # fmt: skip
-        if found.infeasible:
-            raise InfeasibleModel(
-                "no labelling has finite cost: an exact search over all variables found none", None
-            )
-        self.searched, self.nodes = found.lower_bound, found.nodes
-        if found.labels is not None:
-            labels.offer({k: found.labels[c.part.nodes] for k, c in chains.items()})
-        self._note(math.nan, math.nan, StageName.SEARCH)
-        ended = Status.EXHAUSTED if found.complete else Status.TIME_LIMIT
-        return tolerances.labels_met(self.gaps()) or (Status.INTERRUPTED if stopped else ended)
 
     # --- gaps ---
 
@@ -456,23 +415,12 @@ class PartsRun:
         state = self.progress
         return stated_primal(state.primal, state.bound, self.labels.energy)
 
-    @property
-    def bound(self) -> float:
-        """The best lower bound on the MAP optimum."""
-        return max(self.progress.bound, self.searched)
-
     def gaps(self) -> RelativeGaps:
         """Relative LP gap and relative MAP gap."""
-        return self._gaps(self.labels.energy, self.bound)
-
-    def _gaps(self, energy: float, bound: float) -> RelativeGaps:
-        """The gaps for these values of the MAP problem."""
-        lower, primal = self.progress.bound, min(self.progress.primal, energy)
-
-        def relative(gap: float, bound: float) -> float:
-            return relative_gap(gap, gap_unit(bound, self.whole.constant, self.survey.step))
-
-        return RelativeGaps(relative(primal - lower, lower), relative(energy - bound, bound))
+        bound, energy = self.progress.bound, self.labels.energy
+        primal = min(self.progress.primal, energy)
+        unit = gap_unit(bound, self.whole.constant, self.survey.step)
+        return RelativeGaps(relative_gap(primal - bound, unit), relative_gap(energy - bound, unit))
 
     def ended(self, limits: PartsLimits) -> Status | None:
         """Return the status if a resumed run has nothing left to do, else None."""
