@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 import softmap
+from softmap import core
 from softmap.model import Model
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flat_lam
@@ -99,7 +100,7 @@ def search(model: Model, threads: int, limit: float) -> Callable[[], Run | None]
 
     def run() -> Run | None:
         began, busy = time.perf_counter(), time.process_time()
-        found = exact.go_on(time_limit=limit)
+        found = exact.run(deadline=core.Deadline(limit))
         seconds, busy = time.perf_counter() - began, time.process_time() - busy
         return Run(seconds, busy, found.nodes, found.energy) if found.complete else None
 

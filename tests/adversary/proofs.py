@@ -97,9 +97,9 @@ def proved(seed: int, folder: Path) -> Proved | None:
         model, presolve=bool(presolve), ascent=bool(ascent), dp_limit=1e9 if programmed else 0.0,
         log=folder / "log",
     )  # fmt: skip
-    found = search.go_on(backtrack_limit=int(rng.choice([-1, -1, 1, 3])))
+    found = search.run(backtrack_limit=int(rng.choice([-1, -1, 1, 3])))
     if rng.random() < 0.5 and not found.complete:
-        found = search.go_on(backtrack_limit=2)
+        found = search.run(backtrack_limit=2)
     assert found.log is not None
     write_proof(path, model, found.log.path.read_bytes()[: found.log.size])
     return Proved(model, best, path, found.lower_bound)

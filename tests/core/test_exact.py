@@ -67,13 +67,13 @@ def test_labels_are_annealed_before_the_first_slice_only() -> None:
         known = np.zeros(40, dtype=np.int64)
         plain = solve_exact(model, incumbent=known, backtrack_limit=1, dp_limit=0.0)
         search = ExactSearch(model, incumbent=known, dp_limit=0.0, anneal=20_000, seed=seed)
-        first = search.go_on(backtrack_limit=1)
+        first = search.run(backtrack_limit=1)
         assert first.labels is not None
         assert first.energy == pytest.approx(model.energy(first.labels), abs=1e-9)
         gained += first.energy < plain.energy
         again = ExactSearch(model, incumbent=known, dp_limit=0.0, anneal=20_000, seed=seed)
-        np.testing.assert_array_equal(again.go_on(backtrack_limit=1).labels, first.labels)
-        last = search.go_on()
+        np.testing.assert_array_equal(again.run(backtrack_limit=1).labels, first.labels)
+        last = search.run()
         assert last.complete
         assert last.energy == pytest.approx(solve_exact(model).energy, abs=1e-9)
     assert gained > 15
@@ -91,7 +91,7 @@ def test_a_search_in_many_short_turns_ends_at_the_optimum(block: int) -> None:
         for turn in range(400):
             heard = len(feasible) > 0 and turn % 7 == 3
             labels = case.labellings[rng.choice(feasible)] if heard else None
-            r = search.go_on(incumbent=labels, backtrack_limit=int(rng.integers(1, 4)))
+            r = search.run(incumbent=labels, backtrack_limit=int(rng.integers(1, 4)))
             assert r.lower_bound <= best + case.scale or np.isinf(best), seed
             assert r.energy >= best - case.scale, seed
             if r.complete:

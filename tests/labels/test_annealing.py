@@ -22,9 +22,7 @@ LIMIT = 2**60
 
 
 def native(flat: FlatModel, seed: int = 0) -> core.Annealing:
-    return core.Annealing(
-        flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, seeded(seed)
-    )
+    return core.Annealing(flat.native, seeded(seed))
 
 
 class Twin:

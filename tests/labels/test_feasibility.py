@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
+from softmap import core
 from softmap.labels import feasibility
 from softmap.labels.feasibility import (
     FeasibleSearch,
@@ -101,7 +102,7 @@ def _random_constraints(seed):
 def test_verdicts_are_those_of_enumeration(seed):
     constraints = _random_constraints(seed)
     search = FeasibleSearch(constraints)
-    assert search.go_on()
+    assert search.run()
     assert search.found == (_twin(constraints) is not None)
     if search.found:
         assert _obeys(constraints, search.labels)
@@ -126,14 +127,14 @@ def test_clauses_learned_from_conflicts_exclude_no_labels():
     for seed in range(60):
         model = _tight_model(seed)
         search = FeasibleSearch(HardConstraints.of(model))
-        search.go_on()
+        search.run()
         exists = bool(np.isfinite(model.energy(every)).any())
         assert search.found == exists
         if search.infeasible:
             kept = np.zeros(search.constraints.count, dtype=bool)
             kept[search.core()] = True
             again = FeasibleSearch(search.constraints.restricted(kept))
-            again.go_on()
+            again.run()
             assert again.infeasible
         verdicts.append(exists)
         conflicts += search.conflicts
@@ -146,7 +147,7 @@ def test_long_searches_agree_with_branch_and_bound():
     for seed in range(16):
         model = _tight_model(seed, n=30, d=5, share=0.13)
         search = FeasibleSearch(HardConstraints.of(model))
-        search.go_on()
+        search.run()
         assert search.found != solve_exact(model).infeasible
         if search.found:
             assert np.isfinite(model.energy(search.labels))
@@ -160,10 +161,10 @@ def test_long_searches_agree_with_branch_and_bound():
 def test_a_proof_names_constraints_that_contradict_each_other(seed):
     constraints = _random_constraints(seed)
     search = FeasibleSearch(constraints)
-    search.go_on()
+    search.run()
     if not search.infeasible:
         return
-    for numbers in (search.core(), small_core(search, seconds=math.inf)):
+    for numbers in (search.core(), small_core(search)):
         kept = np.zeros(constraints.count, dtype=bool)
         kept[numbers] = True
         assert _twin(constraints.restricted(kept)) is None
@@ -251,9 +252,11 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch)
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6), None)
     assert find_feasible(_pigeons(12), None, work=50 * few.conflict_work) is None
-    assert find_feasible(_pigeons(12), None, seconds=0.0) is None
+    assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0)) is None
     search = FeasibleSearch(HardConstraints.of(_pigeons(12)))
-    assert not search.go_on(stopped=lambda: search.conflicts > 0)
+    stop = core.Deadline()
+    stop.stop_after(200)
+    assert not search.run(deadline=stop)
     assert search.conflicts > 0
 
 
@@ -297,7 +300,7 @@ def test_the_error_survives_pickling():
     import pickle
 
     search = FeasibleSearch(HardConstraints.of(_pigeons(4)))
-    search.go_on()
+    search.run()
     error = infeasibility(_pigeons(4), search)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.variable, copy.constraints) == (

@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "exact/solver.hpp"
 
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -34,22 +35,29 @@ struct Colouring {
 
 exact::Options options(int threads) {
     exact::Options out;
-    out.max_dp_entries = 0.0;
+    out.effort.max_stored = 0.0;
     out.threads = threads;
-    out.split_work = 0;
+    out.effort.split_work = 0;
     return out;
 }
 
-// The first worker throws, at its `calls`th look at the clock: the call throws after all workers
-// have ended. What they had explored is lost, but the next call solves the model.
+std::atomic<int> looks; // at the deadline until one throws
+
+bool fail() {
+    if (--looks == 0)
+        throw std::runtime_error("failed");
+    return false;
+}
+
+// A worker throws, at the `calls`th look at the deadline: the call throws after all workers have
+// ended. What they had explored is lost, but the next call solves the model.
 void check_failure(const Colouring &model, int threads, int calls, double energy) {
     exact::Control control;
     exact::Solver solver(model.input(), options(threads), control);
-    control.poll_interval = exact::Control::Clock::duration::zero();
-    control.poll = [&] {
-        if (--calls == 0)
-            throw std::runtime_error("failed");
-    };
+    Deadline deadline;
+    deadline.set_poll(&fail);
+    control.deadline = &deadline;
+    looks = calls;
     bool thrown = false;
     try {
         solver.solve();
@@ -57,7 +65,7 @@ void check_failure(const Colouring &model, int threads, int calls, double energy
         thrown = true;
     }
     CHECK(thrown);
-    control.poll = nullptr;
+    control.deadline = nullptr;
     const auto found = solver.solve();
     CHECK(found.complete && found.energy == energy && found.lower_bound == energy);
 }

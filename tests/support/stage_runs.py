@@ -54,4 +54,4 @@ def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Be
 
 def partly_searched(model: Model, lam: Any, labels: Any, **limits: Any) -> Any:
     """The exact search of the part where λ does not decide the labels."""
-    return PartialSearch(model, lam, labels).go_on(**limits)
+    return PartialSearch(model, lam, labels).run(**limits)

@@ -181,7 +181,7 @@ def test_a_search_that_goes_on_proves_more(tmp_path):
     search = ExactSearch(model, log=tmp_path / "log", dp_limit=0.0)
     before = None
     for limit in (5, 5, -1):
-        found = search.go_on(backtrack_limit=limit)
+        found = search.run(backtrack_limit=limit)
         write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
         checked = check_proof(tmp_path / "x", model)
         assert checked.proves(found.lower_bound)
@@ -192,7 +192,7 @@ def test_a_search_that_goes_on_proves_more(tmp_path):
 
 def test_a_log_does_not_change_the_search(tmp_path):
     model = softmap.generators.erdos_renyi(50, seed=2)
-    runs = [ExactSearch(model, dp_limit=0.0, log=log).go_on() for log in (None, tmp_path / "log")]
+    runs = [ExactSearch(model, dp_limit=0.0, log=log).run() for log in (None, tmp_path / "log")]
     assert runs[0].nodes == runs[1].nodes > 0
     assert runs[0].lower_bound == runs[1].lower_bound
 
@@ -253,7 +253,7 @@ def test_a_search_that_elimination_replaces_leaves_no_records(tmp_path):
     factors = [((int(i), int(j)), rng.integers(0, 9, (4, 4)).astype(float)) for i, j in pairs]
     model = softmap.Model.from_factors([4] * at.size, factors)
     search = ExactSearch(model, presolve=False, ascent=False, dp_limit=1e9, log=tmp_path / "log")
-    found = search.go_on()
+    found = search.run()
     assert found.nodes > 0
     write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
     assert check_proof(tmp_path / "x", model).proves(found.lower_bound)

@@ -1,65 +1,16 @@
 // Python binding of variable elimination: orders, the best labellings, log Z and marginals.
-#include "bind.hpp"
 #include "exact/ranking.hpp"
 #include "exact/summing.hpp"
-
-#include <array>
+#include "flat.hpp"
 
 #include <nanobind/stl/vector.h>
 
-namespace nb = nanobind;
-namespace ex = softmap::exact;
-
+namespace softmap {
 namespace {
 
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+namespace ex = exact;
 
-template <class T, class A> std::span<const T> view(const A &array) {
-    return {array.data(), array.size()};
-}
-
-using softmap::require;
-
-void check_scopes(const Ints &num_labels, const Ints &scope_start, const Ints &scope) {
-    const auto n = static_cast<std::int64_t>(num_labels.size());
-    for (const auto v : view<std::int64_t>(scope))
-        require(v >= 0 && v < n, "a scope names a variable that does not exist");
-    std::int64_t last = 0;
-    for (const auto s : view<std::int64_t>(scope_start)) {
-        require(s >= last, "scope_start must not decrease");
-        require(s <= static_cast<std::int64_t>(scope.size()), "scope_start must not exceed scope");
-        last = s;
-    }
-}
-
-// The model as given; every array is checked for its size.
-ex::Input checked(const Ints &num_labels, const Doubles &unary, const Ints &scope_start,
-                  const Ints &scope, const Doubles &tables, double constant) {
-    check_scopes(num_labels, scope_start, scope);
-    require(scope_start.size() > 0 && scope_start.data()[0] == 0, "scope_start must begin with 0");
-    ex::Input in{view<std::int64_t>(num_labels),
-                 view<double>(unary),
-                 view<std::int64_t>(scope_start),
-                 view<std::int64_t>(scope),
-                 view<double>(tables),
-                 constant,
-                 {},
-                 {}};
-    std::int64_t states = 0, entries = 0;
-    for (const auto d : in.num_labels) {
-        require(d > 0, "every variable needs a label");
-        states += d;
-    }
-    for (int f = 0; f < in.num_factors(); ++f)
-        entries += in.table_size(f);
-    require(states == static_cast<std::int64_t>(unary.size()),
-            "unary must have one cost per label");
-    require(entries == static_cast<std::int64_t>(tables.size()), "tables must have all entries");
-    return in;
-}
-
-std::vector<int> checked_order(const Ints &order, std::size_t n) {
+std::vector<int> checked_order(In<Index> order, std::size_t n) {
     std::vector<int> out(order.data(), order.data() + order.size()), sorted = out;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t k = 0; k < sorted.size(); ++k)
@@ -68,24 +19,18 @@ std::vector<int> checked_order(const Ints &order, std::size_t n) {
     return out;
 }
 
-ex::Control limited(double seconds) {
-    using Clock = ex::Control::Clock;
+ex::Control limited(const Deadline *deadline) {
     ex::Control out;
-    if (seconds < 1e8)
-        out.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(seconds));
+    out.deadline = deadline;
     return out;
 }
 
 // log Z and the marginals of a model whose tables are logarithms.
 class LogSums {
   public:
-    LogSums(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
-            Ints order, int threads)
-        : in_(checked(num_labels, unary, scope_start, scope, tables, 0.0)),
-          held_{num_labels, scope_start, scope}, threads_(threads),
-          order_(checked_order(order, num_labels.size())), rank_(order_.size()),
-          buckets_(labels_in_order()) {
+    LogSums(const FlatModel &flat, In<Index> order, int threads)
+        : in_(flat.in), threads_(threads), order_(checked_order(order, flat.in.num_labels.size())),
+          rank_(order_.size()), buckets_(labels_in_order()) {
         for (std::size_t k = 0; k < order_.size(); ++k)
             rank_[order_[k]] = static_cast<int>(k);
         std::int64_t at = 0;
@@ -99,13 +44,13 @@ class LogSums {
 
     LogSums(const LogSums &) = delete;
 
-    bool up(double seconds) {
-        auto control = limited(seconds);
+    bool up(const Deadline *deadline) {
+        auto control = limited(deadline);
         nb::gil_scoped_release release;
         return buckets_.go_up(threads_, control);
     }
-    bool down(double seconds) {
-        auto control = limited(seconds);
+    bool down(const Deadline *deadline) {
+        auto control = limited(deadline);
         nb::gil_scoped_release release;
         return buckets_.go_down(threads_, control);
     }
@@ -118,13 +63,12 @@ class LogSums {
             append(v, {rank_[v]}, nodes);
         for (int f = 0; f < in_.num_factors(); ++f)
             append(in_.n() + f, ranks(f), factors);
-        return nb::make_tuple(softmap::handed_over<double>(std::move(nodes)),
-                              softmap::handed_over<double>(std::move(factors)));
+        return nb::make_tuple(handed_over<double>(std::move(nodes)),
+                              handed_over<double>(std::move(factors)));
     }
 
   private:
     ex::Input in_;
-    std::array<Ints, 3> held_; // keeps the arrays alive that `in_` refers to after the constructor
     int threads_;
     std::vector<int> order_, rank_;
     ex::LogBuckets buckets_;
@@ -164,29 +108,31 @@ class LogSums {
     }
 };
 
-nb::tuple elimination_order(Ints num_labels, Ints scope_start, Ints scope, double limit) {
-    check_scopes(num_labels, scope_start, scope);
-    const auto found =
-        ex::best_order(ex::graph_of(view<std::int64_t>(num_labels), view<std::int64_t>(scope_start),
-                                    view<std::int64_t>(scope)),
-                       limit);
+nb::tuple elimination_order(In<Index> num_labels, In<Index> scope_start, In<Index> scope,
+                            double limit, const Deadline *deadline) {
+    FlatModel::check_scopes(num_labels, scope_start, scope);
+    auto control = limited(deadline);
+    ex::EliminationOrder found;
+    {
+        nb::gil_scoped_release release;
+        found = ex::best_order(ex::graph_of(span(num_labels), span(scope_start), span(scope)),
+                               limit, control);
+    }
     return nb::make_tuple(found.finite ? found.entries : INFINITY,
                           found.finite ? found.stored : INFINITY,
                           found.finite ? found.order : std::vector<int>{});
 }
 
-nb::dict best_labellings(Ints num_labels, Doubles unary, Ints scope_start, Ints scope,
-                         Doubles tables, double constant, Ints order, std::int64_t m, double upper,
-                         int threads, double seconds) {
-    const auto in = checked(num_labels, unary, scope_start, scope, tables, constant);
-    const auto ranks = checked_order(order, num_labels.size());
+nb::dict best_labellings(const FlatModel &flat, In<Index> order, std::int64_t m, double upper,
+                         int threads, const Deadline *deadline) {
+    const auto ranks = checked_order(order, flat.in.num_labels.size());
     require(m >= 1, "m must be positive");
-    auto control = limited(seconds);
+    auto control = limited(deadline);
     ex::Ranked found;
     {
         nb::gil_scoped_release release;
-        found =
-            ex::best_labellings(in, ranks, static_cast<std::size_t>(m), upper, threads, control);
+        found = ex::best_labellings(flat.in, ranks, static_cast<std::size_t>(m), upper, threads,
+                                    control);
     }
     nb::dict out;
     out["labels"] = nb::cast(found.labels);
@@ -198,26 +144,22 @@ nb::dict best_labellings(Ints num_labels, Doubles unary, Ints scope_start, Ints 
 
 } // namespace
 
-namespace softmap {
-
 void bind_elimination(nb::module_ &m) {
     m.def(
-        "elimination_order", &elimination_order, nb::arg("num_labels"), nb::arg("scope_start"),
-        nb::arg("scope"), nb::arg("limit"),
+        "elimination_order", &elimination_order, arg("num_labels"), arg("scope_start"),
+        arg("scope"), nb::arg("limit"), deadline_arg(),
         "Return the table entries of variable elimination, those of its results, and the order of "
-        "the variables; inf, inf and [] above the limit.");
-    m.def("best_labellings", &best_labellings, nb::arg("num_labels"), nb::arg("unary"),
-          nb::arg("scope_start"), nb::arg("scope"), nb::arg("tables"), nb::arg("constant"),
-          nb::arg("order"), nb::arg("m"), nb::arg("upper"), nb::arg("threads"), nb::arg("seconds"),
+        "the variables; inf, inf and [] above the limit, or if no order was found in time.");
+    m.def("best_labellings", &best_labellings, nb::arg("model"), arg("order"), nb::arg("m"),
+          nb::arg("upper"), nb::arg("threads"), deadline_arg(),
           "Return the m labellings of lowest cost, and a lower bound for each rank.");
     nb::class_<LogSums>(m, "LogSums", "Sums of exp(values) over all labellings, and marginals.")
-        .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, Ints, int>(), nb::arg("num_labels"),
-             nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("tables"),
-             nb::arg("order"), nb::arg("threads"))
-        .def("up", &LogSums::up, nb::arg("seconds"),
-             "Eliminate variables for some seconds; return whether all are eliminated.")
-        .def("down", &LogSums::down, nb::arg("seconds"),
-             "Compute marginals for some seconds; return whether all are computed.")
+        .def(nb::init<const FlatModel &, In<Index>, int>(), nb::keep_alive<1, 2>(),
+             nb::arg("model"), arg("order"), nb::arg("threads"))
+        .def("up", &LogSums::up, deadline_arg(),
+             "Eliminate variables until a deadline; return whether all are eliminated.")
+        .def("down", &LogSums::down, deadline_arg(),
+             "Compute marginals until a deadline; return whether all are computed.")
         .def_prop_ro("log_sum", &LogSums::log_sum, "The logarithm of the sum, after `up`.")
         .def("marginals", &LogSums::marginals,
              "Return the marginals of variables and of factors, after `down`.");

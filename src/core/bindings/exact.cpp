@@ -1,174 +1,77 @@
 // Python binding of the exact solver.
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <optional>
+#include "flat.hpp"
+
 #include <utility>
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "exact/solver.hpp"
 #include "labels/annealing.hpp"
 
-namespace nb = nanobind;
-namespace ex = softmap::exact;
-
+namespace softmap {
 namespace {
 
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using SeedWords = nb::ndarray<const std::uint64_t, nb::shape<4>, nb::c_contig, nb::device::cpu>;
+namespace ex = exact;
 
-template <class T, class A> std::span<const T> view(const A &array) {
-    return {array.data(), array.size()};
-}
+struct ExactOptions : ex::Options {
+    double open_bytes = 0x1p30; // memory for open nodes
+    std::int64_t anneal = 0;    // work of annealing before the search
+};
 
 // A model with its search; every call resumes the search.
 class ExactSearch {
   public:
-    ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
-                double constant, Doubles lam, Ints incumbent, double relative_gap,
-                double absolute_gap, double memory_limit, bool presolve, bool ascent,
-                double dp_limit, double seconds, double tried_first, int threads,
-                std::int64_t split_work, const std::string &log, std::int64_t anneal,
-                SeedWords words)
-        : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
-          in_{view<std::int64_t>(num_labels),
-              view<double>(unary),
-              view<std::int64_t>(scope_start),
-              view<std::int64_t>(scope),
-              view<double>(tables),
-              constant,
-              view<double>(lam),
-              view<std::int64_t>(incumbent)},
-          solver_(in_,
-                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds,
-                          tried_first, threads, split_work, log),
-                  control_),
-          anneal_(anneal) {
-        control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
+    ExactSearch(const FlatModel &flat, const ExactOptions &options, In<double> lam,
+                In<Index> incumbent, In<std::uint64_t> words)
+        : flat_(flat), lam_(nb::borrow(lam.object)), in_(input(flat, lam, incumbent)),
+          solver_(in_, options, control_), anneal_(options.anneal) {
+        control_.max_open_bytes = static_cast<std::int64_t>(options.open_bytes);
         in_.incumbent = {}; // not kept alive
-        std::copy_n(words.data(), words_.size(), words_.begin());
+        require_size(words, 4, "words");
+        std::copy_n(words.data(), 4, words_);
     }
 
-    nb::dict go_on(Ints incumbent, double time_limit, double end, std::int64_t backtrack_limit,
-                   const softmap::Deadline *stop) {
-        control_.deadline = moment(time_limit);
-        control_.end = moment(end);
+    nb::dict run(In<Index> incumbent, const Deadline *deadline, const Deadline *end,
+                 std::int64_t backtrack_limit) {
+        control_.deadline = deadline;
+        control_.end = end;
         control_.max_backtracks =
             backtrack_limit < 0 ? INT64_MAX : control_.backtracks + backtrack_limit;
-        control_.stop = stop != nullptr ? &stop->flag() : nullptr;
         control_.stopped = false;
-        Signals signals(control_, stop != nullptr);
-        if (incumbent.size() > 0)
-            solver_.hear({incumbent.data(), incumbent.data() + incumbent.size()});
+        if (incumbent.size() > 0) {
+            flat_.check_labels(incumbent);
+            solver_.take({incumbent.data(), incumbent.data() + incumbent.size()});
+        }
         ex::Result found;
         {
             nb::gil_scoped_release release;
             if (const auto work = std::exchange(anneal_, 0); work > 0)
-                improve(work, time_limit);
+                improve(work);
             found = solver_.solve();
         }
-        signals.raise();
+        control_.deadline = control_.end = nullptr; // they need not outlive the call
         return as_dict(found);
     }
 
-    // --- nodes that processes exchange between calls of `go_on` ---
-
-    // What other processes need to know of the search: fingerprint, number of open nodes, lowest
-    // bound of these, cost of the best labelling. None if they cannot share it.
-    nb::object shared() {
-        const auto *search = solver_.shareable();
-        if (search == nullptr)
-            return nb::none();
-        const auto &frontier = search->frontier();
-        return nb::make_tuple(solver_.fingerprint(), frontier.open_nodes(), frontier.here(),
-                              search->known().cost);
-    }
-    std::vector<int> best() { return search().known().labels; }
-    void hear(Ints labels, ex::Cost cost) { search().hear(view<std::int64_t>(labels), cost); }
-    void set_elsewhere(ex::Cost bound) { search().set_elsewhere(bound); }
-    nb::bytes give(std::int64_t count, int step) {
-        const auto parcel = search().give(count, std::max(1, step));
-        return nb::bytes(parcel.data(), parcel.size() * sizeof(std::int64_t));
-    }
-    void receive(const nb::bytes &sent) {
-        ex::Parcel parcel(sent.size() / sizeof(std::int64_t));
-        std::memcpy(parcel.data(), sent.data(), parcel.size() * sizeof(std::int64_t));
-        search().receive(parcel);
-    }
-
   private:
+    static ex::Input input(const FlatModel &flat, In<double> lam, In<Index> incumbent) {
+        ex::Input in = flat.in;
+        in.lam = span(lam);
+        if (incumbent.size() > 0)
+            flat.check_labels(incumbent);
+        in.incumbent = span(incumbent);
+        return in;
+    }
     // Anneals labels, the known ones among them, so that the search begins with a lower cut.
-    void improve(std::int64_t work, double seconds) {
-        softmap::Annealing annealing(in_, words_.data());
+    void improve(std::int64_t work) {
+        Annealing annealing(in_, words_);
         if (!solver_.known().empty())
             annealing.offer(solver_.known());
-        const softmap::Deadline end(seconds);
-        softmap::Meter meter(&end, work);
+        Meter meter(control_.deadline, work);
         annealing.run(meter);
         if (!annealing.best().empty())
-            solver_.hear(annealing.best());
-    }
-    ex::Search &search() {
-        auto *search = solver_.shareable();
-        if (search == nullptr)
-            throw std::invalid_argument("no search that other processes could share");
-        return *search;
-    }
-    // Python's signal handlers, which run in the main thread only: a search in that thread has to
-    // call them, so that Ctrl-C reaches it. An exception of a handler is raised after the search.
-    class Signals {
-      public:
-        Signals(ex::Control &control, bool wanted) : control_(control) {
-            if (wanted)
-                control_.poll = [this] { handle(); };
-        }
-        ~Signals() { control_.poll = nullptr; }
-        Signals(const Signals &) = delete;
-        void raise() {
-            if (raised_)
-                throw std::move(*raised_);
-        }
-
-      private:
-        ex::Control &control_;
-        std::optional<nb::python_error> raised_;
-
-        void handle() {
-            const nb::gil_scoped_acquire held;
-            if (!raised_ && PyErr_CheckSignals() != 0)
-                raised_.emplace();
-            control_.stopped = control_.stopped || raised_;
-        }
-    };
-
-    static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
-                               double dp_limit, double seconds, double tried_first, int threads,
-                               std::int64_t split_work, const std::string &log) {
-        ex::Options out;
-        out.relative_gap = relative_gap;
-        out.absolute_gap = absolute_gap;
-        out.presolve = presolve;
-        out.ascent = ascent;
-        out.max_dp_entries = std::min(out.max_dp_entries, dp_limit);
-        out.seconds = seconds;
-        out.tried_first = tried_first;
-        out.threads = std::max(1, threads);
-        if (split_work >= 0)
-            out.split_work = split_work;
-        out.log = log;
-        return out;
-    }
-    static ex::Control::Clock::time_point moment(double seconds) {
-        using Clock = ex::Control::Clock;
-        if (!(seconds < 1e8))
-            return Clock::time_point::max();
-        return Clock::now() +
-               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+            solver_.take(annealing.best());
     }
     static nb::dict as_dict(const ex::Result &r) {
         nb::dict out;
@@ -190,47 +93,65 @@ class ExactSearch {
         return out;
     }
 
-    std::array<Ints, 3> held_; // keeps the input arrays of the solver alive
-    std::array<Doubles, 3> costs_;
+    const FlatModel &flat_;
+    nb::object lam_;
     ex::Control control_;
     ex::Input in_;
     ex::Solver solver_;
-    std::int64_t anneal_; // work of annealing before the search
-    std::array<std::uint64_t, 4> words_{};
+    std::int64_t anneal_; // work of annealing in the first call
+    std::uint64_t words_[4];
 };
+
+nb::tuple plan_component(double tables, double eliminated, const ex::Effort &effort, bool first) {
+    const auto plan =
+        ex::plan_component({tables, std::isfinite(eliminated), eliminated}, effort, first);
+    constexpr const char *names[] = {"eliminate", "search", "search first"};
+    return nb::make_tuple(names[static_cast<int>(plan.method)], plan.work);
+}
 
 } // namespace
 
-namespace softmap {
-
 void bind_exact(nb::module_ &m) {
+    nb::class_<FlatModel>(m, "FlatModel", "A model as factor tables.")
+        .def(nb::init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, double>(),
+             arg("num_labels"), arg("unary"), arg("scope_start"), arg("scope"), arg("tables"),
+             nb::arg("constant"));
+    using E = ex::Effort;
+    nb::class_<E>(m, "Effort", "The numbers that decide how much of what an exact search does.")
+        .def(nb::init<>())
+        .def_rw("max_entries", &E::max_entries)
+        .def_rw("max_stored", &E::max_stored)
+        .def_rw("at_once", &E::at_once)
+        .def_rw("per_entry", &E::per_entry)
+        .def_rw("search_first", &E::search_first)
+        .def_rw("longest_first", &E::longest_first)
+        .def_rw("split_work", &E::split_work);
+    m.def("plan_component", &plan_component, nb::arg("tables"), nb::arg("eliminated"),
+          nb::arg("effort"), nb::arg("first"),
+          "Return how a component of so many table entries is solved: 'eliminate', 'search', or "
+          "'search first' and the work of that search. `eliminated` is the number of entries that "
+          "elimination visits, +inf without an order; `first`: a first labelling is looked for.");
+    using O = ExactOptions;
+    nb::class_<O>(m, "ExactOptions", "The options of an exact search.")
+        .def(nb::init<>())
+        .def_rw("relative_gap", &O::relative_gap)
+        .def_rw("absolute_gap", &O::absolute_gap)
+        .def_rw("presolve", &O::presolve)
+        .def_rw("ascent", &O::ascent)
+        .def_rw("threads", &O::threads)
+        .def_rw("log", &O::log)
+        .def_rw("effort", &O::effort)
+        .def_rw("open_bytes", &O::open_bytes)
+        .def_rw("anneal", &O::anneal);
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
-        .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double, double, int, std::int64_t,
-                      const std::string &, std::int64_t, SeedWords>(),
-             nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
-             nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
-             nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
-             nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("tried_first"), nb::arg("threads"), nb::arg("split_work"), nb::arg("log"),
-             nb::arg("anneal"), nb::arg("words"))
-        .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
-             nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
-             "Continue the search up to a limit of seconds or backtracks; return the result so "
-             "far.")
-        .def("shared", &ExactSearch::shared,
-             "Fingerprint, number of open nodes, their lowest bound and the cost of the best "
-             "labelling; None if other processes cannot share the search.")
-        .def("best", &ExactSearch::best, "The best labelling of the search, in its own labels.")
-        .def("hear", &ExactSearch::hear, nb::arg("labels"), nb::arg("cost"),
-             "Take a labelling that another process found.")
-        .def("set_elsewhere", &ExactSearch::set_elsewhere, nb::arg("bound"),
-             "Set a lower bound of the nodes that other processes search.")
-        .def("give", &ExactSearch::give, nb::arg("count"), nb::arg("step"),
-             "Remove each step-th open node, from the lowest bound on and at most count of them; "
-             "they count as nodes elsewhere from now on.")
-        .def("receive", &ExactSearch::receive, nb::arg("parcel"),
-             "Open nodes that another process gave away.");
+        .def(nb::init<const FlatModel &, const ExactOptions &, In<double>, In<Index>,
+                      In<std::uint64_t>>(),
+             nb::keep_alive<1, 2>(), nb::arg("model"), nb::arg("options"), arg("lam"),
+             arg("incumbent"), arg("words"))
+        .def("run", &ExactSearch::run, arg("incumbent"), deadline_arg(),
+             nb::arg("end").none() = nb::none(), nb::arg("backtrack_limit") = -1,
+             "Continue the search up to a deadline or a limit on backtracks; what cannot be "
+             "resumed may run to `end`. Return the result so far.");
 }
 
 } // namespace softmap

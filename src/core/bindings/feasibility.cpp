@@ -1,6 +1,7 @@
 // The search for labels that obey the hard constraints.
 #include "bind.hpp"
-#include "feasibility/solver.hpp"
+#include "feasibility/assignment.hpp"
+#include "feasibility/search.hpp"
 
 #include <nanobind/stl/vector.h>
 
@@ -70,14 +71,14 @@ class FeasibleSearch {
                      {listed.data(), listed.size()});
     }
 
-    int run(In<double> preference, Index conflicts, double seconds, Out<Index> labels) {
+    int run(In<double> preference, Index conflicts, Out<Index> labels, const Deadline *deadline) {
         require_size(labels, net_.n(), "labels");
         if (!solver_) {
             require_size(preference, net_.offset.back(), "preference");
-            solver_ = std::make_unique<fe::Solver>(net_, preference.data());
+            solver_ = std::make_unique<fe::ConstraintSearch>(net_, preference.data());
         }
         nb::gil_scoped_release released;
-        const fe::Answer answer = solver_->run(conflicts, seconds);
+        const fe::Answer answer = solver_->run(conflicts, deadline);
         if (answer == fe::Answer::found)
             solver_->read(labels.data());
         return int(answer);
@@ -112,13 +113,27 @@ class FeasibleSearch {
     }
     void open() const { require(!solver_, "the search has begun: no constraint can be added"); }
 
-    fe::Network net_;
-    std::unique_ptr<fe::Solver> solver_;
+    fe::Constraints net_;
+    std::unique_ptr<fe::ConstraintSearch> solver_;
 };
 
 } // namespace
 
 void bind_feasibility(nb::module_ &m) {
+    m.def(
+        "linear_assignment",
+        [](Matrix<double> costs, Out<Index> labels, Out<double> prices, const Deadline *deadline) {
+            const Index count = Index(costs.shape(0)), width = Index(costs.shape(1));
+            require_size(labels, count, "labels");
+            require_size(prices, width, "prices");
+            Meter meter(deadline);
+            nb::gil_scoped_release release;
+            return fe::assign(costs.data(), count, width, labels.data(), prices.data(), meter);
+        },
+        arg("costs"), arg("labels"), arg("prices"), deadline_arg(),
+        "Write different labels with the smallest sum of costs[i, labels[i]], -1 for rows that the "
+        "rows before leave without a label, and the prices of the labels that prove the sum. "
+        "Return whether the time sufficed.");
     using F = FeasibleSearch;
     nb::class_<F>(m, "FeasibleSearch")
         .def(nb::init<In<Index>, In<bool>>(), arg("num_labels"), arg("allowed"))
@@ -130,7 +145,7 @@ void bind_feasibility(nb::module_ &m) {
              "Add variables whose labels must differ.")
         .def("add_sum", &F::add_sum, arg("scope"), arg("weights"), arg("low"), arg("high"),
              arg("listed"), "Add a sum of weights that must lie within bounds, or in a list.")
-        .def("run", &F::run, arg("preference"), arg("conflicts"), nb::arg("seconds"), arg("labels"),
+        .def("run", &F::run, arg("preference"), arg("conflicts"), arg("labels"), deadline_arg(),
              "Continue the search. Return 0 if no labels exist, 1 if found, 2 if unknown.")
         .def("core", &F::core, "Return the constraints that the proof of infeasibility uses.")
         .def_prop_ro("conflicts", &F::conflicts)

@@ -9,6 +9,13 @@
 
 namespace softmap::exact {
 
+// Sweeps end after `sweeps` of them, after three in a row that raise the bound by at most
+// `tolerance` times its total gain, once `work` table entries have been read, or after `seconds`.
+struct AscentLimits {
+    int sweeps;
+    double tolerance, work, seconds;
+};
+
 class Ascent {
   public:
     Ascent(Work &w, const std::vector<int> &vars) : w_(w), order_(vars) {
@@ -66,18 +73,18 @@ class Ascent {
         return !w_.infeasible;
     }
 
-    // Makes up to `sweeps` sweeps. Stops after three in a row that raise the bound by at most
-    // `tolerance` times its total gain, or once `work` table entries have been read.
-    void run(int sweeps, double tolerance, double work, Control &control) {
-        const auto last = static_cast<double>(control.total) + work;
+    void run(const AscentLimits &limits, Control &control) {
+        const auto last = static_cast<double>(control.total) + limits.work;
+        const double until = Deadline::now() + limits.seconds;
         const Wide start = w_.base;
         int flat = 0;
-        for (int s = 0; s < sweeps && flat < 3; ++s) {
+        for (int s = 0; s < limits.sweeps && flat < 3; ++s) {
             const Wide before = w_.base;
-            if (!sweep(control) || control.stopped || static_cast<double>(control.total) > last)
+            if (!sweep(control) || control.stopped || static_cast<double>(control.total) > last ||
+                Deadline::now() >= until)
                 return;
             const auto gain = static_cast<double>(w_.base - before);
-            flat = gain <= tolerance * static_cast<double>(w_.base - start) ? flat + 1 : 0;
+            flat = gain <= limits.tolerance * static_cast<double>(w_.base - start) ? flat + 1 : 0;
         }
     }
 

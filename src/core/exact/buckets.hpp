@@ -224,6 +224,7 @@ bool in_steps(const Frame<T> &frame, int threads, Control &control, Work &&work)
         else
             work(begin, begin + count);
         begin += count;
+        control.progress(static_cast<double>(count * frame.block() * frame.labels()));
         if (control.spend(count * frame.work_per_block()))
             return false;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "frontier.hpp"
-#include "nary.hpp"
+#include "propagate.hpp"
 #include "rises.hpp"
 
 namespace softmap::exact {

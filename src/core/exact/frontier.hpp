@@ -151,37 +151,8 @@ class Frontier {
     // --- between calls, when no worker runs ---
 
     const Known &known() const { return known_; }
-    // The smallest bound of the open nodes here and elsewhere, at most the cut.
-    Cost lower() const { return std::min(here(), elsewhere_); }
-    // The same without nodes elsewhere.
-    Cost here() const { return open_.empty() ? cut() : std::min(cut(), open_.top().bound); }
-    std::int64_t open_nodes() const {
-        return promising() ? static_cast<std::int64_t>(open_.size()) : 0;
-    }
-    // Says that no labelling of the nodes that other processes search costs less than `bound`.
-    void set_elsewhere(Cost bound) { elsewhere_ = bound; }
-    // Whether other processes search nodes without which this search is not complete.
-    bool shared() const { return elsewhere_ < cut(); }
-    // Removes each `step`th open node, from the lowest bound on and at most `count`, and calls
-    // `write` with its bound and its decisions. From now on it counts as a node elsewhere.
-    template <class Write> void give(std::int64_t count, int step, Write write) {
-        const std::lock_guard lock(mutex_);
-        std::vector<Open> kept;
-        for (int place = 1; count > 0 && promising(); ++place) {
-            const Open node = open_.top();
-            open_.pop();
-            if (place % step != 0) {
-                kept.push_back(node);
-                continue;
-            }
-            elsewhere_ = std::min(elsewhere_, node.bound);
-            write(node.bound, path_to(node, !kept.empty()));
-            --count;
-        }
-        for (const auto &node : kept)
-            open_.push(node);
-        measure();
-    }
+    // The smallest bound of the open nodes, at most the cut.
+    Cost lower() const { return open_.empty() ? cut() : std::min(cut(), open_.top().bound); }
 
   private:
     struct Link {
@@ -199,18 +170,16 @@ class Frontier {
     std::priority_queue<Open> open_;
     std::vector<Link> links_; // decisions of open nodes, as trees towards the root
     std::exception_ptr failure_;
-    Cost elsewhere_ = HALF; // a lower bound of the nodes that other processes search
-    int opened_ = 0;        // number of open nodes so far, including those pruned at once
+    int opened_ = 0; // number of open nodes so far, including those pruned at once
     int busy_ = 0, waiting_ = 0;
 
     bool promising() const { return !open_.empty() && open_.top().bound < cut(); }
-    // The decisions that lead to a node just removed. Forgets all links with the last open node,
-    // unless removed nodes are `kept` for later.
-    std::vector<Decision> path_to(const Open &node, bool kept = false) {
+    // The decisions that lead to a node just removed. Forgets all links with the last open node.
+    std::vector<Decision> path_to(const Open &node) {
         std::vector<Decision> path;
         for (int k = node.chain; k >= 0; k = links_[k].parent)
             path.push_back(links_[k].decision);
-        if (open_.empty() && !kept)
+        if (open_.empty())
             links_.clear();
         std::reverse(path.begin(), path.end());
         return path;

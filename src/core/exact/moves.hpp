@@ -48,15 +48,14 @@ class Moves {
     //
     // After many moves without success, a move with random costs disturbs the labels. The search
     // goes on from there, and returns to the best labels if it finds no better ones.
-    std::int64_t improve(std::span<std::int64_t> x, std::int64_t count,
-                         Control::Clock::time_point deadline) {
+    std::int64_t improve(std::span<std::int64_t> x, std::int64_t count, const Deadline *deadline) {
         std::int64_t better = 0;
         if (!std::equal(x.begin(), x.end(), best_.begin(), best_.end())) {
             best_.assign(x.begin(), x.end());
             now_ = best_;
             above_ = 0.0;
         }
-        for (; count > 0 && Control::Clock::now() < deadline; --count) {
+        for (; count > 0 && !(deadline != nullptr && deadline->passed()); --count) {
             choose(now_);
             const bool disturbed = quiet_ > options_.calm;
             const double change = move(now_, disturbed ? heat() : 0.0, deadline);
@@ -150,7 +149,7 @@ class Moves {
 
     // Searches over the chosen variables; returns the change of the cost. With heat, random costs
     // are added, and the labels that are best then are taken.
-    double move(std::span<std::int64_t> x, double heat, Control::Clock::time_point deadline) {
+    double move(std::span<std::int64_t> x, double heat, const Deadline *deadline) {
         condition(x);
         Input in{counts_, unary_, starts_, scopes_, tables_, 0.0, {}, current_};
         const double before = energy(in, current_);
@@ -161,15 +160,14 @@ class Moves {
         const double start = energy(in, current_);
         Options options;
         options.ascent = false;
-        options.max_dp_entries = options_.dp_entries;
-        options.seconds = 1.0;
+        options.effort.max_entries = options.effort.max_stored = options_.dp_entries;
         Control control;
-        control.deadline = control.end = deadline;
+        control.deadline = deadline;
         control.max_backtracks = options_.backtracks;
         const Result found = Solver(in, options, control).solve();
         for (const std::int64_t i : chosen_)
             place_[i] = -1;
-        if (found.complete || Control::Clock::now() < deadline) // not if only time ended the search
+        if (found.complete || !(deadline != nullptr && deadline->passed())) // not if time ended it
             adapt(found.complete);
         if (found.labels.empty() || !(energy(in, found.labels) < start))
             return 0.0;

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "eliminate.hpp"
 #include "log.hpp"
+#include "work.hpp"
 
 namespace softmap::exact {
 

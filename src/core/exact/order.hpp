@@ -1,10 +1,9 @@
 // Elimination orders of a component of the integer model, and dynamic programming in that order.
 #pragma once
 
-#include "eliminate.hpp"
+#include "presolve.hpp"
 #include "programming.hpp"
 #include "width.hpp"
-#include "work.hpp"
 
 namespace softmap::exact {
 
@@ -19,7 +18,7 @@ inline Graph graph_of(Work &w, const std::vector<int> &vars) {
     }
     std::vector<int> near;
     for (std::size_t k = 0; k < vars.size(); ++k) {
-        detail::neighbours(w, vars[k], near);
+        neighbours(w, vars[k], near);
         for (int &u : near)
             u = index[u];
         std::sort(near.begin(), near.end());

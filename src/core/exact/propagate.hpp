@@ -194,7 +194,7 @@ class Propagator : public Network {
                     std::initializer_list<std::int64_t> from);
     bool project_both(const Edge &e);
     bool visit_nary(int f);
-    bool settled(const Nary &c, bool with_unary);
+    bool unchanged(const Nary &c, bool with_unary);
     bool replace_nary(int f);
     bool shift_nary(int f, bool with_unary);
     std::int64_t load_tuples(const Nary &c);

@@ -1,8 +1,8 @@
 // The labellings of lowest cost by dynamic programming, with bounds.
 #pragma once
 
-#include "build.hpp"
 #include "order.hpp"
+#include "presolve.hpp"
 
 namespace softmap::exact {
 

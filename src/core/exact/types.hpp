@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <chrono>
+#include <cmath>
 #include <cstdint>
-#include <functional>
 #include <vector>
+
+#include "base/deadline.hpp"
 
 namespace softmap::exact {
 
@@ -24,36 +24,21 @@ inline bool forbidden(Cost c) { return c >= HALF; }
 inline Cost sum(Cost a, Cost b) { return forbidden(a) || forbidden(b) ? INF : a + b; }
 inline Cost less(Cost a, Cost b) { return forbidden(a) ? INF : a - b; }
 
-// When to stop. `spend` reads the clock only after 2^18 units of work.
+// When to stop. `spend` looks at the deadline only after 2^18 units of work, some 0.5 ms.
 struct Control {
-#ifdef SOFTMAP_EXACT_CLOCK // a clock of CPU time, for measurements on a busy machine
-    using Clock = SOFTMAP_EXACT_CLOCK;
-#else
-    using Clock = std::chrono::steady_clock;
-#endif
-    Clock::time_point deadline = Clock::time_point::max(); // deadline of this call
-    Clock::time_point end = Clock::time_point::max();      // deadline of all calls
+    const Deadline *deadline = nullptr; // of this call; null: none
+    const Deadline *end = nullptr;      // of all calls; null: that of this call
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
-    const std::atomic<bool> *stop = nullptr;
-    std::function<void()> poll; // called at this interval if not empty; it may set `stop`
-    Clock::duration poll_interval = std::chrono::milliseconds(20);
     std::int64_t backtracks = 0;
     std::int64_t nodes = 0;
     bool stopped = false;
-    std::int64_t work = 0, total = 0; // units of work since the clock was read last, and before
+    std::int64_t work = 0, total = 0; // units of work since the last look, and before
 
     bool check_now() {
-        const auto now = Clock::now();
-        if (poll && now >= next_poll_) {
-            poll();
-            next_poll_ = Clock::now() + poll_interval;
-        }
-        if (stop != nullptr && stop->load(std::memory_order_relaxed))
+        if (backtracks >= max_backtracks || (deadline != nullptr && deadline->passed()))
             stopped = true;
-        if (backtracks >= max_backtracks || now >= deadline)
-            stopped = true;
-        return stopped;
+        return stopped || behind();
     }
     // Counts work and returns whether to stop. `amount` is roughly the number of table entries
     // read.
@@ -64,15 +49,52 @@ struct Control {
         work = 0;
         return check_now();
     }
-    void to_the_end() { deadline = std::max(deadline, end); }
-    double seconds_left() const {
-        if (deadline == Clock::time_point::max())
-            return 1e9;
-        return std::chrono::duration<double>(deadline - Clock::now()).count();
+    // As `spend`, for work that does not count: planning must not change what a limit on work
+    // means.
+    bool pass(std::int64_t amount) {
+        if ((passed_ += amount) < (1 << 16))
+            return stopped;
+        passed_ = 0;
+        return check_now();
     }
+    // Counts entries of an elimination in progress (`ToTheEnd`), beside `spend`.
+    void progress(double entries) { done_ += entries; }
+    double seconds_left() const { return deadline == nullptr ? INFINITY : deadline->left(); }
+
+    // While it lives, the deadline is that of all calls: what runs cannot be resumed. If the number
+    // of `entries` of an elimination is given, `spend` also returns true if these entries will
+    // take too long: if, after a tenth of the time, less than half of what should be done is.
+    class ToTheEnd {
+      public:
+        explicit ToTheEnd(Control &control, double entries = 0)
+            : control_(control), before_(control.deadline) {
+            if (before_ != nullptr && control.end != nullptr && control.end->end() > before_->end())
+                control.deadline = control.end;
+            control.expected_ = entries;
+            control.done_ = 0;
+            control.begin_ = Deadline::now();
+        }
+        ~ToTheEnd() {
+            control_.deadline = before_;
+            control_.expected_ = 0;
+        }
+        ToTheEnd(const ToTheEnd &) = delete;
+
+      private:
+        Control &control_;
+        const Deadline *before_;
+    };
 
   private:
-    Clock::time_point next_poll_ = Clock::time_point::min();
+    std::int64_t passed_ = 0;
+    double begin_ = 0, expected_ = 0, done_ = 0; // of the elimination in progress
+
+    bool behind() const {
+        if (expected_ <= 0 || deadline == nullptr)
+            return false;
+        const double used = (Deadline::now() - begin_) / (deadline->end() - begin_);
+        return used > 0.1 && done_ < 0.5 * used * expected_;
+    }
 };
 
 // A set of small integers, with removal of the smallest or the largest.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "types.hpp"
+
 namespace softmap::exact {
 
 // The variables of a model, and which of them occur in a factor together.
@@ -63,9 +65,8 @@ struct EliminationOrder {
 struct OrderEffort {
     int tries = 30;      // largest number of orders
     double share = 0.02; // steps of further orders, relative to the entries of the best one
-    // A graph of many variables has no order if that of the smallest tables, which is found fast,
-    // exceeds the limit by this factor.
-    int many = 4096;
+    // No order is looked for if that of the smallest tables, which is found fast, exceeds the limit
+    // by this factor.
     double hopeless = 0x1p20;
 };
 
@@ -215,7 +216,8 @@ inline double noise(unsigned seed, int v) {
 
 // Eliminates the variable of lowest score first: the table (SIZE), the new pairs (FILL) or their
 // weight (WEIGHTED). The seed breaks ties. Stops as soon as `entries` exceeds `most`.
-inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double most) {
+inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double most,
+                                     Control &control) {
     EliminationOrder out;
     const auto size = [&](int v) {
         double sum = g.bits[v];
@@ -223,6 +225,11 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
             sum += g.bits[u];
         out.steps += static_cast<double>(g.near[v].size());
         return sum;
+    };
+    double counted = 0; // steps that `control` knows of
+    const auto late = [&] {
+        const auto steps = static_cast<std::int64_t>(out.steps - std::exchange(counted, out.steps));
+        return control.pass(steps);
     };
     detail::Links linked(g);
     const auto score = [&](int v) {
@@ -232,14 +239,17 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
         return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
     detail::Scores scores(g.n());
-    for (int v = 0; v < g.n(); ++v)
+    for (int v = 0; v < g.n(); ++v) {
         scores.set(v, score(v));
+        if (late())
+            return out;
+    }
     std::vector<int> changed;
     for (int v = scores.take(); v >= 0; v = scores.take()) {
         const double bits = std::min(size(v), 1000.0);
         out.entries += std::exp2(bits);
         out.stored += std::exp2(bits - g.bits[v]);
-        if (out.entries > most)
+        if (out.entries > most || late())
             return out;
         out.order.push_back(v);
         const auto near = g.near[v];
@@ -263,11 +273,50 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
     return out;
 }
 
+// A lower bound on log2 of the largest table of every elimination order, by contraction degeneracy:
+// some variable is eliminated before all its neighbours, so the smallest table of a variable and
+// its neighbours is such a bound; and a graph whose edges are contracted needs no larger tables, if
+// a contracted variable has the smaller label count of the two. Stops once it exceeds `enough`.
+inline double largest_table(Graph g, double enough, Control &control) {
+    const auto size = [&](int v) {
+        double sum = g.bits[v];
+        for (const int u : g.near[v])
+            sum += g.bits[u];
+        return sum;
+    };
+    detail::Scores scores(g.n());
+    for (int v = 0; v < g.n(); ++v)
+        scores.set(v, size(v));
+    double bound = 0;
+    for (int v = scores.take(); v >= 0 && bound <= enough && !control.stopped; v = scores.take()) {
+        bound = std::max(bound, size(v));
+        control.pass(16 + 4 * static_cast<std::int64_t>(g.near[v].size()));
+        const auto near = g.near[v];
+        g.remove(v);
+        if (near.empty())
+            continue;
+        const int u = *std::min_element(near.begin(), near.end(), [&](int a, int b) {
+            return g.near[a].size() < g.near[b].size();
+        });
+        for (const int x : near)
+            g.join(u, x);
+        g.bits[u] = std::min(g.bits[u], g.bits[v]);
+        for (const int x : near)
+            scores.set(x, size(x));
+        for (const int x : g.near[u])
+            scores.set(x, size(x));
+    }
+    return bound;
+}
+
 // The order of fewest entries among several greedy ones; `finite` is false if all exceed `most`.
 // More orders are tried if the tables of the best one are large.
-inline EliminationOrder best_order(const Graph &g, double most, const OrderEffort &effort = {}) {
+inline EliminationOrder best_order(const Graph &g, double most, Control &control,
+                                   const OrderEffort &effort = {}) {
     EliminationOrder best;
-    if (g.n() > effort.many && !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most).finite)
+    const double bits = std::log2(most) + 1e-9; // log2 is rounded
+    if (largest_table(g, bits, control) > bits ||
+        !greedy_order(g, Rule::SIZE, 0, effort.hopeless * most, control).finite)
         return best;
     double steps = 0;
     // with equal numbers of labels, WEIGHTED is the same rule as FILL
@@ -278,7 +327,8 @@ inline EliminationOrder best_order(const Graph &g, double most, const OrderEffor
         const double limit = best.finite ? best.entries : most;
         if (k > 0 && (steps > effort.share * limit || (k >= rules && !best.finite)))
             break;
-        auto next = greedy_order(g, every[k % rules], static_cast<unsigned>(k / rules), limit);
+        auto next =
+            greedy_order(g, every[k % rules], static_cast<unsigned>(k / rules), limit, control);
         steps += next.steps + 20.0 * g.n(); // copies of the graph
         if (next.finite && (!best.finite || next.entries < best.entries))
             best = std::move(next);

@@ -192,7 +192,7 @@ class Matching {
 
     // Adds the literals that confine variable u to the labels seen.
     void add_outside(const State &state, Index u, std::vector<Lit> &why) const {
-        const Network &net = state.net();
+        const Constraints &net = state.net();
         const Index i = different_.scope[std::size_t(u)];
         if (const Index known = state.chosen(i); known >= 0) {
             why.push_back(taken(known));

@@ -10,7 +10,7 @@ namespace softmap::feasibility {
 // Clauses come first, then pairs, then tables and sums, and matchings last, by what they cost.
 class Propagation {
   public:
-    Propagation(const Network &net, State &state, Clauses &clauses)
+    Propagation(const Constraints &net, State &state, Clauses &clauses)
         : net_(net), state_(state), clauses_(clauses), waiting_(net.size.size(), 0),
           due_{Due(net.tables.size()), Due(net.sums.size()), Due(net.different.size())} {
         for (const Table &table : net.tables) {
@@ -319,7 +319,7 @@ class Propagation {
 
     static constexpr Index most_states = 1 << 14; // joint states tried per visit of a table
 
-    const Network &net_;
+    const Constraints &net_;
     State &state_;
     Clauses &clauses_;
     Id head_ = 0, stored_ = 0;

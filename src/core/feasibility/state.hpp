@@ -1,7 +1,7 @@
 // The labels that are left, and why each of the others is gone.
 #pragma once
 
-#include "network.hpp"
+#include "constraints.hpp"
 
 namespace softmap::feasibility {
 
@@ -33,7 +33,7 @@ struct Reason {
 // The trail of literals that hold, in the order in which they were derived.
 class State {
   public:
-    explicit State(const Network &net)
+    explicit State(const Constraints &net)
         : net_(net), value_(net.owner.size(), 0), position_(net.owner.size(), 0),
           level_(net.owner.size(), 0), reason_(net.owner.size()),
           domain_(std::size_t(net.word.back()), 0), left_(net.size.begin(), net.size.end()),
@@ -43,7 +43,7 @@ class State {
                 domain_[std::size_t(net.word[i] + x / 64)] |= Word(1) << (x % 64);
     }
 
-    const Network &net() const { return net_; }
+    const Constraints &net() const { return net_; }
     bool holds(Lit lit) const { return value_[place_of(lit)] == (positive(lit) ? 1 : -1); }
     bool fails(Lit lit) const { return value_[place_of(lit)] == (positive(lit) ? -1 : 1); }
     bool left_over(Index place) const { return value_[place] >= 0; } // the label is not gone
@@ -147,7 +147,7 @@ class State {
         put(not_taken(place), reason);
     }
 
-    const Network &net_;
+    const Constraints &net_;
     std::vector<std::int8_t> value_;
     std::vector<Id> position_, level_;
     std::vector<Reason> reason_;

@@ -60,7 +60,7 @@ class TableSeek {
 // Adds the literals that say which labels of variable i were gone before a moment, as one literal
 // if its label was known.
 inline void add_gone(const State &state, Index i, Id before, std::vector<Lit> &out) {
-    const Network &net = state.net();
+    const Constraints &net = state.net();
     if (const Index place = state.was_chosen(i, before); place >= 0) {
         out.push_back(taken(place));
         return;
@@ -75,7 +75,7 @@ inline void add_gone(const State &state, Index i, Id before, std::vector<Lit> &o
 inline void explain_table(const State &state, const Table &table, Index place, Id before,
                           std::vector<Lit> &out) {
     constexpr Index effort = 4096; // joint states tried for each variable that may be left out
-    const Network &net = state.net();
+    const Constraints &net = state.net();
     const Index own = net.owner[place];
     const std::size_t fixed =
         std::size_t(std::find(table.scope.begin(), table.scope.end(), own) - table.scope.begin());
@@ -110,7 +110,7 @@ inline std::pair<std::int64_t, std::int64_t> reach(const State &state, const Sum
 // from below, from above, or both, whichever is needed.
 inline void explain_sum(const State &state, const Sum &sum, Index place, Id before,
                         std::vector<Lit> &out) {
-    const Network &net = state.net();
+    const Constraints &net = state.net();
     const Index own = net.owner[place];
     std::vector<std::pair<std::int64_t, std::int64_t>> reached;
     std::int64_t least = 0, most = 0;

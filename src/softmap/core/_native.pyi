@@ -1278,35 +1278,21 @@ def elimination_order(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     limit: float,
+    deadline: Deadline | None = None,
 ) -> tuple:
     """
-    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit.
+    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit, or if no order was found in time.
     """
 
 def best_labellings(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    unary: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    tables: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    constant: float,
+    model: FlatModel,
     order: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     m: int,
     upper: float,
     threads: int,
-    seconds: float,
+    deadline: Deadline | None = None,
 ) -> dict:
     """
     Return the m labellings of lowest cost, and a lower bound for each rank.
@@ -1317,33 +1303,19 @@ class LogSums:
 
     def __init__(
         self,
-        num_labels: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        unary: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope_start: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        tables: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
+        model: FlatModel,
         order: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         threads: int,
     ) -> None: ...
-    def up(self, seconds: float) -> bool:
+    def up(self, deadline: Deadline | None = None) -> bool:
         """
-        Eliminate variables for some seconds; return whether all are eliminated.
+        Eliminate variables until a deadline; return whether all are eliminated.
         """
 
-    def down(self, seconds: float) -> bool:
-        """Compute marginals for some seconds; return whether all are computed."""
+    def down(self, deadline: Deadline | None = None) -> bool:
+        """Compute marginals until a deadline; return whether all are computed."""
 
     @property
     def log_sum(self) -> float:
@@ -1352,8 +1324,8 @@ class LogSums:
     def marginals(self) -> tuple:
         """Return the marginals of variables and of factors, after `down`."""
 
-class ExactSearch:
-    """Branch and bound over one model."""
+class FlatModel:
+    """A model as factor tables."""
 
     def __init__(
         self,
@@ -1373,40 +1345,115 @@ class ExactSearch:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         constant: float,
+    ) -> None: ...
+
+class Effort:
+    """The numbers that decide how much of what an exact search does."""
+
+    def __init__(self) -> None: ...
+    @property
+    def max_entries(self) -> float: ...
+    @max_entries.setter
+    def max_entries(self, arg: float, /) -> None: ...
+    @property
+    def max_stored(self) -> float: ...
+    @max_stored.setter
+    def max_stored(self, arg: float, /) -> None: ...
+    @property
+    def at_once(self) -> float: ...
+    @at_once.setter
+    def at_once(self, arg: float, /) -> None: ...
+    @property
+    def per_entry(self) -> float: ...
+    @per_entry.setter
+    def per_entry(self, arg: float, /) -> None: ...
+    @property
+    def search_first(self) -> float: ...
+    @search_first.setter
+    def search_first(self, arg: float, /) -> None: ...
+    @property
+    def longest_first(self) -> float: ...
+    @longest_first.setter
+    def longest_first(self, arg: float, /) -> None: ...
+    @property
+    def split_work(self) -> int: ...
+    @split_work.setter
+    def split_work(self, arg: int, /) -> None: ...
+
+def plan_component(tables: float, eliminated: float, effort: Effort, first: bool) -> tuple:
+    """
+    Return how a component of so many table entries is solved: 'eliminate', 'search', or 'search first' and the work of that search. `eliminated` is the number of entries that elimination visits, +inf without an order; `first`: a first labelling is looked for.
+    """
+
+class ExactOptions:
+    """The options of an exact search."""
+
+    def __init__(self) -> None: ...
+    @property
+    def relative_gap(self) -> float: ...
+    @relative_gap.setter
+    def relative_gap(self, arg: float, /) -> None: ...
+    @property
+    def absolute_gap(self) -> float: ...
+    @absolute_gap.setter
+    def absolute_gap(self, arg: float, /) -> None: ...
+    @property
+    def presolve(self) -> bool: ...
+    @presolve.setter
+    def presolve(self, arg: bool, /) -> None: ...
+    @property
+    def ascent(self) -> bool: ...
+    @ascent.setter
+    def ascent(self, arg: bool, /) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+    @property
+    def log(self) -> str: ...
+    @log.setter
+    def log(self, arg: str, /) -> None: ...
+    @property
+    def effort(self) -> Effort: ...
+    @effort.setter
+    def effort(self, arg: Effort, /) -> None: ...
+    @property
+    def open_bytes(self) -> float: ...
+    @open_bytes.setter
+    def open_bytes(self, arg: float, /) -> None: ...
+    @property
+    def anneal(self) -> int: ...
+    @anneal.setter
+    def anneal(self, arg: int, /) -> None: ...
+
+class ExactSearch:
+    """Branch and bound over one model."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        options: ExactOptions,
         lam: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         incumbent: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        relative_gap: float,
-        absolute_gap: float,
-        memory_limit: float,
-        presolve: bool,
-        ascent: bool,
-        dp_limit: float,
-        seconds: float,
-        tried_first: float,
-        threads: int,
-        split_work: int,
-        log: str,
-        anneal: int,
         words: Annotated[
-            NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu", writable=False)
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> None: ...
-    def go_on(
+    def run(
         self,
         incumbent: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        time_limit: float,
-        end: float,
-        backtrack_limit: int,
-        stop: Deadline | None = None,
+        deadline: Deadline | None = None,
+        end: Deadline | None = None,
+        backtrack_limit: int = -1,
     ) -> dict:
         """
-        Continue the search up to a limit of seconds or backtracks; return the result so far.
+        Continue the search up to a deadline or a limit on backtracks; what cannot be resumed may run to `end`. Return the result so far.
         """
 
     def shared(self) -> object:
@@ -1417,7 +1464,7 @@ class ExactSearch:
     def best(self) -> list[int]:
         """The best labelling of the search, in its own labels."""
 
-    def hear(
+    def take(
         self,
         labels: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -1566,6 +1613,18 @@ class FusionMoves:
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
 
+def linear_assignment(
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    prices: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
+) -> bool:
+    """
+    Write different labels with the smallest sum of costs[i, labels[i]], -1 for rows that the rows before leave without a label, and the prices of the labels that prove the sum. Return whether the time sufficed.
+    """
+
 class FeasibleSearch:
     def __init__(
         self,
@@ -1631,8 +1690,8 @@ class FeasibleSearch:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         conflicts: int,
-        seconds: float,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        deadline: Deadline | None = None,
     ) -> int:
         """
         Continue the search. Return 0 if no labels exist, 1 if found, 2 if unknown.
@@ -1649,21 +1708,7 @@ class FeasibleSearch:
 class LargeMoves:
     def __init__(
         self,
-        num_labels: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        unary: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope_start: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        tables: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
+        model: FlatModel,
         words: Annotated[
             NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
@@ -1685,21 +1730,7 @@ class LargeMoves:
 class Annealing:
     def __init__(
         self,
-        num_labels: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        unary: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope_start: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scope: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        tables: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
+        model: FlatModel,
         words: Annotated[
             NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],

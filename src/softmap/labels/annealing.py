@@ -33,9 +33,7 @@ class Annealing:
     """
 
     def __init__(self, flat: FlatModel, seed: int = 0) -> None:
-        self._native = core.Annealing(
-            flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, seeded(seed)
-        )
+        self._native = core.Annealing(flat.native, seeded(seed))
 
     @staticmethod
     def takes(model: Model, entries: int) -> float:

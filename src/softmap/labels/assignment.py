@@ -1,26 +1,69 @@
 """Linear assignment: unary costs, and one `AllDifferent` over all variables.
 
-scipy finds the labels. The prices of the labels, which prove them optimal, are computed here from
-the labels, and become λ along the chains of the model: the bound is that of λ, and does not depend
-on scipy.
+The compiled loop finds labels and prices of labels. Any prices that are at most 0 prove a bound,
+and they become λ along the chains of the model, which proves the same bound.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
+from dataclasses import dataclass
 
+import numpy as np
+
+from softmap import core
 from softmap.model import Model
-from softmap.model.chains import Chain, chains
+from softmap.model.chains import SIZES, chains
 from softmap.model.many import AllDifferent, AtMostOne
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["label_prices", "solve_assignment"]
+__all__ = ["Assignment", "assign", "assignment_lam", "solve_assignment"]
 
 MOST_ENTRIES = 50_000_000  # largest number of costs of an assignment that is solved outright
 
 
-def solve_assignment(model: Model, given: Model) -> tuple[Ints, Costs] | None:
+@dataclass(frozen=True)
+class Assignment:
+    """Labels that differ from each other, and prices of labels that prove them.
+
+    Attributes
+    ----------
+    labels : int64[n]
+        Labels of smallest cost.
+    prices : float64[d]
+        Prices `v ≤ 0` of the labels; 0 for labels that no variable has.
+    bound : float
+        `Σ_i min_x (costs[i, x] - v[x]) + Σ_x v[x]`, rounded down: no labels cost less.
+    """
+
+    labels: Ints
+    prices: Costs
+    bound: float
+
+
+def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | None:
+    """Return the labels of smallest cost; None if there are none or the time is up.
+
+    Parameters
+    ----------
+    costs : float64[n, d]
+        Costs of the labels of each variable; `+inf` is forbidden.
+    deadline : core.Deadline, optional
+        When to stop.
+    """
+    if costs.size > MOST_ENTRIES:
+        return None
+    labels, prices = np.empty(len(costs), dtype=np.int64), np.empty(costs.shape[1])
+    if not core.linear_assignment(costs, labels, prices, deadline) or (labels < 0).any():
+        return None
+    least = np.nextafter((costs - prices).min(axis=1), -np.inf)
+    bound = float(core.lower_sum(np.concatenate([least, prices])))
+    return Assignment(labels, prices, bound)
+
+
+def solve_assignment(
+    model: Model, given: Model, deadline: core.Deadline | None = None
+) -> tuple[Ints, Costs] | None:
     """Return optimal labels and λ that proves them, if the model is a linear assignment.
 
     Parameters
@@ -29,6 +72,8 @@ def solve_assignment(model: Model, given: Model) -> tuple[Ints, Costs] | None:
         The model to solve.
     given : Model
         The model that it was made from, which knows the `AllDifferent`.
+    deadline : core.Deadline, optional
+        When to stop.
 
     Returns
     -------
@@ -40,44 +85,15 @@ def solve_assignment(model: Model, given: Model) -> tuple[Ints, Costs] | None:
         return None
     scope = np.array(factor.variables)
     sizes = model.num_labels[scope]
-    if len(scope) * int(sizes.max()) > MOST_ENTRIES:
-        return None
     costs = np.full((len(scope), int(sizes.max())), np.inf)
     for row, i in zip(costs, scope.tolist(), strict=True):
         row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
-    from scipy.optimize import linear_sum_assignment  # imported late, as all of scipy
-
-    try:
-        _, label = linear_sum_assignment(costs)
-    except ValueError:  # no labels differ from each other
+    found = assign(costs, deadline)
+    if found is None:
         return None
     labels = np.zeros(model.num_visible, dtype=np.int64)
-    labels[scope] = label
-    return model.with_running(labels), _lam(model, factor, label_prices(costs, label))
-
-
-def label_prices(costs: Costs, labels: NDArray[np.integer]) -> Costs:
-    """Return prices `v ≤ 0` of the labels at which each variable has its cheapest label.
-
-    Label x costs variable i `costs[i, x] - v[x]`, and a label that nobody has has price 0. The
-    prices are shortest distances in the graph of possible exchanges, by Bellman and Ford.
-
-    Parameters
-    ----------
-    costs : float64[n, labels]
-        Costs of the labels; `+inf` is forbidden.
-    labels : int[n]
-        An optimal assignment.
-    """
-    own = costs[np.arange(len(labels)), labels]
-    prices = np.zeros(costs.shape[1])
-    for _ in range(len(labels) + 1):
-        offered = (prices[labels] - own)[:, None] + costs
-        lower = np.minimum(prices, offered.min(axis=0))
-        if np.array_equal(lower, prices):
-            break
-        prices = lower
-    return prices
+    labels[scope] = found.labels
+    return model.with_running(labels), assignment_lam(model, factor, found.prices)
 
 
 def _only_factor(model: Model, given: Model) -> AllDifferent | None:
@@ -88,70 +104,113 @@ def _only_factor(model: Model, given: Model) -> AllDifferent | None:
     whole = len(factor.variables) == model.num_visible
     if not whole or last - first != len(model.running) or not last - first:
         return None
+    sizes = model.num_labels[list(factor.variables)]
+    if any(len(own) > 2 and _is_table(sizes[own]) for _, own in _labels_of_owners(sizes)):
+        return None  # tables over the same variables are one table
     low, high = model.extremes()
     plain = not low[model.num_visible :].any() and not high[model.num_visible :].any()
     return factor if plain else None
 
 
-def _lam(model: Model, factor: AllDifferent, prices: Costs) -> Costs:
+def _is_table(sizes: Ints) -> bool:
+    return math.prod(sizes.tolist()) <= SIZES.dense
+
+
+def _labels_of_owners(sizes: Ints) -> list[tuple[Ints, Ints]]:
+    """Labels, and the positions of the variables that have them; in the order of the labels."""
+    ends = np.unique(sizes)
+    starts = [0, *ends[:-1].tolist()]
+    return [
+        (np.arange(a, b), np.flatnonzero(sizes > a))
+        for a, b in zip(starts, ends.tolist(), strict=True)
+    ]
+
+
+def assignment_lam(model: Model, factor: AllDifferent, prices: Costs) -> Costs:
     """Return λ that moves the price of each label from its variables to the end of its chain.
 
-    Along a chain, the price is taken from the state "somebody has the label" at each step and
+    Along a chain, the price is taken from the state "a variable has the label" at each step and
     given to the next one, so that only the last table keeps it.
+
+    Parameters
+    ----------
+    model : Model
+        The model, with chains of `factor` only.
+    factor : AllDifferent
+        The constraint.
+    prices : float64[d]
+        Prices of the labels.
     """
     lam = np.zeros(model.half_size)
-    pairs = np.sort(model.edges.astype(np.int64), axis=1) @ np.array([model.n, 1])
-    number = {key: e for e, key in enumerate(pairs.tolist())}
-
-    def block(i: int, j: int) -> slice:
-        """The part of λ at node i of the edge between i and j."""
-        e = number[min(i, j) * model.n + max(i, j)]
-        half = 2 * e + int(model.edges[e, 0] != i)
-        return slice(int(model.half_offset[half]), int(model.half_offset[half + 1]))
-
-    sizes = {v: int(model.num_labels[v]) for v in factor.variables}
-    node, free = model.num_variables, model.num_visible
-    for label in range(max(sizes.values())):
-        own = [v for v in factor.variables if sizes[v] > label]
+    scope = np.array(factor.variables)
+    sizes = model.num_labels[scope]
+    halves = _Halves(model)
+    free, node = model.num_visible, model.num_variables
+    for labels, own in _labels_of_owners(sizes):
         if len(own) < 2:
             continue
-        part = chains(AtMostOne(own, label), [sizes[v] for v in own], free)
-        for scope, table in part.factors:
-            gains = [
-                _gain(part, member, d, label, last=k == len(scope) - 1) * prices[label]
-                for k, (member, d) in enumerate(zip(scope, table.shape, strict=True))
-            ]
-            if len(scope) == 2:
-                first, second = scope
-                lam[block(first, second)] += gains[0]
-                lam[block(second, first)] += gains[1] if second < part.free else -gains[1]
-                continue
-            for axis, (member, gain) in enumerate(zip(scope, gains, strict=True)):
-                lam[block(member, node)] += gain
-                shape = np.ones(table.ndim, dtype=int)
-                shape[axis] = -1
-                lam[block(node, member)] -= np.broadcast_to(
-                    gain.reshape(shape), table.shape
-                ).ravel()
-            node += 1
-        free += len(part.num_labels)
+        # the chains of these labels differ in the numbers of their nodes only
+        own_sizes = sizes[own].tolist()
+        part = chains(AtMostOne(scope[own].tolist(), int(labels[0])), own_sizes, free)
+        member, other, sign, stride = _steps(part.factors, free, node).T
+        count, joint = len(part.num_labels), sum(len(s) > 2 for s, _ in part.factors)
+        later = np.arange(len(labels))[:, None]
+        state = np.where(member < free, labels[:, None], 1)
+        member = member + later * np.where(member < free, 0, count)
+        other = other + later * np.where(other < node, np.where(other < free, 0, count), joint)
+        amount = sign * prices[labels][:, None]
+        at_member, at_other = halves.between(member, other)
+        lam[model.half_offset[at_member] + state] += amount
+        shapes = np.stack([stride, model.num_labels[other[0]], model.num_labels[member[0]]])
+        for step, size, d in np.unique(shapes[:, stride > 0], axis=1).T.tolist():
+            same = np.flatnonzero((shapes.T == (step, size, d)).all(axis=1))
+            has = np.arange(size) // step % d == state[:, same, None]
+            begin = model.half_offset[at_other[:, same]]
+            lam[begin[..., None] + np.arange(size)] -= has * amount[:, same, None]
+        free, node = free + len(labels) * count, node + len(labels) * joint
     return lam
 
 
-def _gain(part: Chain, member: int, count: int, label: int, *, last: bool) -> Costs:
-    """Which states of a member mean that it has the label: 1 there, -1 if the member passes it on.
+def _steps(factors: list[tuple[tuple[int, ...], Costs]], free: int, node: int) -> Ints:
+    """Rows (member, other endpoint, sign, stride of the member in the other's states or 0).
 
-    A member is a variable, or a chain variable: the class of a label, or the state of the chain,
-    which its own table (in which it is last) hands to the next one.
+    A table of three or more variables is node `node` and following. The sign is -1 at the table
+    that defines a chain variable, which then passes the price on.
     """
-    out = np.zeros(count)
-    own = member - part.free
-    if own < 0:
-        out[label] = 1.0
-        return out
-    scope, states = part.running[own]
-    if len(scope) == 1:
-        out[states[label]] = 1.0
-    else:
-        out[1] = -1.0 if last else 1.0
-    return out
+    rows: list[tuple[int, int, int, int]] = []
+    classes = {scope[-1] for scope, _ in factors if len(scope) == 2}
+    for scope, table in factors:
+        if len(scope) == 2:
+            first, second = scope
+            rows += [(first, second, 1, 0), (second, first, -1 if second >= free else 1, 0)]
+            continue
+        stride = table.size
+        for k, (member, d) in enumerate(zip(scope, table.shape, strict=True)):
+            stride //= d
+            own = k == len(scope) - 1 and member >= free and member not in classes
+            rows.append((member, node, -1 if own else 1, stride))
+        node += 1
+    return np.array(rows, dtype=np.int64)
+
+
+class _Halves:
+    """The half-edges between pairs of nodes.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._n, self._first = model.n, model.edges[:, 0]
+        keys = np.sort(model.edges.astype(np.int64), axis=1) @ np.array([model.n, 1])
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+
+    def between(self, i: Ints, j: Ints) -> tuple[Ints, Ints]:
+        """Return the half-edges at i and at j of the edges between i and j."""
+        keys = np.minimum(i, j) * self._n + np.maximum(i, j)
+        edge = self._order[np.searchsorted(self._keys, keys)]
+        second = (self._first[edge] != i).astype(np.int64)
+        return 2 * edge + second, 2 * edge + 1 - second

@@ -8,8 +8,7 @@ are none; the proof names the constraints that it uses.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,8 +42,6 @@ class FeasibilityTuning:
     ----------
     entries : int
         Largest number of entries of all tables with hard constraints.
-    slice_seconds : float
-        Longest time without a look at the limits of the run.
     conflict_work : int
         Number of elementary steps that a conflict stands for.
     clique_edges : int
@@ -56,7 +53,6 @@ class FeasibilityTuning:
     """
 
     entries: int = 40_000_000
-    slice_seconds: float = 0.1
     conflict_work: int = 1_000
     clique_edges: int = 100_000
     core_conflicts: int = 2_000
@@ -171,7 +167,7 @@ class HardConstraints:
 
 
 class FeasibleSearch:
-    """A search for labels that obey hard constraints; each call of `go_on` continues it.
+    """A search for labels that obey hard constraints; each call of `run` continues it.
 
     Parameters
     ----------
@@ -217,32 +213,18 @@ class FeasibleSearch:
         """The number of conflicts so far."""
         return int(self._native.conflicts)
 
-    def go_on(
-        self,
-        *,
-        seconds: float = math.inf,
-        conflicts: int = 1 << 62,
-        stopped: Callable[[], object] | None = None,
-    ) -> bool:
+    def run(self, *, deadline: core.Deadline | None = None, conflicts: int = 1 << 62) -> bool:
         """Continue until there is an answer or a limit is reached; return whether there is one.
 
         Parameters
         ----------
-        seconds : float
-            Time limit of this call.
+        deadline : core.Deadline, optional
+            When to stop.
         conflicts : int
             Number of conflicts of this call.
-        stopped : function, optional
-            Called at short intervals; the search ends if it returns something true.
         """
-        end, last = time.perf_counter() + min(seconds, 1e9), self.conflicts + conflicts
-        while self.verdict == UNKNOWN:
-            left = end - time.perf_counter()
-            if left <= 0 or self.conflicts >= last or (stopped is not None and stopped()):
-                break
-            self.verdict = self._native.run(
-                self._wish, last - self.conflicts, min(left, TUNING.slice_seconds), self.labels
-            )
+        if self.verdict == UNKNOWN:
+            self.verdict = self._native.run(self._wish, conflicts, self.labels, deadline)
         return self.verdict != UNKNOWN
 
     def core(self) -> Ints:
@@ -256,7 +238,7 @@ def find_feasible(
     preference: NDArray[np.float64] | None,
     *,
     given: Model | None = None,
-    seconds: float = math.inf,
+    deadline: core.Deadline | None = None,
     work: int = 1 << 62,
 ) -> Ints | None:
     """Find a labelling of finite cost.
@@ -268,8 +250,8 @@ def find_feasible(
         Labels of larger preference are tried first (node marginals, for example).
     given : Model, optional
         The model that `model` was made from; it may know more factors over many variables.
-    seconds : float
-        Time limit.
+    deadline : core.Deadline, optional
+        When to stop.
     work : int
         Limit on the number of elementary steps, at about `conflict_work` per conflict.
 
@@ -287,9 +269,9 @@ def find_feasible(
     if constraints is None:
         return None
     search = FeasibleSearch(constraints, preference)
-    search.go_on(seconds=seconds, conflicts=work // TUNING.conflict_work)
+    search.run(deadline=deadline, conflicts=work // TUNING.conflict_work)
     if search.infeasible:
-        raise infeasibility(model, search, min(TUNING.core_seconds, seconds))
+        raise infeasibility(model, search, deadline)
     return complete_labels(model, search.labels) if search.found else None
 
 
@@ -302,7 +284,7 @@ def complete_labels(model: Model, labels: Ints) -> Ints | None:
     return found if math.isfinite(model.energy(found)) else None
 
 
-def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
+def small_core(search: FeasibleSearch, deadline: core.Deadline | None = None) -> Ints:
     """Return constraints that no labels obey together, few of them.
 
     Blocks of constraints are left out, ever smaller ones, as long as the rest is still proved
@@ -312,22 +294,22 @@ def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
     ----------
     search : FeasibleSearch
         A search that has proved infeasibility.
-    seconds : float, optional
-        Time limit.
+    deadline : core.Deadline, optional
+        When to stop; after `TUNING.core_seconds` in any case.
     """
-    end = time.perf_counter() + (TUNING.core_seconds if seconds is None else seconds)
+    end = (deadline or core.Deadline()).within(TUNING.core_seconds)
     whole, numbers = search.constraints, search.core()
     needed: set[int] = set()
     block = len(numbers)
     while rest := [c for c in numbers.tolist() if c not in needed]:
-        if (left := end - time.perf_counter()) <= 0:
+        if end.passed:
             break
         block = max(1, min(block, len(rest) // 2))
         kept = np.zeros(whole.count, dtype=bool)
         kept[numbers] = True
         kept[rest[:block]] = False  # the larger constraints come last, and say more
         trial = FeasibleSearch(whole.restricted(kept))
-        trial.go_on(seconds=left, conflicts=TUNING.core_conflicts)
+        trial.run(deadline=end, conflicts=TUNING.core_conflicts)
         if trial.infeasible:
             numbers = _numbered(whole, kept)[trial.core()]
         elif block == 1:
@@ -344,7 +326,7 @@ def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
 
 
 def infeasibility(
-    model: Model, search: FeasibleSearch, seconds: float | None = None
+    model: Model, search: FeasibleSearch, deadline: core.Deadline | None = None
 ) -> InfeasibleModel:
     """Return the error that says that no labels obey the constraints, and names some of them.
 
@@ -354,10 +336,10 @@ def infeasibility(
         The model of the constraints.
     search : FeasibleSearch
         A search that has proved infeasibility.
-    seconds : float, optional
-        Time limit for making the list of constraints shorter.
+    deadline : core.Deadline, optional
+        When to stop making the list of constraints shorter.
     """
-    parts = [search.constraints.describe(k) for k in small_core(search, seconds).tolist()]
+    parts = [search.constraints.describe(k) for k in small_core(search, deadline).tolist()]
     seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
     found = tuple(dict.fromkeys(seen))
     names = None if model.names is None else model.names.variables

@@ -409,7 +409,7 @@ def assemble(
     sizes: list[int] = counts.tolist()
     assembly = Assembly(counts)
     assembly.add_constant(finite_number(constant, "constant"))
-    for number, factor in enumerate(_listed(factors)):
+    for number, factor in enumerate(factors):
         if isinstance(factor, Many):
             scope = _scope(number, factor.variables, names)
             _check_range(number, scope, len(sizes))
@@ -427,6 +427,31 @@ def assemble(
     return assembly.pieces(groups_of(groups), names)
 
 
+def lone_all_different(
+    num_labels: ArrayLike, factors: list[Any], names: Names | None = None
+) -> AllDifferent | None:
+    """Return the `AllDifferent` of a linear assignment, over numbers of variables.
+
+    None unless it is over all variables, each has equally many labels, all other factors are unary
+    and the constraint would become chains.
+    """
+    larger = [(k, f) for k, f in enumerate(factors) if not _is_unary(f)]
+    if len(larger) != 1 or not isinstance(larger[0][1], AllDifferent):
+        return None
+    number, factor = larger[0]
+    counts = checked_counts(num_labels)
+    scope = _scope(number, factor.variables, names)
+    _check_range(number, scope, len(counts))
+    whole = len(scope) == len(counts) > 2 and bool((counts == counts[0]).all())
+    chained = float(counts[0]) ** min(len(counts), 64) > CHAINS.dense
+    return factor.over(scope) if whole and chained else None
+
+
+def _is_unary(factor: Any) -> bool:
+    pair = isinstance(factor, tuple | list) and len(factor) == 2
+    return pair and isinstance(factor[0], tuple | list) and len(factor[0]) == 1
+
+
 def checked_counts(num_labels: ArrayLike) -> Ints:
     """Return the label counts; there must be at least one variable, each with a label."""
     counts = integers(num_labels, "num_labels")
@@ -441,10 +466,11 @@ def checked_counts(num_labels: ArrayLike) -> Ints:
     return counts
 
 
-def _listed(factors: Any) -> Any:
+def listed_factors(factors: Any) -> list[Any]:
+    """Return the factors as a list; raise `ModelError` if they are no list."""
     if isinstance(factors, str | bytes) or not np.iterable(factors):
         raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
-    return factors
+    return list(factors)
 
 
 def _check_range(number: int, scope: Scope, count: int) -> None:

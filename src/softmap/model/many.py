@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import core
 from softmap.arguments import flag, real
 from softmap.errors import InfeasibleModel, ModelError
 from softmap.model.potentials.base import (
@@ -579,18 +580,15 @@ class AllDifferent(Many):
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel`, naming a Hall set, if no matching gives distinct labels."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_bipartite_matching
-
-        labels = [np.flatnonzero(mask) for mask in allowed]
-        start = np.cumsum([0, *map(len, labels)])
-        flat = np.concatenate(labels)
-        shape = len(labels), max(map(len, allowed))
-        graph = csr_array((np.ones(len(flat), dtype=np.int8), flat, start), shape=shape)
-        label_of = maximum_bipartite_matching(graph, perm_type="column")
+        costs = np.full((len(allowed), max(map(len, allowed))), np.inf)
+        for row, mask in zip(costs, allowed, strict=True):
+            row[: len(mask)][mask] = 0.0
+        label_of, prices = np.empty(len(costs), dtype=np.int64), np.empty(costs.shape[1])
+        core.linear_assignment(costs, label_of, prices)  # a maximum matching
         alone = np.flatnonzero(label_of < 0)
         if not len(alone):
             return
+        labels = [np.flatnonzero(mask) for mask in allowed]
         crowd, between = _hall_set(int(alone[0]), labels, label_of)
         raise InfeasibleModel(
             f"no labelling has finite cost: variables {self.called(crowd, names)} must have "
@@ -610,9 +608,7 @@ class AllDifferent(Many):
         return found
 
 
-def _hall_set(
-    first: int, labels: list[NDArray[np.int64]], label_of: NDArray[np.int32]
-) -> tuple[list[int], int]:
+def _hall_set(first: int, labels: list[NDArray[np.int64]], label_of: Ints) -> tuple[list[int], int]:
     """Variables with fewer labels than there are of them, from one that no matching serves."""
     owner = {int(label): k for k, label in enumerate(label_of.tolist()) if label >= 0}
     crowd, reached, front = {first}, set(), [first]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
-from softmap.model.factors import Factor, Pieces, assemble, checked_counts
+from softmap.model.factors import (
+    Factor,
+    Pieces,
+    assemble,
+    checked_counts,
+    listed_factors,
+    lone_all_different,
+)
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -25,9 +32,10 @@ from softmap.model.inputs import (
     flat_unary,
     other_unary,
 )
+from softmap.model.many import AllDifferent
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
+from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
 from softmap.model.structure import (
     CARRIED,
     NO_AUXILIARIES,
@@ -40,6 +48,9 @@ from softmap.model.structure import (
     check_running,
 )
 from softmap.model.sums import careful_sums
+
+BUILT = frozenset(Structure.__annotations__) - {"constant", "shape", "names"}
+"""The attributes of a `LazyAssignment` that need its chains."""
 
 
 class Model(Structure):
@@ -442,7 +453,10 @@ class Model(Structure):
         called = None
         if (names := given if names is None else names) is not None:
             called = checked_names(names, states, checked_counts(counts))
-        pieces = assemble(counts, factors, groups, constant, called)
+        every = listed_factors(factors)
+        if not groups and (different := lone_all_different(counts, every, called)) is not None:
+            return _lazy(counts, every, constant, called, different)
+        pieces = assemble(counts, every, groups, constant, called)
         model = cls.from_pieces(pieces)
         if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
             check_auxiliaries(model, pieces.auxiliaries)
@@ -478,6 +492,93 @@ class Model(Structure):
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+class LazyAssignment(Model):
+    """Unary costs and one `AllDifferent` over all variables, which have equally many labels.
+
+    As chains, n variables with d labels have about 4nd edges. An optimal labelling and its proof
+    need none of them, so the chains are built at the first access to an array of the model.
+
+    Parameters
+    ----------
+    plain : Model
+        The variables with their unary costs, names and the constant, without edges.
+    factor : AllDifferent
+        The constraint.
+    build : function
+        Returns the whole model.
+
+    Attributes
+    ----------
+    factor : AllDifferent
+        The constraint.
+    costs : float64[n, d]
+        The costs of the labels of each variable.
+    """
+
+    factor: AllDifferent
+    costs: Costs
+
+    def __init__(self, plain: Model, factor: AllDifferent, build: Callable[[], Model]) -> None:
+        self.__dict__.update(
+            constant=plain.constant,
+            shape=plain.shape,
+            names=plain.names,
+            factor=factor,
+            costs=plain.unary.reshape(plain.n, -1),
+            _build=build,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Build the chains at the first access to one of their arrays."""
+        if name not in BUILT or "_build" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        whole = self._build().__dict__
+        self.__dict__.update({key: whole[key] for key in BUILT})
+        return whole[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {key: getattr(self, key) for key in BUILT}  # a function cannot be pickled
+        return super().__getstate__() | state | {"factor": self.factor, "costs": self.costs}
+
+    @property
+    def num_visible(self) -> int:
+        """The length of a labelling."""
+        return len(self.costs)
+
+    def _with(self, **changed: Any) -> Model:
+        if not changed.keys() <= {"shape", "names"}:
+            self.__getstate__()  # other costs: the result is a model with chains
+            return super()._with(**changed)
+        new = LazyAssignment.__new__(LazyAssignment)
+        new.__dict__.update(self.__dict__ | changed)
+        return new
+
+
+def _lazy(
+    counts: ArrayLike,
+    factors: list[Any],
+    constant: float,
+    names: Names | None,
+    different: AllDifferent,
+) -> Model:
+    """Return the model of a linear assignment, with chains only if its costs are very large."""
+
+    def build() -> Model:
+        model = Model.from_pieces(assemble(counts, factors, (), constant, names))
+        return model._with(names=names)
+
+    nothing = (), 0.0  # keeps the numbers of the other factors in error messages
+    unary = [nothing if isinstance(factor, AllDifferent) else factor for factor in factors]
+    plain = Model.from_pieces(assemble(counts, unary, (), constant, names))._with(names=names)
+    different.require(
+        list(np.isfinite(plain.unary.reshape(plain.n, -1))),
+        None if names is None else names.variables,
+    )
+    if largest(plain.unary) > LARGEST_SUM / (8 * plain.unary.size):
+        return build()
+    return LazyAssignment(plain, different, build)
 
 
 def checked_model(model: Any, what: str = "this") -> Model:

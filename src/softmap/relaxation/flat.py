@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,13 @@ class FlatModel:
     scope: Ints
     tables: Costs
     constant: float
+
+    @cached_property
+    def native(self) -> core.FlatModel:
+        """The arrays as compiled searches take them, checked once."""
+        return core.FlatModel(
+            self.num_labels, self.unary, self.scope_start, self.scope, self.tables, self.constant
+        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,9 @@ def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
     return lam[np.repeat(model.half_offset[halves] - begin, sizes) + np.arange(sizes.sum())]
 
 
-def elimination_order(model: Model | FlatModel, limit: float) -> EliminationOrder:
+def elimination_order(
+    model: Model | FlatModel, limit: float, deadline: core.Deadline | None = None
+) -> EliminationOrder:
     """Return the best of several greedy elimination orders.
 
     Parameters
@@ -109,6 +119,8 @@ def elimination_order(model: Model | FlatModel, limit: float) -> EliminationOrde
         The model. The factors of a `Model` are not computed.
     limit : float
         Largest number of table entries. The search for an order stops where it is exceeded.
+    deadline : core.Deadline, optional
+        When to stop; no order is found then.
     """
     if isinstance(model, Model):
         n, aux = model.num_variables, model.auxiliaries
@@ -118,5 +130,5 @@ def elimination_order(model: Model | FlatModel, limit: float) -> EliminationOrde
         shape = model.num_labels[:n].astype(np.int64), start.astype(np.int64), scope
     else:
         shape = model.num_labels, model.scope_start, model.scope
-    entries, stored, order = core.elimination_order(*shape, limit)
+    entries, stored, order = core.elimination_order(*shape, limit, deadline)
     return EliminationOrder(entries, stored, np.array(order, np.int64))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from softmap import core
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.flat import FlatModel
@@ -66,7 +67,7 @@ def next_diverse(
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)
     found = solve_exact(
-        counted, incumbent=start, time_limit=min(left, 1e9), relative_gap=TUNING.tight
+        counted, incumbent=start, deadline=core.Deadline(left), relative_gap=TUNING.tight
     )
     if found.infeasible:
         return None, np.inf
@@ -114,7 +115,9 @@ def _at_price(
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
-    found = solve_exact(replace(flat, unary=unary), time_limit=seconds, relative_gap=TUNING.tight)
+    found = solve_exact(
+        replace(flat, unary=unary), deadline=core.Deadline(seconds), relative_gap=TUNING.tight
+    )
     paid = price * len(earlier) * (n - distance)
     sizes = np.abs(unary[np.isfinite(unary)])
     slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))

@@ -6,12 +6,12 @@ search that propagates and learns finds labels, or proves that there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.feasibility import TUNING as FEASIBILITY
 from softmap.labels.feasibility import (
     FeasibleSearch,
@@ -78,9 +78,8 @@ class FirstLabels:
         best: Best,
         preference: NDArray[np.float64] | None,
         *,
-        seconds: float,
+        deadline: core.Deadline,
         work: int,
-        stopped: Callable[[], object],
     ) -> None:
         """Offer labels if some are found; raise `InfeasibleModel` if there are none.
 
@@ -90,12 +89,10 @@ class FirstLabels:
             Receives the labels.
         preference : float64 array or None
             Labels of larger preference are tried first.
-        seconds : float
-            Time limit.
+        deadline : core.Deadline
+            When to stop.
         work : int
             Limit on the number of elementary steps.
-        stopped : function
-            Called at short intervals; the search ends if it returns something true.
         """
         if not self.active:
             return
@@ -107,11 +104,10 @@ class FirstLabels:
                 return
             self._search = FeasibleSearch(constraints, preference)
         search = self._search
-        self.active = not search.go_on(
-            seconds=seconds, conflicts=work // FEASIBILITY.conflict_work, stopped=stopped
-        )
+        self.active = not search.run(deadline=deadline, conflicts=work // FEASIBILITY.conflict_work)
         if search.infeasible:
-            raise infeasibility(self.problem.given, search, TUNING.core * min(seconds, 10.0))
+            left = deadline.within(TUNING.core * min(deadline.left, 10.0))
+            raise infeasibility(self.problem.given, search, left)
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)
 
@@ -119,7 +115,8 @@ class FirstLabels:
 def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
     """Look for labels before the relaxation; return whether some were found.
 
-    If some costs exceed all others together, labels that pay none of them are looked for first.
+    If there are no hard constraints, but some costs exceed all others together, the labels should
+    pay none of these costs (decision 55).
 
     Parameters
     ----------
@@ -132,14 +129,14 @@ def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
     model, before = problem.model, best.energy
     if model.n > TUNING.nodes or not model.m:
         return False
-    _avoid_penalties(problem, best, share)
-    if not best.found and model.has_forbidden:
+    if not model.has_forbidden:
+        _avoid_penalties(problem, best, share)
+    elif not best.found:
         FirstLabels(problem)(
             best,
             _cheap(model),
-            seconds=TUNING.share * share.left,
+            deadline=share.part(TUNING.share),
             work=1 << 62 if share.timed else TUNING.work,
-            stopped=share.over,
         )
     if not best.energy < before:
         return False
@@ -165,10 +162,9 @@ def _avoid_penalties(problem: Problem, best: Best, share: Share) -> None:
     if cost is None or constraints is None:
         return
     search = FeasibleSearch(constraints, _cheap(model))
-    search.go_on(
-        seconds=TUNING.penalty_share * share.left,
+    search.run(
+        deadline=share.part(TUNING.penalty_share),
         conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
-        stopped=share.over,
     )
     verdict = "needed" if search.infeasible else "open"
     if search.found and (labels := complete_labels(model, search.labels)) is not None:

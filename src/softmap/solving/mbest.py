@@ -197,9 +197,8 @@ def _enumerated(
     """
     flat, left = flatten(problem.model), deadline - time.perf_counter()
     found = core.best_labellings(
-        flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
-        order.variables, most, upper, threads, min(left, 1e9),
-    )  # fmt: skip
+        flat.native, order.variables, most, upper, threads, core.Deadline(left)
+    )
     labels = [np.array(x, np.int64) for x in found["labels"]]
     return (labels if found["complete"] else None), found["bounds"], found["slack"]
 
@@ -362,7 +361,7 @@ class _Partition:
                 replace(self.flat, unary=unary),
                 incumbent=labels,
                 lam=self.flat_lam,
-                time_limit=min(left, 1e9),
+                deadline=core.Deadline(left),
                 relative_gap=min(TUNING.tight, self.gap),
                 ascent=False,
             )

@@ -379,7 +379,8 @@ def stored_digest(path: str | Path) -> tuple[str | None, str]:
 def point_arrays(point: PrimalPoint) -> Arrays:
     """Return a point as arrays by name, without its model."""
     nodes = None if point.nodes is None else point.node_marginals()
-    optional = {"nodes": nodes, "labels": point.labels, "coupling": point.coupling}
+    labels = None if point.labels is None else point.model.with_running(point.labels)
+    optional = {"nodes": nodes, "labels": labels, "coupling": point.coupling}
     given = {name: array for name, array in optional.items() if array is not None}
     return {"eta": np.asarray(point.eta), **given}
 

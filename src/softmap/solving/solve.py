@@ -10,6 +10,7 @@ from typing import Any
 from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
+from softmap.solving.assigned import assigned
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, with_options
 from softmap.solving.record import Watcher, watcher
@@ -109,6 +110,8 @@ def solve(model: Model, options: Options) -> Result:
     >>> result.bound <= result.energy
     True
     """
+    if (found := assigned(checked_model(model, "solve"), options)) is not None:
+        return found
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
         return _exhaust(_begin(checked_model(model, "solve"), options, interrupts))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from softmap import generators
+from softmap import core, generators
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flat_lam
 from softmap.verification import Verdict
@@ -19,7 +19,7 @@ def test_the_optimum_is_that_of_brute_force(model, seed):
     least = brute_force(model)[0]
     labels = np.random.default_rng(seed).integers(0, model.num_labels[: model.num_variables])
     known = labels if np.isfinite(model.energy(labels)) else None
-    found = ExactSearch(model, incumbent=known, presolve=False, ascent=False, dp_limit=0.0).go_on()
+    found = ExactSearch(model, incumbent=known, presolve=False, ascent=False, dp_limit=0.0).run()
     assert found.complete
     if not np.isfinite(least):
         assert found.infeasible
@@ -32,9 +32,10 @@ def test_the_optimum_is_that_of_brute_force(model, seed):
 def test_short_slices_end(model, backtracks):
     """Also if a slice ends before the root of a component has been propagated."""
     search = ExactSearch(model, presolve=False, ascent=False, dp_limit=0.0)
-    search.go_on(backtrack_limit=backtracks)
+    search.run(backtrack_limit=backtracks)
     for _ in range(1000):
-        found = search.go_on(backtrack_limit=25, time_limit=1.0)  # more than a first probe takes
+        # more than a first probe takes
+        found = search.run(backtrack_limit=25, deadline=core.Deadline(1.0))
         assert found.nodes < 10_000
         if found.complete:
             break
@@ -47,8 +48,8 @@ def test_random_graphs_of_the_paper_with_a_proof_that_is_checked(seed, tmp_path)
     model = generators.erdos_renyi(40, 3, c=1.6, seed=seed)
     relaxed = softmap.solve(model, goal="lp", lp_gap=1e-2, threads=1)
     start = {"incumbent": relaxed.labels, "lam": flat_lam(model, relaxed.lam), "dp_limit": 0.0}
-    plain = ExactSearch(model, **start).go_on()
-    logged = ExactSearch(model, **start, log=tmp_path / "log").go_on()
+    plain = ExactSearch(model, **start).run()
+    logged = ExactSearch(model, **start, log=tmp_path / "log").run()
     assert plain.complete
     assert plain.nodes == logged.nodes > 0
     assert plain.energy == logged.energy
@@ -66,5 +67,5 @@ def test_few_nodes_on_random_graphs_of_the_paper():
         model = generators.erdos_renyi(100, 3, seed=seed)
         relaxed = softmap.solve(model, goal="lp", lp_gap=1e-3, threads=1)
         lam = flat_lam(model, relaxed.lam)
-        nodes += ExactSearch(model, incumbent=relaxed.labels, lam=lam).go_on().nodes
+        nodes += ExactSearch(model, incumbent=relaxed.labels, lam=lam).run().nodes
     assert nodes < 6_000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 from softmap import core, generators
-from softmap.arguments import seeded
 from softmap.proof.search.exact import flatten
 from softmap.proof.search.moves import MOVE_WORK, LargeMoves
 from support.oracles import brute_force
@@ -53,10 +54,9 @@ def test_limits_are_kept():
 
 def test_wrong_arrays_are_named():
     flat = flatten(generators.random_grid(2, 2, 2, seed=0))
-    arrays = (flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables)
-    with pytest.raises(ValueError, match="unary costs do not fit"):
-        core.LargeMoves(arrays[0], flat.unary[1:].copy(), *arrays[2:], seeded(0))
-    with pytest.raises(ValueError, match="tables do not fit"):
-        core.LargeMoves(*arrays[:4], flat.tables[1:].copy(), seeded(0))
+    with pytest.raises(ValueError, match="one cost per label"):
+        LargeMoves(replace(flat, unary=flat.unary[1:].copy()))
+    with pytest.raises(ValueError, match="all entries"):
+        LargeMoves(replace(flat, tables=flat.tables[1:].copy()))
     with pytest.raises(ValueError, match="variable 0 has no label 2"):
         LargeMoves(flat).improve(np.array([2, 0, 0, 0]))

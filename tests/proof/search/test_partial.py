@@ -67,7 +67,8 @@ def test_a_stopped_search_says_nothing_false(family: str) -> None:
         model, best = case
         lam = _lam(model, seed % 2, seed)
         labels = random_labels(model, seed)
-        limits = ({"backtrack_limit": 0}, {"time_limit": 0.0}, {"largest": 2})[seed % 3]
+        late = core.Deadline(0.0)
+        limits = ({"backtrack_limit": 0}, {"deadline": late}, {"largest": 2})[seed % 3]
         found = partly_searched(model, lam, labels, **limits)
         scale = 1e-9 * (1.0 + abs(best) + float(np.abs(lam).sum()))
         assert found.bound <= best + 1e-4 * scale, (family, seed)
@@ -109,9 +110,9 @@ def test_pieces_that_are_solved_stay_solved() -> None:
     """Turns with small limits add up to the answer of one without."""
     model, lam, labels = _nearly_tight()
     search = PartialSearch(model, lam, labels)
-    bounds = [search.go_on(backtrack_limit=3).bound for _ in range(5)]
+    bounds = [search.run(backtrack_limit=3).bound for _ in range(5)]
     assert bounds == sorted(bounds)
-    last = search.go_on()
+    last = search.run()
     assert last.complete
     assert last.energy == pytest.approx(partly_searched(model, lam, labels).energy, rel=1e-9)
 

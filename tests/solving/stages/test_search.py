@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_long_partial_search():
     search = PartialSearch(model, np.zeros(model.half_size), np.zeros(model.n, int), threads=4)
     with Interrupts() as interrupts:
         began, timer = time.perf_counter(), _press(1.0)
-        found = search.go_on(time_limit=90.0, stop=interrupts.stop)
+        found = search.run(deadline=interrupts.within(90.0))
         timer.join()
         assert interrupts.noted
         assert time.perf_counter() - began < 20.0
@@ -66,12 +66,12 @@ def test_ctrl_c_ends_a_long_partial_search():
 
 def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
     search = ExactSearch(_endless(), dp_limit=0.0, threads=4, split_work=0)
-    before = search.go_on(time_limit=0.2)
+    before = search.run(deadline=core.Deadline(0.2))
     timer = _press(0.5)
     with pytest.raises(KeyboardInterrupt):
-        search.go_on(time_limit=90.0, stop=core.Deadline())
+        search.run(deadline=core.Deadline(90.0))
     timer.join()
-    after = search.go_on(time_limit=0.1)
+    after = search.run(deadline=core.Deadline(0.1))
     assert before.lower_bound <= after.lower_bound <= after.energy
     assert after.nodes > before.nodes
 

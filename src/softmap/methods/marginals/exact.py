@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,10 @@ class EliminationLimits:
         Largest number of table entries in all.
     entry_bytes : int
         Memory per stored table entry, in bytes.
-    seconds : float
-        Longest time in the compiled loops before Python may handle Ctrl-C, if no table takes more.
     """
 
     entries: int = 500_000_000
     entry_bytes: int = 12
-    seconds: float = 0.1
 
 
 ELIMINATION = EliminationLimits()
@@ -133,15 +130,12 @@ class _Sums:
         unary, taken = _logs(flat.unary, _ends(flat.num_labels), eta)
         tables, more = _logs(flat.tables, _ends(_sizes(flat)), eta)
         self.taken = np.concatenate([[model.constant], taken, more])
-        self.native = core.LogSums(
-            flat.num_labels, unary, flat.scope_start, flat.scope, tables, order.variables,
-            usable_cores(),
-        )  # fmt: skip
+        logs = replace(flat, unary=unary, tables=tables, constant=0.0)
+        self.native = core.LogSums(logs.native, order.variables, usable_cores())
 
     def log_partition(self) -> float:
         """Return log Z, the constant of the model included."""
-        while not self.native.up(ELIMINATION.seconds):
-            pass  # Ctrl-C is handled here
+        self.native.up(core.Deadline())  # looks for Ctrl-C
         total = float(self.native.log_sum)
         if math.isinf(total):
             raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
@@ -149,8 +143,7 @@ class _Sums:
 
     def marginals(self) -> tuple[Floats, Floats]:
         """Return the marginals of nodes and edges, after `log_partition`."""
-        while not self.native.down(ELIMINATION.seconds):
-            pass  # Ctrl-C is handled here
+        self.native.down(core.Deadline())  # looks for Ctrl-C
         variables, factors = self.native.marginals()
         model, sizes = self.model, _sizes(self.flat)
         pairs = (model.edges < model.num_variables).all(axis=1)

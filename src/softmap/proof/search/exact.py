@@ -59,7 +59,7 @@ class ExactResult:
 
 
 class ExactSearch:
-    """A resumable search for an optimal labelling; each call of `go_on` continues it.
+    """A resumable search for an optimal labelling; each call of `run` continues it.
 
     Parameters
     ----------
@@ -79,9 +79,7 @@ class ExactSearch:
         Largest number of table entries for dynamic programming.
     open_bytes : int
         Memory for open nodes, in bytes. Beyond it, the search is depth first.
-    seconds : float
-        Total time over all calls, in seconds; decides whether dynamic programming is started.
-    tried_first : float
+    search_first : float
         Work of a search before dynamic programming, relative to its table entries; only tests
         change it.
     threads : int, default 1
@@ -112,38 +110,53 @@ class ExactSearch:
         ascent: bool = True,
         dp_limit: float = 1e9,
         open_bytes: float = OPEN_NODE_BYTES,
-        seconds: float = 1e9,
-        tried_first: float = 0.1,
+        search_first: float | None = None,
         threads: int = 1,
-        split_work: int = -1,
+        split_work: int | None = None,
         log: str | Path | None = None,
         anneal: int = 0,
         seed: int = 0,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
+        options = core.ExactOptions()
+        options.relative_gap, options.absolute_gap = relative_gap, absolute_gap
+        options.presolve, options.ascent = presolve, ascent
+        options.threads, options.open_bytes = max(1, threads), open_bytes
+        options.log, options.anneal = "" if log is None else str(log), anneal
+        effort = options.effort
+        effort.max_stored = min(effort.max_stored, dp_limit)
+        if search_first is not None:
+            effort.search_first = search_first
+        if split_work is not None:
+            effort.split_work = split_work
+        start = np.zeros(0) if lam is None else lam
         self._native = core.ExactSearch(
-            flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
-            np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
-            "" if log is None else str(log), anneal, seeded(seed),
-        )  # fmt: skip
+            flat.native, options, start, _labels(incumbent), seeded(seed)
+        )
 
-    def go_on(
+    def run(
         self,
         *,
         incumbent: ArrayLike | None = None,
-        time_limit: float = 1e9,
-        end: float = 0.0,
+        deadline: core.Deadline | None = None,
+        end: core.Deadline | None = None,
         backtrack_limit: int = -1,
-        stop: core.Deadline | None = None,
     ) -> ExactResult:
         """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
-        Dynamic programming cannot be resumed, so it may run until `end` seconds from now. `stop` is
-        a deadline that another thread or a signal handler may stop. With it, signal handlers are
-        called during the search if this is the main thread.
+        Parameters
+        ----------
+        incumbent : int array, optional
+            Labels found elsewhere.
+        deadline : core.Deadline, optional
+            When to stop.
+        end : core.Deadline, optional
+            When to stop what later calls could not resume, such as dynamic programming; by default
+            `deadline`.
+        backtrack_limit : int
+            Largest number of backtracks of this call; -1: no limit.
         """
-        r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
+        r = self._native.run(_labels(incumbent), deadline, end, backtrack_limit)
         labels = np.array(r.pop("labels"), np.int64)
         named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
         fields = {name: r.pop(name) for name in named}
@@ -157,11 +170,10 @@ def _labels(given: ArrayLike | None) -> Ints:
 def solve_exact(
     model: Model | FlatModel,
     *,
-    time_limit: float = 1e9,
+    deadline: core.Deadline | None = None,
     backtrack_limit: int = -1,
-    stop: core.Deadline | None = None,
     **options: Any,
 ) -> ExactResult:
     """Run an `ExactSearch` with the given options in one call."""
-    search = ExactSearch(model, seconds=time_limit, **options)
-    return search.go_on(time_limit=time_limit, backtrack_limit=backtrack_limit, stop=stop)
+    search = ExactSearch(model, **options)
+    return search.run(deadline=deadline, backtrack_limit=backtrack_limit)

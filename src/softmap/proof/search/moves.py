@@ -29,9 +29,7 @@ class LargeMoves:
     """
 
     def __init__(self, flat: FlatModel, seed: int = 0) -> None:
-        self._native = core.LargeMoves(
-            flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, seeded(seed)
-        )
+        self._native = core.LargeMoves(flat.native, seeded(seed))
 
     def improve(
         self,

@@ -11,7 +11,6 @@ Otherwise the loose part grows there (CombiLP: Haller, Swoboda and Savchynskyy, 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,32 +61,23 @@ class PartialLimits:
 PARTIAL = PartialLimits()
 
 
-class Budget:
+class PieceLimits:
     """Time and backtracks left for all searches, and the limits of one search."""
 
-    def __init__(self, deadline: float, backtracks: int, stop: core.Deadline | None = None) -> None:
-        self.deadline, self.backtracks, self.stop = deadline, backtracks, stop
-        self.share = 1.0
-
-    @property
-    def seconds(self) -> float:
-        """Seconds left for all searches."""
-        return max(0.0, self.deadline - time.perf_counter())
+    def __init__(self, deadline: core.Deadline, backtracks: int) -> None:
+        self.deadline, self.backtracks, self.share = deadline, backtracks, 1.0
 
     @property
     def spent(self) -> bool:
-        """Whether the time or the backtracks are used up, or the stop flag is set."""
-        stopped = self.stop is not None and self.stop.stopped
-        return self.seconds <= 0.0 or self.backtracks == 0 or stopped
+        """Whether the deadline has passed or the backtracks are used up."""
+        return self.backtracks == 0 or self.deadline.passed
 
     @property
-    def piece_seconds(self) -> float:
-        """Seconds per component in this round; all seconds if only backtracks are limited."""
-        return (
-            self.seconds
-            if self.backtracks >= 0
-            else min(self.seconds, PARTIAL.first_time * self.share)
-        )
+    def piece_deadline(self) -> core.Deadline:
+        """The deadline of a component in this round; that of all if backtracks are limited."""
+        if self.backtracks >= 0:
+            return self.deadline
+        return self.deadline.within(PARTIAL.first_time * self.share)
 
     @property
     def piece_backtracks(self) -> int:
@@ -211,19 +201,25 @@ class PartialSearch:
         """Number of nodes in the loose part."""
         return int(self.loose.sum())
 
-    def go_on(
+    def run(
         self,
         *,
-        time_limit: float = 1e9,
+        deadline: core.Deadline | None = None,
         backtrack_limit: int = -1,
         largest: int | None = None,
-        stop: core.Deadline | None = None,
     ) -> PartialResult:
         """Continue within the limits; components already solved are not searched again.
 
-        `stop` is a flag that another thread or a signal handler may set.
+        Parameters
+        ----------
+        deadline : core.Deadline, optional
+            When to stop.
+        backtrack_limit : int
+            Largest number of backtracks of this call; -1: no limit.
+        largest : int, optional
+            Largest number of variables of the part that is searched; by default all.
         """
-        budget = Budget(time.perf_counter() + time_limit, backtrack_limit, stop)
+        budget = PieceLimits(deadline or core.Deadline(), backtrack_limit)
         most = self.model.n if largest is None else largest
         while self.size <= most:
             pieces = self._solve(budget)
@@ -294,7 +290,7 @@ class PartialSearch:
 
     # --- components -----------------------------------------------------------------------------
 
-    def _solve(self, budget: Budget) -> list[_Piece]:
+    def _solve(self, budget: PieceLimits) -> list[_Piece]:
         """Solve the connected components of the loose part, the smallest first."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
@@ -330,7 +326,7 @@ class PartialSearch:
         exact = (terms == 0) | np.isposinf(model.unary)
         return np.where(exact, model.unary, low)
 
-    def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> _Piece:
+    def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: PieceLimits) -> _Piece:
         """Search one component within the budget; its bound is at least the sum of its minima."""
         key, model = nodes.tobytes(), self.model
         known = self._known.get(key)
@@ -354,12 +350,12 @@ class PartialSearch:
         free = labels = found.labels
         if found.complete and self._crossing(nodes, free):
             # infeasibility beside the given outer labels proves nothing about the component
-            settled = self._search(nodes, edges, unary + self._beside(nodes), budget)
-            labels = settled.labels
+            again = self._search(nodes, edges, unary + self._beside(nodes), budget)
+            labels = again.labels
             margin = 2 * PARTIAL.tight * abs(found.energy) + PARTIAL.rounding * float(
                 np.abs(terms).sum()
             )
-            if labels is not None and settled.energy <= found.energy + margin:
+            if labels is not None and again.energy <= found.energy + margin:
                 free = labels
         piece = _Piece(nodes, edges, bound, labels, free, found.complete, own, log)
         self._known[key] = piece
@@ -390,7 +386,7 @@ class PartialSearch:
             out[model.node_slice(inner)] += np.maximum(costs, 0.0)
         return out
 
-    def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> ExactResult:
+    def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: PieceLimits) -> ExactResult:
         model = self.model
         place = np.full(model.n, -1)
         place[nodes] = np.arange(len(nodes))
@@ -409,9 +405,8 @@ class PartialSearch:
             flat,
             incumbent=self.labels[nodes] if math.isfinite(self.energy) else None,
             lam=lam,
-            time_limit=budget.piece_seconds,
+            deadline=budget.piece_deadline,
             backtrack_limit=budget.piece_backtracks,
-            stop=budget.stop,
             relative_gap=PARTIAL.tight,
             threads=self.threads,
             log=None if self._fresh_log is None else self._fresh_log(),

@@ -20,7 +20,7 @@ class Assign(Once):
     def __call__(self, best: Best, share: Share) -> Outcome:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it
 
-        found = solve_assignment(self.problem.model, self.problem.given)
+        found = solve_assignment(self.problem.model, self.problem.given, share.deadline)
         if found is None:
             return Outcome(active=False, ran=False)
         best.offer_labels(found[0])

@@ -228,7 +228,7 @@ class Decode(Stage):
         model, threads = self.problem.model, self.problem.threads
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
-                model, normalised(model, nodes), given=self.problem.given, seconds=share.rest,
+                model, normalised(model, nodes), given=self.problem.given, deadline=share.deadline,
                 work=work // 2,
             )  # fmt: skip
             if found is not None:

@@ -90,7 +90,7 @@ class Improve(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
-            self._first(best, nodes, seconds=share.left, work=share.work, stopped=share.over)
+            self._first(best, nodes, deadline=share.deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
             together = share.timed and self.problem.threads > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)

@@ -43,11 +43,10 @@ class Partial(Stage):
         search = self._current(best)
         if search.size > self._largest:
             return Outcome(ran=False)
-        found = search.go_on(
-            time_limit=share.left,
+        found = search.run(
+            deadline=share.deadline,
             backtrack_limit=self._backtracks(share),
             largest=self._largest,
-            stop=share.budget.interrupts.stop,
         )
         best.offer_labels(found.labels)
         best.offer_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes), found.log)

@@ -85,12 +85,11 @@ class Search(Stage):
             self._next = max(self._next, 4 * seen.done)
         if not share.timed and not (self._small or self.narrow or self._nearly(best)):
             return Outcome(ran=False)
-        found = self._current(best, share).go_on(
+        found = self._current(best, share).run(
             incumbent=best.labels if best.found else None,
-            time_limit=share.left,
-            end=share.rest,
+            deadline=share.deadline,
+            end=share.run_end,
             backtrack_limit=self._backtracks(share),
-            stop=share.budget.interrupts.stop,
         )
         if found.infeasible:
             raise InfeasibleModel(
@@ -161,7 +160,6 @@ class Search(Stage):
             absolute_gap=self._beyond,
             dp_limit=min(self._tables(share), spare / tuning.dp_bytes),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
-            seconds=share.rest,
             threads=threads,
             log=None if self._proof is None else self._proof.fresh(),
             anneal=self._anneals(best),

@@ -1,11 +1,9 @@
 // Builds the integer model from the input.
-#pragma once
-
-#include "split.hpp"
+#include "presolve.hpp"
 
 namespace softmap::exact {
 
-namespace detail {
+namespace {
 
 // The factors of the input: where their costs are, and their numbers in the integer model.
 struct Given {
@@ -16,13 +14,13 @@ struct Given {
     std::vector<int> again; // factors whose scope an earlier one has
 };
 
-inline bool in_order(const Input &in, std::int64_t f) {
+bool in_order(const Input &in, std::int64_t f) {
     return std::is_sorted(in.scope.begin() + in.scope_start[f],
                           in.scope.begin() + in.scope_start[f + 1]);
 }
 
 // Writes a table with its axes in increasing order of the variables.
-inline void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &table, Cost *out) {
+void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &table, Cost *out) {
     const auto scope =
         in.scope.subspan(in.scope_start[f], in.scope_start[f + 1] - in.scope_start[f]);
     std::vector<int> order(scope.size());
@@ -45,7 +43,7 @@ inline void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &
     }
 }
 
-inline void load_variables(Work &w, const Input &in, const Scale &scale) {
+void load_variables(Work &w, const Input &in, const Scale &scale) {
     const int n = in.n();
     w.incident.resize(n);
     w.gone.assign(n, 0);
@@ -55,7 +53,8 @@ inline void load_variables(Work &w, const Input &in, const Scale &scale) {
     std::int64_t at = 0;
     for (int v = 0; v < n; ++v) {
         w.unary[v].resize(in.num_labels[v]);
-        to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base, w.hard);
+        detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base,
+                         w.hard);
         w.label[v].resize(in.num_labels[v]);
         std::iota(w.label[v].begin(), w.label[v].end(), 0);
         at += in.num_labels[v];
@@ -63,7 +62,7 @@ inline void load_variables(Work &w, const Input &in, const Scale &scale) {
 }
 
 // Numbers the factors and allocates their tables, which are empty.
-inline Given list_factors(Work &w, const Input &in) {
+Given list_factors(Work &w, const Input &in) {
     Given given{in, in.table_starts(), {}, {}, {}};
     const int count = in.num_factors();
     std::vector<int> degree(in.n(), 0), scope;
@@ -96,24 +95,24 @@ inline Given list_factors(Work &w, const Input &in) {
 
 // Adds the integer costs of one factor to `w`: writes them to its table, or adds them to the costs
 // of an earlier factor. Nothing else of `w` changes.
-inline void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
-                        Wide &base, bool &hard) {
+void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
+                 Wide &base, bool &hard) {
     auto &table = w.factors[given.number[f]]->table;
     const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
     if (!again && in_order(given.in, f)) {
         table.resize(costs.size());
-        to_units(costs, scale, table.data(), base, hard);
+        detail::to_units(costs, scale, table.data(), base, hard);
         return;
     }
     std::vector<Cost> units(costs.size()), sorted(costs.size());
-    to_units(costs, scale, units.data(), base, hard);
+    detail::to_units(costs, scale, units.data(), base, hard);
     sort_axes(given.in, f, units, sorted.data());
     table.resize(costs.size(), 0);
     for (std::size_t k = 0; k < table.size(); ++k)
         table[k] = sum(table[k], sorted[k]);
 }
 
-inline void load_factors(Work &w, const Given &given, const Scale &scale) {
+void load_factors(Work &w, const Given &given, const Scale &scale) {
     std::mutex mutex;
     std::vector<char> again(given.number.size(), 0);
     for (const int f : given.again)
@@ -132,13 +131,13 @@ inline void load_factors(Work &w, const Given &given, const Scale &scale) {
         load_factor(w, given, scale, f, true, w.base, w.hard);
 }
 
-inline Cost lam_units(const Scale &scale, double lam) {
+Cost lam_units(const Scale &scale, double lam) {
     const double u = scale.units(lam);
     return static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50));
 }
 
 // Writes the moves of `apply_lam` to the proof log.
-inline void log_lam(const Work &w, const Given &given, const Scale &scale) {
+void log_lam(const Work &w, const Given &given, const Scale &scale) {
     const Input &in = given.in;
     std::vector<std::int64_t> places; // factor, axis, ...
     std::vector<Cost> amounts;
@@ -158,8 +157,8 @@ inline void log_lam(const Work &w, const Given &given, const Scale &scale) {
 }
 
 // Adds λ, in units, to the tables of factors first..last-1.
-inline void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
-                    std::vector<Cost> &block) {
+void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
+             std::vector<Cost> &block) {
     const Input &in = given.in;
     for (Index f = first; f < last; ++f) {
         Factor *factor = w.factors[given.number[f]].get();
@@ -175,7 +174,7 @@ inline void add_lam(Work &w, const Given &given, const Scale &scale, Index first
 }
 
 // Moves λ, in units, from variables to their factors. Factors that were split keep their costs.
-inline void apply_lam(Work &w, const Given &given, const Scale &scale) {
+void apply_lam(Work &w, const Given &given, const Scale &scale) {
     const Input &in = given.in;
     const auto most = std::max_element(in.num_labels.begin(), in.num_labels.end());
     // factors with one scope have one table: one thread adds to it
@@ -202,18 +201,18 @@ inline void apply_lam(Work &w, const Given &given, const Scale &scale) {
         log_lam(w, given, scale);
 }
 
-} // namespace detail
+} // namespace
 
 // The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
 // between factors and variables.
-inline Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads,
-                       Log *log) {
+Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads,
+                Log *log) {
     Work w;
     w.log = log;
     w.threads = threads;
-    detail::load_variables(w, in, scale);
-    const auto given = detail::list_factors(w, in);
-    detail::load_factors(w, given, scale);
+    load_variables(w, in, scale);
+    const auto given = list_factors(w, in);
+    load_factors(w, given, scale);
     w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
     if (log != nullptr)
         log->note(Op::LOAD,
@@ -221,7 +220,7 @@ inline Work build_work(const Input &in, const Scale &scale, std::size_t most_spl
     // split before λ is added: afterwards a factor may not be a sum over pairs
     split_factors(w, most_split);
     if (!in.lam.empty())
-        detail::apply_lam(w, given, scale);
+        apply_lam(w, given, scale);
     normalise(w);
     return w;
 }

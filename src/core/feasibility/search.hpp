@@ -5,7 +5,7 @@
 // conflicts per label that is left, and gives it the label that it had last.
 #pragma once
 
-#include "base/budget.hpp"
+#include "base/deadline.hpp"
 #include "propagate.hpp"
 
 #include <cmath>
@@ -14,10 +14,10 @@ namespace softmap::feasibility {
 
 enum class Answer : int { none = 0, found = 1, unknown = 2 };
 
-class Solver {
+class ConstraintSearch {
   public:
     // Labels of larger preference are tried first.
-    Solver(const Network &net, const double *preference)
+    ConstraintSearch(const Constraints &net, const double *preference)
         : net_(net), state_(net), clauses_(net.offset.back()), propagation_(net, state_, clauses_),
           preference_(preference, preference + net.offset.back()), weight_(net.size.size(), 0.0),
           phase_(net.size.size(), -1), seen_(std::size_t(net.offset.back()), 0) {
@@ -29,14 +29,14 @@ class Solver {
         }
     }
 
-    // Continues until there is an answer, the time is over, or after so many conflicts.
-    Answer run(Index conflicts, double seconds) {
+    // Continues until there is an answer, the deadline has passed, or after so many conflicts.
+    Answer run(Index conflicts, const Deadline *deadline) {
         if (!begun_ && !begin())
             answer_ = Answer::none;
-        Budget budget(std::numeric_limits<Index>::max(), seconds);
+        Meter meter(deadline);
         const Index end = conflicts_ + std::min(conflicts, std::numeric_limits<Index>::max() / 2);
-        while (answer_ == Answer::unknown && !budget.spent() && conflicts_ < end)
-            step(budget);
+        while (answer_ == Answer::unknown && !meter.late() && conflicts_ < end)
+            step(meter);
         return answer_;
     }
 
@@ -94,12 +94,12 @@ class Solver {
         return propagate();
     }
 
-    void step(Budget &budget) {
+    void step(Meter &meter) {
         if (!propagate()) {
             answer_ = Answer::none;
             return;
         }
-        budget.use(decision_work);
+        meter.tick(decision_work);
         if (patience_ <= 0) {
             restart();
             patience_ = unit * luby(++restarts_);
@@ -380,7 +380,7 @@ class Solver {
         1024; // what a decision counts for between clock readings
     static constexpr std::size_t most_records = 40'000'000; // entries; 160 MB
 
-    const Network &net_;
+    const Constraints &net_;
     State state_;
     Clauses clauses_;
     Propagation propagation_;

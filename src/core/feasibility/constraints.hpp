@@ -69,9 +69,9 @@ struct Sum {
 //
 // Constraint i < n is the set of allowed labels of variable i; the others are numbered in the order
 // in which they are added.
-class Network {
+class Constraints {
   public:
-    Network(std::span<const Index> num_labels, const bool *allowed)
+    Constraints(std::span<const Index> num_labels, const bool *allowed)
         : size(num_labels.begin(), num_labels.end()), offset(num_labels.size() + 1, 0),
           word(num_labels.size() + 1, 0), next_(Id(num_labels.size())) {
         for (std::size_t i = 0; i < num_labels.size(); ++i) {

@@ -4,16 +4,15 @@
 // over variables and mirrors, is a minimum-cut problem. The nodes that the source reaches in the
 // residual graph are on the source side of every minimum cut. They give a partial labelling that
 // some optimum has (Hammer, Hansen and Simeone 1984).
-#pragma once
+#include "presolve.hpp"
 
 #include "cuts/flow.hpp"
-#include "reduce.hpp"
 
 #include <optional>
 
 namespace softmap::exact {
 
-namespace detail {
+namespace {
 
 // Limits a flow to `budget` visited arcs and the time of the search.
 struct FlowLimit {
@@ -29,7 +28,7 @@ struct FlowLimit {
 
 // Whether all remaining variables have at most two labels, and all factors two variables and no
 // forbidden entries.
-inline bool roofed(const Work &w) {
+bool roofed(const Work &w) {
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && (w.d(v) > 2 || forbidden(w.unary[v][0]) || forbidden(w.unary[v].back())))
             return false;
@@ -101,7 +100,7 @@ class Roof {
 // Logs the fixed labels and, in half units, costs to move from all their factors to variables.
 // After these moves, fixing the labels raises no single factor or unary cost: twice a factor, less
 // the moved costs, equals the residual capacities of its arcs.
-inline void write_persistent(const Work &w, const Roof &roof) {
+void write_persistent(const Work &w, const Roof &roof) {
     std::vector<std::int64_t> labels, amounts;
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && w.d(v) == 2 && roof.label(v) >= 0)
@@ -129,17 +128,17 @@ inline void write_persistent(const Work &w, const Roof &roof) {
     w.log->array(amounts);
 }
 
-} // namespace detail
+} // namespace
 
 // Fixes variables to labels that some optimum has. Gives up after visiting `budget` arcs.
-inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
-    if (!detail::roofed(w))
+bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
+    if (!roofed(w))
         return false;
-    detail::Roof roof(w);
+    Roof roof(w);
     if (!roof.run(budget, control))
         return false;
     if (w.log != nullptr)
-        detail::write_persistent(w, roof);
+        write_persistent(w, roof);
     bool any = false;
     for (int v = 0; v < w.n(); ++v) {
         const int label = roof.label(v);

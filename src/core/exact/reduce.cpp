@@ -1,15 +1,12 @@
 // Presolve: removal of forbidden labels, fixed variables and dominated labels.
-#pragma once
-
-#include "work.hpp"
+#include "presolve.hpp"
 
 namespace softmap::exact {
 
-namespace detail {
+namespace {
 
 // Returns the table restricted to the labels kept on one axis.
-inline void restrict_axis(const Work &w, Factor &f, std::size_t position,
-                          const std::vector<int> &kept) {
+void restrict_axis(const Work &w, Factor &f, std::size_t position, const std::vector<int> &kept) {
     std::int64_t inner = 1, outer = 1;
     for (std::size_t k = 0; k < f.scope.size(); ++k)
         (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
@@ -24,10 +21,10 @@ inline void restrict_axis(const Work &w, Factor &f, std::size_t position,
     f.table = std::move(table);
 }
 
-} // namespace detail
+} // namespace
 
 // Keeps only the labels of `v` whose positions are listed.
-inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
+void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     if (static_cast<int>(kept.size()) == w.d(v))
         return;
     if (kept.empty()) {
@@ -37,7 +34,7 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     for (int f : w.alive_factors(v)) {
         auto &factor = *w.factors[f];
         const auto place = std::find(factor.scope.begin(), factor.scope.end(), v);
-        detail::restrict_axis(w, factor, place - factor.scope.begin(), kept);
+        restrict_axis(w, factor, place - factor.scope.begin(), kept);
     }
     for (std::size_t k = 0; k < kept.size(); ++k) {
         w.unary[v][k] = w.unary[v][kept[k]];
@@ -49,7 +46,7 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
 
 // Removes labels that are forbidden or have no support in some factor, to a fixpoint. Starts with
 // the variables in `queue`.
-inline void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
+void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
     if (!w.hard) { // all costs are finite; the work is counted as if they had been read
         std::int64_t entries = 0;
         for (int v : queue)
@@ -100,7 +97,7 @@ inline void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
 }
 
 // Whether label a of v costs no more than label b for all labels of the neighbours.
-inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int> &factors) {
+bool dominates(const Work &w, int v, int a, int b, const std::vector<int> &factors) {
     Cost worst = w.unary[v][a] - w.unary[v][b];
     for (int f : factors) {
         const auto &factor = *w.factors[f];
@@ -127,7 +124,7 @@ inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int>
     return worst <= 0;
 }
 
-namespace detail {
+namespace {
 
 // Labels of a variable that others dominate, as pairs (removed label, label that dominates it) in
 // the order in which they are found, and the number of table entries read for it.
@@ -137,7 +134,7 @@ struct Dominated {
 };
 
 // Looks for dominated labels of v until `budget` table entries are read.
-inline Dominated find_dominated(Work &w, int v, std::int64_t budget) {
+Dominated find_dominated(Work &w, int v, std::int64_t budget) {
     Dominated found;
     if (w.gone[v] || w.d(v) < 2)
         return found;
@@ -165,7 +162,7 @@ inline Dominated find_dominated(Work &w, int v, std::int64_t budget) {
 }
 
 // Removes the labels found; the incumbent takes the labels that dominate its own.
-inline void swap_labels(Work &w, int v, const std::vector<int> &swaps) {
+void swap_labels(Work &w, int v, const std::vector<int> &swaps) {
     std::vector<char> out(w.d(v), 0);
     for (std::size_t k = 0; k < swaps.size(); k += 2) {
         out[swaps[k]] = 1;
@@ -183,30 +180,30 @@ inline void swap_labels(Work &w, int v, const std::vector<int> &swaps) {
     keep_labels(w, v, kept);
 }
 
-} // namespace detail
+} // namespace
 
 // Removes dominated labels (dead-end elimination), one variable after the other. Stops early after
 // reading `budget` table entries.
 //
 // Several threads look at the next variables ahead of time. What they find for a variable counts
 // unless a neighbour has lost labels since.
-inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
+bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
     constexpr int block = 2 * worthwhile; // variables looked at ahead
     const bool ahead = w.threads > 1 && w.n() >= worthwhile;
     bool any = false;
-    std::vector<detail::Dominated> found(ahead ? block : 0);
+    std::vector<Dominated> found(ahead ? block : 0);
     std::vector<char> current(w.n(), 0); // whether what was found is up to date
     for (int v = 0; v < w.n() && budget > 0 && !control.stopped; ++v) {
         if (ahead && v % block == 0)
             split(w.threads, std::min(block, w.n() - v), [&](Index first, Index last) {
                 for (Index k = first; k < last; ++k) {
-                    found[k] = detail::find_dominated(w, v + static_cast<int>(k), budget);
+                    found[k] = find_dominated(w, v + static_cast<int>(k), budget);
                     current[v + k] = 1;
                 }
             });
-        auto own = current[v] ? std::move(found[v % block]) : detail::Dominated{};
+        auto own = current[v] ? std::move(found[v % block]) : Dominated{};
         if (!current[v] || own.read >= budget)
-            own = detail::find_dominated(w, v, budget);
+            own = find_dominated(w, v, budget);
         budget -= own.read;
         control.spend(own.read);
         if (own.swaps.empty())
@@ -215,7 +212,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
         for (int f : w.alive_factors(v))
             for (int u : w.factors[f]->scope)
                 current[u] = 0;
-        detail::swap_labels(w, v, own.swaps);
+        swap_labels(w, v, own.swaps);
     }
     return any;
 }

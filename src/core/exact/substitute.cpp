@@ -1,16 +1,14 @@
 // Substitution: a variable that a hard constraint makes a one-to-one function of another variable
 // is replaced by that variable.
-#pragma once
-
-#include "eliminate.hpp"
+#include "presolve.hpp"
 
 namespace softmap::exact {
 
-namespace detail {
+namespace {
 
 // For a pair factor: the only label of the second variable that each label of the first allows, if
 // this map is one-to-one; empty otherwise.
-inline std::vector<int> bijection(const Work &w, const Factor &f) {
+std::vector<int> bijection(const Work &w, const Factor &f) {
     const int rows = w.d(f.scope[0]), columns = w.d(f.scope[1]);
     if (rows != columns ||
         std::count_if(f.table.begin(), f.table.begin() + columns, forbidden) != columns - 1)
@@ -33,8 +31,7 @@ inline std::vector<int> bijection(const Work &w, const Factor &f) {
 }
 
 // Returns the factor with y = image[x] substituted. Its scope may contain x already.
-inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
-                           const std::vector<int> &image) {
+Factor with_x_for_y(const Work &w, const Factor &f, int x, int y, const std::vector<int> &image) {
     Factor out;
     for (int v : f.scope)
         if (v != y)
@@ -63,10 +60,10 @@ inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
     return out;
 }
 
-} // namespace detail
+} // namespace
 
 // Substitutes y = image(x) in every factor; `tie` is the factor with this constraint.
-inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
+void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
     if (w.log != nullptr) {
         w.log->note(Op::SUBSTITUTE, {tie, x, y});
         w.log->array(image);
@@ -85,7 +82,7 @@ inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &i
     w.drop_factor(tie);
     const auto factors = w.alive_factors(y); // adding costs may add factors
     for (int f : factors) {
-        auto changed = detail::with_x_for_y(w, *w.factors[f], x, y, image);
+        auto changed = with_x_for_y(w, *w.factors[f], x, y, image);
         w.drop_factor(f);
         w.add_costs(std::move(changed));
     }
@@ -93,12 +90,12 @@ inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &i
     w.incident[y].clear();
 }
 
-inline bool substitute_all(Work &w) {
+bool substitute_all(Work &w) {
     bool any = false;
     for (std::size_t f = 0; f < w.factors.size() && !w.infeasible; ++f) {
         if (w.factors[f] == nullptr || w.factors[f]->scope.size() != 2)
             continue;
-        const auto image = detail::bijection(w, *w.factors[f]);
+        const auto image = bijection(w, *w.factors[f]);
         if (image.empty())
             continue;
         const int x = w.factors[f]->scope[0], y = w.factors[f]->scope[1];

@@ -1,11 +1,9 @@
 // Replaces factors of three or more variables that are sums of pairwise tables by these tables.
-#pragma once
-
-#include "work.hpp"
+#include "presolve.hpp"
 
 namespace softmap::exact {
 
-namespace detail {
+namespace {
 
 // Calls body(t, index of the pair of labels on two axes) for every entry t of a table.
 template <class Body>
@@ -24,8 +22,8 @@ void each_pair(const Work &w, const Factor &f, std::size_t first, std::size_t se
 
 // Returns pair[a, b] = min over entries with labels (a, b) on two axes, and subtracts it from the
 // factor.
-inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_t second,
-                         std::vector<char> &covered) {
+Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_t second,
+                  std::vector<char> &covered) {
     const int i = f.scope[first], j = f.scope[second];
     Factor pair{{i, j}, std::vector<Cost>(static_cast<std::size_t>(w.d(i)) * w.d(j), INF)};
     each_pair(w, f, first, second, [&](std::int64_t t, std::int64_t p) {
@@ -41,7 +39,7 @@ inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_
 }
 
 // Returns the pair tables whose sum is the factor; none if it is no such sum.
-inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
+std::vector<Factor> pairs_of(const Work &w, Factor f) {
     std::vector<char> covered(f.table.size(), 0); // entries that a pair table forbids
     std::vector<Factor> pairs;
     for (std::size_t second = 1; second < f.scope.size(); ++second)
@@ -56,16 +54,16 @@ inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
     return pairs;
 }
 
-} // namespace detail
+} // namespace
 
 // Splits all factors of three or more variables with at most `most` entries that are sums over
 // pairs. Other factors stay whole: splitting off pairs would weaken their bounds.
-inline void split_factors(Work &w, std::size_t most) {
+void split_factors(Work &w, std::size_t most) {
     for (std::size_t f = 0, count = w.factors.size(); f < count; ++f) {
         if (w.factors[f] == nullptr || w.factors[f]->scope.size() < 3 ||
             w.factors[f]->table.size() > most)
             continue;
-        auto pairs = detail::pairs_of(w, *w.factors[f]);
+        auto pairs = pairs_of(w, *w.factors[f]);
         if (pairs.empty())
             continue;
         if (w.log != nullptr)

@@ -1,13 +1,11 @@
 // Assignment and elimination of variables during search.
-#pragma once
-
-#include "edac.hpp"
+#include "propagate.hpp"
 
 namespace softmap::exact {
 
 // Assigns the only label left of x: its unary cost is added to the bound, and the costs of its
 // edges to the unary costs of its neighbours.
-inline bool Propagator::assign(int x) {
+bool Propagator::assign(int x) {
     if (state(x) != FREE)
         return true;
     const int a = only(x);
@@ -51,8 +49,8 @@ inline bool Propagator::assign(int x) {
 
 // Adds a table, indexed by (x, y), to the edge between two variables. In the log, it replaces the
 // factors `from`, and the unary costs of `out` unless that is -1.
-inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
-                                   std::initializer_list<std::int64_t> from) {
+bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
+                            std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
     if (log != nullptr)
         log->combine(out, from, id < 0 ? -1 : mem[edges[id].factor], id < 0 ? x : edges[id].x,
@@ -80,7 +78,7 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
 }
 
 // Projects a new edge, or one to which costs were added, to its endpoints.
-inline bool Propagator::project_both(const Edge &e) {
+bool Propagator::project_both(const Edge &e) {
     const Edge edge = e; // `edges` may be reallocated
     dac_.push(std::max(edge.x, edge.y));
     eac_.push(edge.x);
@@ -90,7 +88,7 @@ inline bool Propagator::project_both(const Edge &e) {
 
 // Minimises over x, whose only active edge was s. In the log, the unary costs of x move into the
 // edge, and its smallest costs to s.p.
-inline bool Propagator::eliminate_leaf(int x, const Side &s) {
+bool Propagator::eliminate_leaf(int x, const Side &s) {
     gain_.assign(size[s.p], 0);
     for (int k = dom(s.p) - 1; k >= 0; --k) {
         const int p = value[begin[s.p] + k];
@@ -107,7 +105,7 @@ inline bool Propagator::eliminate_leaf(int x, const Side &s) {
 }
 
 // Eliminates a variable of degree at most two that has no larger factors.
-inline bool Propagator::eliminate_variable(int x) {
+bool Propagator::eliminate_variable(int x) {
     if (state(x) != FREE || degree(x) > 2 || nary_degree(x) > 0 || dom(x) < 2)
         return true;
     int found[2] = {-1, -1};
@@ -151,7 +149,7 @@ inline bool Propagator::eliminate_variable(int x) {
     return add_binary(y, z, table, x, {mem[edges[found[0]].factor], mem[edges[found[1]].factor]});
 }
 
-inline std::vector<int> Propagator::solution() {
+std::vector<int> Propagator::solution() {
     std::vector<int> x(n, 0);
     for (int i = 0; i < n; ++i)
         x[i] = only(i);

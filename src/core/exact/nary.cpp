@@ -1,13 +1,11 @@
 // Factors of three or more variables during search.
-#pragma once
-
-#include "assign.hpp"
+#include "propagate.hpp"
 
 namespace softmap::exact {
 
 // Computes into `buffer_` the costs of all tuples of labels left, over the axes `open_` of the
 // unassigned variables.
-inline std::int64_t Propagator::load_tuples(const Nary &c) {
+std::int64_t Propagator::load_tuples(const Nary &c) {
     open_.clear();
     const Cost *table = table_at(c.table);
     std::int64_t base = 0, count = 1;
@@ -56,16 +54,17 @@ template <class Body> void Propagator::along(const Nary &c, std::size_t j, Body 
                 body(a, buffer_[t]);
 }
 
-inline bool Propagator::visit_nary(int f) {
+bool Propagator::visit_nary(int f) {
     const bool with_unary = nary_wants_unary_[f];
     nary_wants_unary_[f] = 0;
-    return mem[naries[f].free] <= 2 || settled(naries[f], with_unary) || shift_nary(f, with_unary);
+    return mem[naries[f].free] <= 2 || unchanged(naries[f], with_unary) ||
+           shift_nary(f, with_unary);
 }
 
 // Whether shifting a factor of three variables with few labels would change nothing, which is what
 // most visits find: each label has a tuple that costs no more than the unary costs moved with it.
 // Returns false for larger factors.
-inline bool Propagator::settled(const Nary &c, bool with_unary) {
+bool Propagator::unchanged(const Nary &c, bool with_unary) {
     const auto few = [&](int x) { return size[x] <= FEW; };
     if (c.scope.size() != 3 || !std::all_of(c.scope.begin(), c.scope.end(), few))
         return false;
@@ -99,7 +98,7 @@ inline bool Propagator::settled(const Nary &c, bool with_unary) {
 
 // Projects the factor to every unassigned variable, in the DAC order. With `with_unary`, the unary
 // costs of all variables but the first are moved into the factor before.
-inline bool Propagator::shift_nary(int f, bool with_unary) {
+bool Propagator::shift_nary(int f, bool with_unary) {
     const Nary &c = naries[f];
     load_tuples(c);
     change_.resize(std::max(change_.size(), open_.size()));
@@ -132,7 +131,7 @@ inline bool Propagator::shift_nary(int f, bool with_unary) {
     return apply_change(c);
 }
 
-inline bool Propagator::apply_change(const Nary &c) {
+bool Propagator::apply_change(const Nary &c) {
     for (std::size_t j = 0; log != nullptr && j < open_.size(); ++j)
         for (int k = 0; k < dom(c.scope[open_[j]]); ++k)
             if (const Cost d = change_[j][k]; d != 0 && !forbidden(d))
@@ -162,7 +161,7 @@ inline bool Propagator::apply_change(const Nary &c) {
 }
 
 // Replaces a factor with two unassigned variables by an edge.
-inline bool Propagator::replace_nary(int f) {
+bool Propagator::replace_nary(int f) {
     const Nary &c = naries[f];
     load_tuples(c);
     set(c.free, 0);

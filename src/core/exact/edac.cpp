@@ -1,13 +1,11 @@
 // Costs moved between edges, their endpoints and the bound: the steps of EDAC.
-#pragma once
-
 #include "propagate.hpp"
 
 namespace softmap::exact {
 
 // Returns the smallest edge cost for label p. All labels of small domains are read: that takes less
 // time than a branch that is mispredicted.
-inline Cost Propagator::edge_cost(const Side &s, int p) {
+Cost Propagator::edge_cost(const Side &s, int p) {
     const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
     const int all = size[s.q];
     Cost least = INF * 2;
@@ -33,7 +31,7 @@ inline Cost Propagator::edge_cost(const Side &s, int p) {
 }
 
 // Moves the smallest cost of each label over the edge from the edge to one endpoint.
-inline bool Propagator::project(const Edge &e, bool to_x) {
+bool Propagator::project(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     control_.spend(dom(s.p));
     for (int k = dom(s.p) - 1; k >= 0; --k) {
@@ -53,7 +51,7 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
 }
 
 // Returns the smallest sum of the edge cost and the other endpoint's unary cost, for label p.
-inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
+Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
     const Cost *uq = mem.data() + at[s.q];
     const int all = size[s.q];
@@ -83,7 +81,7 @@ inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
 
 // As `project`, after moving the unary costs of the other endpoint into the edge as far as the
 // projection needs them.
-inline bool Propagator::full_support(const Edge &e, bool to_x) {
+bool Propagator::full_support(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     gain_.assign(size[s.p], 0);
     bool any = false;
@@ -130,7 +128,7 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
     return true;
 }
 
-inline bool Propagator::visit_ac(int x) {
+bool Propagator::visit_ac(int x) {
     if (state(x) != FREE)
         return true;
     for (int k = 0; k < degree(x); ++k) {
@@ -145,7 +143,7 @@ inline bool Propagator::visit_ac(int x) {
     return true;
 }
 
-inline bool Propagator::visit_dac(int x) {
+bool Propagator::visit_dac(int x) {
     if (state(x) != FREE)
         return true;
     for (int k = 0; k < degree(x); ++k) {
@@ -164,14 +162,14 @@ inline bool Propagator::visit_dac(int x) {
 
 // Queues an endpoint for EAC unless its favourite label still costs nothing over this edge. With
 // many labels, that check would be made twice.
-inline void Propagator::recheck(const Edge &e, bool to_x) {
+void Propagator::recheck(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     const int a = favourite[s.p];
     if (size[s.q] > FEW || unary(s.p, a) != 0 || full_cost(s, a, 0) != 0)
         eac_.push(s.p);
 }
 
-inline bool Propagator::has_existential_support(int x, int a) {
+bool Propagator::has_existential_support(int x, int a) {
     if (!has(x, a))
         return false;
     Cost total = unary(x, a);
@@ -185,7 +183,7 @@ inline bool Propagator::has_existential_support(int x, int a) {
 // Raises the bound if every label of x has a positive cost together with its neighbours. Larger
 // factors are not considered: on eight models that were solved, they changed the number of nodes by
 // -12 to +4 % and made each node slower.
-inline bool Propagator::visit_eac(int x) {
+bool Propagator::visit_eac(int x) {
     if (state(x) != FREE || has_existential_support(x, favourite[x]))
         return true;
     for (int k = 0; k < dom(x); ++k)
