@@ -29,26 +29,26 @@ class UpdateRule(Enum):
     GRADIENT = "one gradient step on the block, of length 1 / curvature"
 
 
-class UpdateBlocks(Enum):
+class Blocks(Enum):
     """The blocks, and the distribution they are drawn from."""
 
     EDGES = "one half-edge (e, i), uniformly"
     STARS = "all half-edges of a vertex i, with probability |N_i| / N"
 
 
-def block_size(model: Model, blocks: UpdateBlocks) -> Floats:
+def block_size(model: Model, blocks: Blocks) -> Floats:
     """|B| of the block at each vertex (at least 1, also for isolated vertices)."""
-    if blocks is UpdateBlocks.EDGES:
+    if blocks is Blocks.EDGES:
         return np.ones(model.n)
     return np.maximum(model.graph.degree, 1).astype(np.float64)
 
 
-def block_probability(model: Model, blocks: UpdateBlocks) -> Floats:
+def block_probability(model: Model, blocks: Blocks) -> Floats:
     """p_b of a block at every vertex; N = 2m."""
     return block_size(model, blocks) / max(2 * model.m, 1)
 
 
-def block_curvature(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
+def block_curvature(model: Model, blocks: Blocks, eta: float) -> Floats:
     """L_b = η (|B| + 1) / 2, the largest curvature of L on the block at every vertex.
 
     For an edge block that is η, hence the step 1/η of block-coordinate descent.
@@ -56,7 +56,7 @@ def block_curvature(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
     return eta * (block_size(model, blocks) + 1.0) / 2.0
 
 
-def proved_gain(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
+def proved_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
     """p_b / L_b: the step of v, times θ_k, of the estimate sequence in the block norm.
 
     It is the largest step for which the proof holds: the quadratic of φ_0 is
@@ -66,25 +66,25 @@ def proved_gain(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
     return block_probability(model, blocks) / block_curvature(model, blocks, eta)
 
 
-def lemma_gain(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
+def lemma_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
     """The step of v, times θ_k, that Lemmas "est-seq" and "est-seq-smp" give with their γ_0.
 
     Edges: qθ/γ = 1 / (2qη) with q = 2m. Stars: θ/(p_i γ) = min_j |N_j| / (4 p_i η N²).
     """
     halves = max(2 * model.m, 1)
-    if blocks is UpdateBlocks.EDGES:
+    if blocks is Blocks.EDGES:
         return np.full(model.n, 1.0 / (2.0 * halves * eta))
     p = block_probability(model, blocks)
     return _least_degree(model) / (4.0 * p * eta * halves**2)
 
 
-def printed_gain(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
+def printed_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
     """The step of v, times θ_k, as Algorithms 2 and 3 print it.
 
     Edges: 1 / (2mη). Stars: min_j |N_j| / (2 p_i η N), a factor of order N above what is proved.
     """
     halves = max(2 * model.m, 1)
-    if blocks is UpdateBlocks.EDGES:
+    if blocks is Blocks.EDGES:
         return np.full(model.n, 1.0 / (halves * eta))
     return _least_degree(model) / (2.0 * block_probability(model, blocks) * eta * halves)
 
@@ -92,7 +92,7 @@ def printed_gain(model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
 GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
 
-def gain(name: str, model: Model, blocks: UpdateBlocks, eta: float) -> Floats:
+def gain(name: str, model: Model, blocks: Blocks, eta: float) -> Floats:
     """Return `proved_gain` ("sharp"), `lemma_gain` ("lemma") or `printed_gain` ("printed")."""
     if name not in GAINS:
         raise OptionError(f"constants must be one of {', '.join(GAINS)}, not {name!r}")
@@ -239,7 +239,7 @@ class Randomised(Algorithm):
 
     fixed_eta = True
     rule: ClassVar[UpdateRule]
-    blocks: ClassVar[UpdateBlocks]
+    blocks: ClassVar[Blocks]
 
     def __init__(self, eta: float) -> None:
         self.eta = check_eta(eta)
@@ -253,7 +253,7 @@ class Randomised(Algorithm):
 
     @property
     def _stars(self) -> bool:
-        return self.blocks is UpdateBlocks.STARS
+        return self.blocks is Blocks.STARS
 
     @property
     def _exact(self) -> bool:
@@ -346,42 +346,42 @@ class EMP(Standard):
     """Algorithm 1 with edge updates."""
 
     name = "emp"
-    rule, blocks = UpdateRule.MINIMISE, UpdateBlocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class SMP(Standard):
     """Algorithm 1 with star updates."""
 
     name = "smp"
-    rule, blocks = UpdateRule.MINIMISE, UpdateBlocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class BCD(Standard):
     """Block-coordinate descent with step 1/η, the baseline of the paper's experiments."""
 
     name = "bcd"
-    rule, blocks = UpdateRule.GRADIENT, UpdateBlocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMP(Accelerated):
     """Algorithm 2 as its proof needs it: λ^(k+1) = y^(k) off the block."""
 
     name = "accel-emp"
-    rule, blocks = UpdateRule.MINIMISE, UpdateBlocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class AccelSMP(Accelerated):
     """Algorithm 3 as its proof needs it: λ^(k+1) = y^(k) off the block, v-step of the proof."""
 
     name = "accel-smp"
-    rule, blocks = UpdateRule.MINIMISE, UpdateBlocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class AccelBCD(Accelerated):
     """Accelerated block-coordinate descent (Lee and Sidford), in the same estimate sequence."""
 
     name = "accel-bcd"
-    rule, blocks = UpdateRule.GRADIENT, UpdateBlocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMPPrinted(AccelEMP):
