@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -43,14 +42,6 @@ ROW = np.dtype(
         *((name, np.int32) for name in ("first", "nodes", "labels", "degree", "step", "way")),
     ]
 )
-
-
-class Way(IntEnum):
-    """How the messages into a row's nodes are collected."""
-
-    ALONE = 0
-    GATHERED = 1
-    STRAIGHT = 2
 
 
 @dataclass(frozen=True, eq=False)
