@@ -816,8 +816,9 @@ class KeptBound:
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
         """Call `work` with the messages of the bound in the place of the run's."""
-        chains, state, back = self._chains, self._state, self._back
+        chains, state = self._chains, self._state
         with chains.making:
+            back = self._back  # another thread may have stored it while this one waited
             if back is None:
                 return work(state.msg, self.token)
             chains.settle(state)
