@@ -27,7 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, finished
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -144,11 +144,13 @@ class Run:
 
     def _candidates(self) -> list[Candidate]:
         """The stages that may still improve something."""
-        best, handed, bound = self.best, self._handed, self.budget.bound_seconds
+        best, handed = self.best, self._handed
+        solved = not self._led or best.gaps().lp <= self.options.lp_gap
+        known = Estimates(self.budget.bound_seconds, solved, best.energy)
         return [
             Candidate(
                 k, stage.urgent(best, handed), stage.proves, stage.leads, stage.on_call,
-                stage.begin(bound), self._histories[k],
+                stage.begin(known), self._histories[k],
             )
             for k, stage in enumerate(self.stages)
             if self._active[k]

@@ -159,7 +159,7 @@ class ByWork:
         if chosen is not None:
             early = leading is not None
             return self._turn(chosen, clock, early=early)
-        able = [c for c in candidates if not c.on_call]
+        able = [c for c in candidates if not c.on_call and math.isfinite(c.begin)]
         if not any(c.proves or c.history.rounds < self.tuning.label_rounds for c in able):
             return Status.EXHAUSTED
         chosen = min(able, key=lambda c: c.history.rounds)
@@ -214,7 +214,7 @@ class ByTime:
     def _due(self, stage: Candidate, clock: Clock) -> bool:
         """Whether a stage has had less than its share of the time."""
         tuning, history = self.tuning, stage.history
-        share = tuning.proofs_share if stage.proves else tuning.labels_share
+        share = tuning.labels_share if stage.leads or not stage.proves else tuning.proofs_share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
         return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,25 @@ if TYPE_CHECKING:
     from softmap.solving.clusters import Clusters
     from softmap.solving.prooffile import ProofFile
 
-__all__ = ["UNLIMITED", "Handed", "Once", "Outcome", "Seen", "Share", "Stage"]
+__all__ = ["UNLIMITED", "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage"]
+
+
+class Estimates(NamedTuple):
+    """What is known of a run, to tell how soon a stage may gain something.
+
+    Attributes
+    ----------
+    bound : float
+        Time of one evaluation of the bound in this run, in seconds.
+    solved : bool
+        Whether the LP is solved, or its passes have ended.
+    energy : float
+        Energy of the best labels; +inf if none obey the hard constraints.
+    """
+
+    bound: float
+    solved: bool = False
+    energy: float = math.inf
 
 
 UNLIMITED = 1 << 62
@@ -233,8 +251,6 @@ class Stage(ABC):
         Whether the others wait until it has ended, in runs without a time limit.
     on_call : bool
         Whether the stage runs only when it is urgent.
-    setup : float
-        Time until the first slice may gain something, in evaluations of the bound.
     room : float
         Memory for the stage, in bytes.
     """
@@ -243,14 +259,12 @@ class Stage(ABC):
     proves: ClassVar[bool] = True
     leads: ClassVar[bool] = False
     on_call: ClassVar[bool] = False
-    setup: ClassVar[float] = 0.0
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
         room = room_beside(problem.model, options.memory_limit)
         self.room = self.tuning.memory_share * room
         self._proof = proof
-        self._begun = False
 
     @abstractmethod
     def applies(self) -> bool:
@@ -260,15 +274,15 @@ class Stage(ABC):
         """Smallest memory of the stage, in bytes, beside that of the relaxation."""
         return 0.0
 
-    def begin(self, bound: float) -> float:
-        """Expected time until the next slice may gain something, in seconds.
+    def begin(self, known: Estimates) -> float:
+        """Expected time until the next slice may gain something, in seconds; +inf if it cannot.
 
         Parameters
         ----------
-        bound : float
-            Time of one evaluation of the bound in this run, in seconds.
+        known : Estimates
+            What is known of the run so far.
         """
-        return 0.0 if self._begun else self.setup * bound
+        return 0.0
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """Whether the stage comes before all that are not urgent."""

@@ -24,7 +24,7 @@ class Tuning:
     proofs_hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35
     others_hope: float = 0.05  # the same, of passes and labels; D35
     proofs_share: float = 0.15  # least fraction of the time of a stage that proves; D35
-    labels_share: float = 0.3  # least fraction of the time of labels; D35
+    labels_share: float = 0.3  # least fraction of the time of labels, and of passes; D35
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     least_fall: float = 1e-4  # relative fall of the energy that counts as progress of labels; D35
     # --- and without one --------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Tuning:
     loose_from: int = 300  # least number of variables for a search of the loose part; D15
     loose_part: float = 0.3  # largest loose part, of the variables; D15
     # --- set-up, to compare stages before they have run -------------------------------------------
-    setup_search: float = 300.0  # evaluations of the bound; sweep
+    setup_search: float = 30.0  # evaluations of the bound: 1e-7 s per table entry; D51
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
     # --- better labels ----------------------------------------------------------------------------

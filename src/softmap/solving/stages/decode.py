@@ -202,10 +202,9 @@ class Decode(Stage):
         if not best.found:
             self._find_feasible(best, share, nodes, seen.work)
 
-    def _start(self, done: int, what: Any, budget: Budget) -> None:
+    def _start(self, done: int, what: tuple[Any, ...], budget: Budget) -> None:
         if self._pending is None:
-            end = budget.interrupts.within(budget.left)
-            search = self._labels.later(*what, deadline=end)
+            search = self._labels.later(*(*what, budget.interrupts.within(budget.left)))
             self._pending = Background(search, threaded=self.problem.threads > 1)
             self._started_at = done
 

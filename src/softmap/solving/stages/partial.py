@@ -8,7 +8,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Estimates, Outcome, Share, Stage
 from softmap.solving.stages.search import search_memory, search_threads
 from softmap.solving.trace import StageName
 
@@ -33,12 +33,14 @@ class Partial(Stage):
         entries = model.unary.size + int(model.edge_offset[-1])
         return OPEN_NODE_BYTES + search_memory(model, entries, self.tuning)
 
-    def begin(self, bound: float) -> float:
-        return self.tuning.setup_partial * bound
+    def begin(self, known: Estimates) -> float:
+        """As soon as the LP is solved: before, λ decides little. Then if the part is small."""
+        if not known.solved or not (self._small or known.energy < self._energy):
+            return math.inf
+        return self.tuning.setup_partial * known.bound
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        small = self._search is not None and self._search.size <= self._largest
-        if not best.found or not (small or best.energy < self._energy):
+        if not best.found or not (self._small or best.energy < self._energy):
             return Outcome(ran=False)
         search = self._current(best)
         if search.size > self._largest:
@@ -51,6 +53,11 @@ class Partial(Stage):
         best.offer_labels(found.labels)
         best.offer_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes), found.log)
         return Outcome(active=not found.complete)
+
+    @property
+    def _small(self) -> bool:
+        """Whether the part of the current search is small enough."""
+        return self._search is not None and self._search.size <= self._largest
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice; -1 if only time limits it."""

@@ -12,7 +12,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Handed, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 from softmap.solving.tuning import Tuning
 
@@ -68,8 +68,8 @@ class Search(Stage):
     def memory(self) -> float:
         return search_memory(self.problem.model, self._entries, self.tuning)
 
-    def begin(self, bound: float) -> float:
-        return 0.0 if self._search is not None else self.tuning.setup_search * bound
+    def begin(self, known: Estimates) -> float:
+        return 0.0 if self._search is not None else self.tuning.setup_search * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """At intervals that grow with the passes: a search often ends a run long before the LP."""

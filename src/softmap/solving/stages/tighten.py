@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from softmap.solving.best import Best
 from softmap.solving.memory import memory_needed
-from softmap.solving.stage import Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ class Tighten(Stage):
     def memory(self) -> float:
         return self.tuning.tightened_memory * memory_needed(self.problem.model)
 
-    def begin(self, bound: float) -> float:
-        return 0.0 if self._run is not None else self.tuning.setup_tighten * bound
+    def begin(self, known: Estimates) -> float:
+        if math.isinf(known.energy):
+            return math.inf
+        return 0.0 if self._run is not None else self.tuning.setup_tighten * known.bound
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
