@@ -44,7 +44,7 @@ Plan planned(const Model &model, int threads) {
             if (const Index j = model.node[model.half[p] ^ 1]; j < i)
                 level[i] = std::max(level[i], level[j] + 1);
     }
-    return Planner(model.lay, rank.data(), level.data(), key.data(), true, threads, nullptr).run();
+    return Planner(model.lay, rank.data(), level.data(), key.data(), true, threads).run();
 }
 
 } // namespace
