@@ -9,11 +9,6 @@ models need 8 to 25 s each on one thread. With eight free cores or more, all fig
 
 On a busy machine, wall times say little. Then compare processor times and nodes: `--small` runs
 smaller models (2 to 5 s each) on one and two threads (with `--limit 200`).
-
-    mpiexec -n 2 python -m benchmarks.search_threads --small --processes
-
-searches each model with all processes together, one thread each; processor seconds are those of all
-processes. Compare with `mpiexec -n 1`.
 """
 
 from __future__ import annotations
@@ -31,7 +26,6 @@ import numpy as np
 import softmap
 from softmap.model import Model
 from softmap.proof.search.exact import ExactSearch
-from softmap.proof.search.shared import SharedSearch
 from softmap.relaxation.flat import flat_lam
 
 
@@ -112,27 +106,6 @@ def search(model: Model, threads: int, limit: float) -> Callable[[], Run | None]
     return run
 
 
-def _processes(models: dict[str, Callable[[], Model]], limit: float) -> None:
-    """Print a row per model that all processes of MPI search together."""
-    from softmap.scale.processes import world
-
-    comm = world()
-    for name, build in models.items():
-        model = build()
-        relaxed = softmap.solve(model, goal="lp", threads=1)
-        lam = flat_lam(model, relaxed.lam)
-        exact = ExactSearch(model, incumbent=relaxed.labels, lam=lam, dp_limit=0.0)
-        comm.Barrier()
-        began, busy = time.perf_counter(), time.thread_time()
-        found = SharedSearch(comm, exact).run(limit)
-        seconds, busy = time.perf_counter() - began, time.thread_time() - busy
-        busy = sum(comm.allgather(busy))
-        if comm.rank == 0:
-            shares = " + ".join(f"{nodes:,}" for nodes in found.counts["nodes"])
-            proved = "" if found.complete else " (not proved)"
-            print(f"| {name} | {comm.size} | {seconds:.2f} | {busy:.2f} | {shares}{proved} |")
-
-
 def _mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
@@ -157,11 +130,7 @@ def main() -> None:
     parser.add_argument("--threads", default="1,2,4,8", help="numbers of threads, beginning with 1")
     parser.add_argument("--small", action="store_true", help="smaller models, 1 and 2 threads")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one search")
-    parser.add_argument("--processes", action="store_true", help="under mpiexec: all processes")
     given = parser.parse_args()
-    if given.processes:
-        _processes(SMALL if given.small else LARGE, given.limit)
-        return
     counts = [1, 2] if given.small else [int(k) for k in given.threads.split(",")]
     print("| model | threads | seconds | processor seconds | nodes |")
     print("| --- | ---: | ---: | ---: | ---: |")

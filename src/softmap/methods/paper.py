@@ -23,7 +23,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
 
-class Rule(Enum):
+class UpdateRule(Enum):
     """The update of a block."""
 
     MINIMISE = "minimise L over the block (Propositions 'emp-update' and 'smp-update')"
@@ -241,7 +241,7 @@ class Randomised(Algorithm):
     """
 
     fixed_eta = True
-    rule: ClassVar[Rule]
+    rule: ClassVar[UpdateRule]
     blocks: ClassVar[Blocks]
 
     def __init__(self, eta: float) -> None:
@@ -260,7 +260,7 @@ class Randomised(Algorithm):
 
     @property
     def _exact(self) -> bool:
-        return self.rule is Rule.MINIMISE
+        return self.rule is UpdateRule.MINIMISE
 
 
 def _until(count: int, deadline: core.Deadline | None) -> Iterator[int]:
@@ -373,42 +373,42 @@ class EMP(Standard):
     """Algorithm 1 with edge updates."""
 
     name = "emp"
-    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class SMP(Standard):
     """Algorithm 1 with star updates."""
 
     name = "smp"
-    rule, blocks = Rule.MINIMISE, Blocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class BCD(Standard):
     """Block-coordinate descent with step 1/η, the baseline of the paper's experiments."""
 
     name = "bcd"
-    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMP(Accelerated):
     """Algorithm 2 as its proof needs it: λ^(k+1) = y^(k) off the block."""
 
     name = "accel-emp"
-    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class AccelSMP(Accelerated):
     """Algorithm 3 as its proof needs it: λ^(k+1) = y^(k) off the block, v-step of the proof."""
 
     name = "accel-smp"
-    rule, blocks = Rule.MINIMISE, Blocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class AccelBCD(Accelerated):
     """Accelerated block-coordinate descent (Lee and Sidford), in the same estimate sequence."""
 
     name = "accel-bcd"
-    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMPPrinted(AccelEMP):

@@ -21,10 +21,6 @@ class Alone:
         """Return a list with the value of this process."""
         return [value]
 
-    def alltoall(self, values: list[Any]) -> list[Any]:
-        """Return what this process sends to itself."""
-        return values
-
     def Barrier(self) -> None:
         """Do nothing: there is no other process."""
 

@@ -57,23 +57,6 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
             assert sent <= 2 * 8 * int(model.num_labels.max()) * model.m
 
 
-def test_processes_search_together(tmp_path):
-    """λ does not prove this model: the search of three processes does, from parts on disk."""
-    model = generators.erdos_renyi(50, 3, c=2.5, seed=3)
-    distributed.write_parts(model, tmp_path / "model", 5, partition="own")
-    words = ["--goal", "map", "--max-passes", "100", "--threads", "1", "--no-progress"]
-    command = ["solve-large", tmp_path / "model", *words, "--out", tmp_path / "out"]
-    finished(mpiexec(3, "-m", "softmap", *command))
-    facts = json.loads((tmp_path / "out" / "result.json").read_text())
-    alone = distributed.solve(tmp_path / "model", goal="map", max_passes=100, threads=1)
-    assert facts["status"] == alone.status.name.lower() == "optimal"
-    assert facts["nodes"] > 0
-    assert facts["energy"] == pytest.approx(alone.energy, rel=1e-9)
-    assert facts["lp_bound"] == alone.lp_bound < facts["bound"] <= facts["energy"]
-    labels = softmap.io.read_labels(tmp_path / "out" / "labels.MPE")
-    assert model.energy(labels) == facts["energy"]
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
     model = generators.random_grid(12, 12, 3, seed=1)

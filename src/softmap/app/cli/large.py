@@ -42,7 +42,6 @@ LARGE = Large()
 def solve_large_command(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
-    goal: Annotated[str, typer.Option(help="lp, or map: then search for a proof.")] = "lp",
     parts: Annotated[int | None, typer.Option(help="Parts to cut it into [8 a process].")] = None,
     partition: Annotated[str, typer.Option(help="auto, grid, metis or own.")] = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
@@ -66,7 +65,7 @@ def solve_large_command(
 
     comm = world()
     options: dict[str, Any] = {
-        "goal": goal, "partition": partition, "lp_gap": lp_gap, "gap": gap, "threads": threads,
+        "partition": partition, "lp_gap": lp_gap, "gap": gap, "threads": threads,
         "time_limit": time_limit, "max_passes": max_passes, "checkpoint_every": checkpoint_every,
     }  # fmt: skip
     with _together(comm):
@@ -169,8 +168,8 @@ def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: P
 def _facts(result: DistributedResult) -> dict[str, Any]:
     from softmap.app.cli.summary import finite
 
-    costs = ("energy", "bound", "lp_bound", "primal", "relative_gap", "relative_lp_gap")
-    counts = ("nodes", "passes", "seconds", "variables", "edges", "parts", "processes")
+    costs = ("energy", "bound", "primal", "relative_gap", "relative_lp_gap")
+    counts = ("passes", "seconds", "variables", "edges", "parts", "processes")
     return {
         "status": result.status.name.lower(),
         "found": result.found,

@@ -16,7 +16,7 @@ from softmap.methods.base import Floats, Proposal, State, Verdict
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Engine, Kept
+from softmap.methods.cuda.engine import DeviceEngine, Kept
 from softmap.methods.policy import Ask, Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
@@ -33,7 +33,7 @@ def judged_on_device(model: Model) -> bool:
 class _Nodes(Sequence[Any]):
     """Node marginals of the last look, fetched one by one."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DeviceEngine) -> None:
         self._engine = engine
 
     def __len__(self) -> int:
@@ -54,12 +54,12 @@ class DeviceJudge:
     Parameters
     ----------
     host : Judge
-    engine : Engine
+    engine : DeviceEngine
     kept : Kept
         Where the engine keeps the best.
     """
 
-    def __init__(self, host: Any, engine: Engine, kept: Kept) -> None:
+    def __init__(self, host: Any, engine: DeviceEngine, kept: Kept) -> None:
         self._host, self._engine, self._kept, self.best = host, engine, kept, host.best
         self.solution = host.solution
 
@@ -93,14 +93,14 @@ class DeviceJudge:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class DeviceSizes:
     """Sizes that decide how a run works."""
 
     large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
     unseen: float = 0.005  # seconds of passes between two looks at a deadline
 
 
-SIZES = Sizes()
+SIZES = DeviceSizes()
 
 
 @dataclass(init=False, eq=False)
@@ -112,7 +112,7 @@ class DeviceMessages:
     control: Floats
     mean: Floats
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DeviceEngine) -> None:
         object.__setattr__(self, "_device", engine.device)
         mean = engine.device.zeros(1, np.float32) if engine.points.mean is None else None
         arrays = {
@@ -148,7 +148,7 @@ class DeviceProposal:
     bound = None  # the judge computes the bound of λ
     points = ()
 
-    def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
+    def __init__(self, engine: DeviceEngine, eta: float, smoothed: float | None = None) -> None:
         self._engine, self.eta, self.smoothed = engine, eta, smoothed
         self.labels = None if engine.kept is None else self._decoded  # else decoded from λ
 
@@ -216,7 +216,7 @@ class CudaAnneal(Annealed):
         self.on_device = judged_on_device(model)
         self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
-        self.cuda = Engine(
+        self.cuda = DeviceEngine(
             model, self.device, self.dtype,
             averaging=self.averaging, keeping=self.on_device,
         )  # fmt: skip

@@ -29,7 +29,7 @@ from softmap.methods.sweeps.chains import (
     Sampling,
     polish,
 )
-from softmap.methods.sweeps.planning import aligned, decoding_order
+from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.dual import cost_scale
@@ -328,7 +328,7 @@ class Annealed(Algorithm):
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            state.mean, state.lent = _copied(state.mean, self.threads), False
+            state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
         done = self.engine.sampled_passes(state.messages, count, state.eta, sampling, deadline)
@@ -427,12 +427,6 @@ class Annealed(Algorithm):
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
         state.calm /= RECOVERY.calmer
-
-
-def _copied(array: Floats, threads: int) -> Floats:
-    room: Floats = aligned(array.size, array.dtype)
-    core.copy_into(array, room, threads)
-    return room
 
 
 class Anneal(Annealed):

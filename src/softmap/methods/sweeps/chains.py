@@ -1,13 +1,28 @@
-"""Passes over monotonic chains of one model: the core of the annealed solver and of TRW-S."""
+"""Passes over monotonic chains of one model: the core of the annealed solver and of TRW-S.
+
+The messages into early endpoints are in one of two states::
+
+               ┌──────────┐     prove      ┌────────────┐
+     start ──▶ │  of the  │ ─────────────▶ │   of the   │
+    passes ──▶ │   run    │ ◀───────────── │ last bound │
+               └──────────┘     settle     └────────────┘
+
+A bound is computed from the messages of the run after some hard passes. `Messages.aside` tells how
+to return from there: a copy of the messages of the run, or, on a large model, how far each of them
+was moved, in single precision and in the memory of momentum, which restarts. `settle` returns, and
+hands the messages of the bound to its `KeptBound` if the bound is still in use.
+
+Forward messages are recomputed by every pass. `Messages.overwritten` says that they are not those
+of the run, after a bound; `resend` recomputes them if they are needed without a pass.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +33,7 @@ from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule
+from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, copied
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
@@ -116,22 +131,22 @@ class Messages:
         Nesterov's t, the number of restarts, and the last inner product of the restart test.
     shift : array
         Sum of the constants that the last half pass subtracted from the messages of each block.
-    moved : float32 array
-        How far computing a bound has moved the messages into early endpoints: adding this gives
-        those of the run. Empty if it has not.
     overwritten : bool
-        Whether computing a bound has overwritten the forward messages and their shifts.
+        Whether a bound, or a pass that was stopped, has overwritten forward messages and shifts.
+    aside : float64 or float32 array
+        The way back from the messages of a bound to those of the run; empty in state *run*.
+    proved : function
+        Returns the bound that was computed last, or None if it is not in use.
     """
 
     msg: Floats
     drift: Singles
     clock: Floats
     shift: Floats
-    moved: Singles = field(default_factory=lambda: NONE)
     overwritten: bool = False
 
     def __post_init__(self) -> None:
-        # The bound that was computed last, while it is in use and its messages are in `msg`.
+        self.aside: NDArray[Any] = NONE
         self.proved: Callable[[], KeptBound | None] = lambda: None
 
 
@@ -292,8 +307,8 @@ class ChainLoops:
     def traced_passes(
         self, count: int, state: Messages, deadline: core.Deadline | None = None
     ) -> None:
-        """Do hard passes; what they subtract from messages into early endpoints goes to `moved`."""
-        arrays = self._arrays(replace(state, drift=state.moved))
+        """Do hard passes; what they subtract from messages into early endpoints goes to `aside`."""
+        arrays = self._arrays(replace(state, drift=state.aside))
         threads = self._pace.threads
         core.traced_passes(self.layout, self.plan.native, arrays, count, threads, deadline)
 
@@ -649,13 +664,11 @@ class Chains:
         if self.large:
             self._polish(state, hard, deadline)
         else:
-            sent.keep()
+            state.aside = copied(state.msg[: self.plan.back_size], self.loops.threads)
             if hard:
                 polished = Messages(state.msg, NONE, np.ones(3), state.shift)
                 self.loops.polish(2 * hard, polished, deadline)
         bound = self.loops.lowered(state.msg, state.shift, sent.token)
-        if hard and not self.large:  # keep the messages of the bound, restore those of the run
-            sent.swap()
         state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
         return Proved(sent, bound, labels)
@@ -663,32 +676,38 @@ class Chains:
     def _polish(self, state: Messages, hard: int, deadline: core.Deadline | None) -> None:
         """Do `hard` hard passes over a large model before a bound is computed.
 
-        `moved`, in the memory of momentum, which restarts, tells how to return to the messages of
-        the run. Messages are rounded to single precision, in which those of a bound are kept.
+        Messages are rounded to single precision, in which those of a bound are kept.
         """
         self._allot_drift(state)
         state.drift[:] = 0.0
-        state.moved, state.drift = state.drift, NONE
+        state.aside, state.drift = state.drift, NONE
         if hard:
             self.loops.traced_passes(hard, state, deadline)
-        core.round_off(state.msg, state.moved, self.loops.threads)
+        core.round_off(state.msg, state.aside, self.loops.threads)
 
     def settle(self, state: Messages) -> None:
-        """Return to the messages into early endpoints that a large run had before `prove`.
+        """Return to the messages into early endpoints that the run had before `prove`.
 
-        The messages of the bound are copied only now, and only if the bound is still in use: then
+        The messages of the bound are stored only now, and only if the bound is still in use: then
         the worse of two bounds has been dropped. A large run thus holds the messages of both
         directions and, in single precision, those of one direction for momentum and one for the
         best bound. Each message returns up to a rounding error, in single precision, of the
         distance that it was moved.
         """
-        if not len(state.moved):
+        if not len(state.aside):
             return
         with self.making:
-            if (proved := state.proved()) is not None:
-                proved.keep()
-            core.put_back(state.msg, state.moved, self.loops.threads)
-            state.moved, state.drift = NONE, state.moved
+            sent, threads, bound = state.msg[: len(state.aside)], self.loops.threads, state.proved()
+            if self.large:
+                if bound is not None:
+                    bound.keep(copied(sent, threads, np.float32))
+                core.put_back(state.msg, state.aside, threads)
+                state.drift = state.aside
+            else:
+                core.exchange(sent, state.aside, threads)
+                if bound is not None:
+                    bound.keep(state.aside)
+            state.aside = NONE
 
     def _make_ready(self, state: Messages) -> None:
         """Return to the messages of the run, and allocate the drift of momentum if necessary."""
@@ -764,7 +783,7 @@ class KeptPoint:
 class KeptBound:
     """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    On a large model they are those of the run until `Chains.settle` returns to others.
+    They are in the place of the run's until `Chains.settle` hands them over.
     """
 
     def __init__(self, chains: Chains, state: Messages) -> None:
@@ -772,18 +791,9 @@ class KeptBound:
         self._back: NDArray[Any] | None = None
         self.token = object()
 
-    def keep(self) -> None:
-        """Copy the messages, which will change; those of large models are in single precision."""
-        if self._back is None:
-            sent = self._state.msg[: self._chains.plan.back_size]
-            self._back = aligned(len(sent), np.float32 if self._chains.large else sent.dtype)
-            core.copy_into(sent, self._back, self._chains.loops.threads)
-
-    def swap(self) -> None:
-        """Exchange the kept messages with those of the run."""
-        if self._back is not None:
-            sent = self._state.msg[: len(self._back)]
-            core.exchange(sent, self._back, self._chains.loops.threads)
+    def keep(self, back: NDArray[Any]) -> None:
+        """Store the messages; those of large models are in single precision."""
+        self._back = back
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
@@ -805,35 +815,19 @@ class KeptBound:
         return labels
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        chains, state = self._chains, self._state
+        """Call `work` with the messages of the bound in the place of the run's."""
+        chains, state, back = self._chains, self._state, self._back
         with chains.making:
-            if self._back is None:
+            if back is None:
                 return work(state.msg, self.token)
             chains.settle(state)
-            forward = state.msg[len(self._back) :]
-            needed = None if state.overwritten else forward.copy()
+            threads = chains.loops.threads
+            changed = state.msg[: len(back)] if state.overwritten else state.msg
+            own = copied(changed, threads)
             try:
-                with self._in_place(self._back):
-                    return work(state.msg, self.token)
+                core.copy_into(back, state.msg[: len(back)], threads)
+                return work(state.msg, self.token)
             finally:
-                if needed is not None:
-                    forward[:] = needed
+                core.copy_into(own, changed, threads)
+                if not state.overwritten:
                     chains.loops.forget()
-
-    @contextmanager
-    def _in_place(self, back: NDArray[Any]) -> Iterator[None]:
-        """Put the kept messages in the place of the run's, for some time."""
-        sent, threads = self._state.msg[: len(back)], self._chains.loops.threads
-        alike = back.dtype == sent.dtype
-        if alike:
-            self.swap()
-        else:
-            own = sent.copy()
-            core.copy_into(back, sent, threads)
-        try:
-            yield
-        finally:
-            if alike:
-                self.swap()
-            else:
-                core.copy_into(own, sent, threads)

@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -43,14 +42,6 @@ ROW = np.dtype(
         *((name, np.int32) for name in ("first", "nodes", "labels", "degree", "step", "way")),
     ]
 )
-
-
-class Way(IntEnum):
-    """How the messages into a row's nodes are collected."""
-
-    ALONE = 0
-    GATHERED = 1
-    STRAIGHT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +204,13 @@ def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
     raw = np.zeros(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
     return raw[first : first + size]
+
+
+def copied(array: NDArray[Any], threads: int, dtype: Any = None) -> NDArray[Any]:
+    """Return a copy, made by several threads, in another precision if `dtype` is given."""
+    out = aligned(array.size, array.dtype if dtype is None else dtype)
+    core.copy_into(array, out, threads)
+    return out
 
 
 @dataclass(frozen=True)

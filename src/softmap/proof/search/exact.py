@@ -98,11 +98,6 @@ class ExactSearch:
         is shorter the lower its cut.
     seed : int, default 0
         Seed of the random numbers of annealing.
-
-    Attributes
-    ----------
-    native : core.ExactSearch
-        The compiled search; processes exchange its open nodes (`softmap.proof.search.shared`).
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -126,7 +121,7 @@ class ExactSearch:
         seed: int = 0,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
-        self.native = core.ExactSearch(
+        self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
             open_bytes, presolve, ascent, dp_limit, seconds, tried_first, threads, split_work,
@@ -148,7 +143,7 @@ class ExactSearch:
         a deadline that another thread or a signal handler may stop. With it, signal handlers are
         called during the search if this is the main thread.
         """
-        r = self.native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
+        r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
         named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
         fields = {name: r.pop(name) for name in named}

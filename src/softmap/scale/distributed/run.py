@@ -24,10 +24,9 @@ from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
-from softmap.scale.distributed.passes import Passes
+from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
-from softmap.scale.parts import Part, Whole
-from softmap.scale.whole import assembled, entries, own_piece, require_room, search_together
+from softmap.scale.parts import ModelPart, Whole
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, StageName, Status, Trace
 
@@ -53,7 +52,7 @@ class Survey:
     averaging: bool
 
 
-def survey(team: Team, parts: list[Part]) -> Survey:
+def survey(team: Team, parts: list[ModelPart]) -> Survey:
     """Compute the statistics of the costs of all parts."""
     table = team.table([_row(part) for part in parts], 7)
     widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
@@ -69,7 +68,7 @@ def survey(team: Team, parts: list[Part]) -> Survey:
     return Survey(scale, float(steps / inverse) if inverse else 0.0, easy)
 
 
-def _row(part: Part) -> list[float]:
+def _row(part: ModelPart) -> list[float]:
     """Ranges and steps of the tables of own nodes and edges, and whether edges are easy."""
     model = part.model
     mine = np.concatenate([np.arange(model.n) < part.own, part.counted])
@@ -83,7 +82,7 @@ def _row(part: Part) -> list[float]:
     ]  # fmt: skip
 
 
-def tightened(team: Team, parts: list[Part]) -> list[Part]:
+def tightened(team: Team, parts: list[ModelPart]) -> list[ModelPart]:
     """Return the parts with cost +inf on every state that arc consistency removes.
 
     Every part removes states of its own nodes and exchanges its halo, until no part changes.
@@ -150,12 +149,12 @@ class Judgement:
     nodes: Arrays
 
 
-def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
+def judge(passes: PartsPasses, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
     """Check the bound, and the point if requested; collective call of all processes.
 
     Parameters
     ----------
-    passes : Passes
+    passes : PartsPasses
         The messages of this process's parts.
     eta : float
         The inverse temperature η.
@@ -180,7 +179,9 @@ def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Ju
     return _summed(passes, rows, lam, nodes, priced)
 
 
-def _points(passes: Passes, eta: float, averaged: bool) -> tuple[dict[int, list[float]], Arrays]:
+def _points(
+    passes: PartsPasses, eta: float, averaged: bool
+) -> tuple[dict[int, list[float]], Arrays]:
     """Cost terms of the points, by part, and node marginals."""
     shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
     passes.boundary.states(shares)
@@ -203,7 +204,7 @@ def _points(passes: Passes, eta: float, averaged: bool) -> tuple[dict[int, list[
 
 
 def _summed(
-    passes: Passes, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
+    passes: PartsPasses, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
 ) -> Judgement:
     constant = passes.whole.constant
     table = passes.team.table(list(rows.values()), 7)
@@ -223,7 +224,7 @@ def _summed(
     )
 
 
-def bound_of(passes: Passes, lam: Arrays) -> float:
+def bound_of(passes: PartsPasses, lam: Arrays) -> float:
     """The lower bound that λ proves; collective call of all processes."""
     rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
     terms = np.append(passes.team.table(rows, 1)[:, 0], passes.whole.constant)
@@ -275,22 +276,18 @@ class PartsRun:
     ----------
     lam : dict from int to float64 array
         λ that proves the bound on the LP, by part, valid at own nodes and own edges.
-    searched : float
-        The bound of the exact search; -inf without one.
-    nodes : int
-        Number of nodes of the exact search.
     """
 
     annealing = Annealing()
     checks = Checks()
 
     def __init__(
-        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, threads: int
+        self, team: Team, whole: Whole, parts: list[ModelPart], eta: float | None, threads: int
     ) -> None:
         self.team, self.whole = team, whole
         tight = tightened(team, parts)
         self.survey = survey(team, tight)
-        self.passes = Passes(team, whole, tight, threads)
+        self.passes = PartsPasses(team, whole, tight, threads)
         self.labels = LabelsByParts(self.passes)
         cooling = Cooling(eta=eta or self.annealing.first_eta(self.survey.scale))
         self.progress = PartsProgress(cooling)
@@ -299,7 +296,6 @@ class PartsRun:
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
-        self._threads, self._setup, self.searched, self.nodes = threads, math.inf, -math.inf, 0
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -403,50 +399,15 @@ class PartsRun:
         if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
             self.labels.search(found.lam, found.nodes, state.passes)
 
-    def _note(self, smoothed: float, slack: float, stage: StageName = StageName.RELAX) -> None:
+    def _note(self, smoothed: float, slack: float) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
         row = Row(
-            work, float(state.passes), state.seconds, state.cooling.eta, self.bound, smoothed,
-            self.primal, self.labels.energy, slack, stage, state.bound,
+            work, float(state.passes), state.seconds, state.cooling.eta, state.bound, smoothed,
+            self.primal, self.labels.energy, slack, StageName.RELAX, state.bound,
         )  # fmt: skip
         state.trace.rows.append(row)
-
-    # --- exact search ---
-
-    def require_room(self) -> None:
-        """Raise an error if a process cannot hold the whole model; call it before `search`."""
-        rows = [[entries(chains.part)] for chains in self.passes.chains.values()]
-        size = self.whole.variables + self.whole.edges
-        self._setup = require_room(self.team.comm, int(self.team.table(rows, 1).sum()), size)
-
-    def search(self, limits: PartsLimits) -> Status:
-        """Search all labellings, from λ and the best labels; collective call of all processes."""
-        chains, labels = self.passes.chains, self.labels
-        left = limits.time_limit - self.team.together(self.seconds)
-        if self._setup > left / 2:
-            return Status.TIME_LIMIT
-        pieces = [own_piece(c.part, self.lam[k], labels.labels[k]) for k, c in chains.items()]
-        comm, tolerances = self.team.comm, Tolerances(limits.lp_gap, limits.gap)
-
-        def enough(energy: float, bound: float) -> bool:
-            return tolerances.labels_met(self._gaps(energy, bound)) is not None
-
-        found, stopped = search_together(
-            comm, assembled(comm, pieces, self.whole.constant), math.isfinite(labels.energy),
-            threads=self._threads, time_limit=left, enough=enough,
-        )  # fmt: skip
-        if found.infeasible:
-            raise InfeasibleModel(
-                "no labelling has finite cost: an exact search over all variables found none", None
-            )
-        self.searched, self.nodes = found.lower_bound, found.nodes
-        if found.labels is not None:
-            labels.offer({k: found.labels[c.part.nodes] for k, c in chains.items()})
-        self._note(math.nan, math.nan, StageName.SEARCH)
-        ended = Status.EXHAUSTED if found.complete else Status.TIME_LIMIT
-        return tolerances.labels_met(self.gaps()) or (Status.INTERRUPTED if stopped else ended)
 
     # --- gaps ---
 
@@ -456,23 +417,12 @@ class PartsRun:
         state = self.progress
         return stated_primal(state.primal, state.bound, self.labels.energy)
 
-    @property
-    def bound(self) -> float:
-        """The best lower bound on the MAP optimum."""
-        return max(self.progress.bound, self.searched)
-
     def gaps(self) -> RelativeGaps:
         """Relative LP gap and relative MAP gap."""
-        return self._gaps(self.labels.energy, self.bound)
-
-    def _gaps(self, energy: float, bound: float) -> RelativeGaps:
-        """The gaps for these values of the MAP problem."""
-        lower, primal = self.progress.bound, min(self.progress.primal, energy)
-
-        def relative(gap: float, bound: float) -> float:
-            return relative_gap(gap, gap_unit(bound, self.whole.constant, self.survey.step))
-
-        return RelativeGaps(relative(primal - lower, lower), relative(energy - bound, bound))
+        bound, energy = self.progress.bound, self.labels.energy
+        primal = min(self.progress.primal, energy)
+        unit = gap_unit(bound, self.whole.constant, self.survey.step)
+        return RelativeGaps(relative_gap(primal - bound, unit), relative_gap(energy - bound, unit))
 
     def ended(self, limits: PartsLimits) -> Status | None:
         """Return the status if a resumed run has nothing left to do, else None."""

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive, wrong
+from softmap.arguments import count, not_negative, positive
 from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -21,7 +21,7 @@ from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed import storage
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
-from softmap.scale.parts import Part, Whole, cut_model
+from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
@@ -53,8 +53,8 @@ class DistributedResult:
     ----------
     status : Status
         Why the run stopped.
-    bound, lp_bound : float
-        Certified lower bounds on the MAP optimum and on the LP optimum.
+    bound : float
+        Certified lower bound on the LP optimum, and so on the MAP optimum.
     primal : float
         The cost of a point of the local polytope.
     energy : float
@@ -75,11 +75,9 @@ class DistributedResult:
         Variables (numbered as in the whole model) and their labels, for each part of this process.
     lam : dict from int to (int64 array, float64 array)
         Half-edges of own variables (numbered as in the whole model) and their λ, for each part of
-        this process. λ of all processes together proves `lp_bound`.
+        this process. λ of all processes together proves `bound`.
     halo_bytes : int
         Bytes that this process sends to others in one pass.
-    nodes : int
-        Number of nodes of the exact search, which proves `bound` if that exceeds `lp_bound`.
     """
 
     status: Status
@@ -99,8 +97,6 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
-    lp_bound: float
-    nodes: int
 
     @property
     def found(self) -> bool:
@@ -112,7 +108,6 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     model: Model | str | os.PathLike[str],
     comm: Any = None,
     *,
-    goal: Literal["lp", "map"] = "lp",
     parts: int | None = None,
     partition: str = "auto",
     lp_gap: float = 1e-4,
@@ -125,7 +120,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     checkpoint_every: float = 30.0,
     on_check: OnCheck = None,
 ) -> DistributedResult:
-    """Solve one model, or its LP relaxation, on all processes of a communicator.
+    """Solve the LP relaxation of one model, and find labels, on all processes of a communicator.
 
     This is a collective call: all processes call it with the same arguments.
 
@@ -136,10 +131,6 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         process reads its own parts only.
     comm : communicator of mpi4py, optional
         For example `MPI.COMM_WORLD`. By default, only this process takes part.
-    goal : "lp" or "map"
-        "map": after the relaxation, all processes search for an optimal labelling and its proof,
-        from λ and the best labels. Every process then holds the tables of the whole model, of at
-        most 60 million entries.
     parts : int, optional
         Number of parts into which the variables are partitioned. By default two per process for
         the blocks of a grid, eight per process for other graphs, and one if there is only one
@@ -182,7 +173,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     team, whole, pieces = _begun(model, comm, parts, partition)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, goal, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, _folder(checkpoint), every, on_check)
 
 
 def resume(  # noqa: PLR0913 - the keywords of `solve`
@@ -190,7 +181,6 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     model: Model | str | os.PathLike[str],
     comm: Any = None,
     *,
-    goal: Literal["lp", "map"] = "lp",
     partition: str = "auto",
     lp_gap: float = 1e-4,
     gap: float = 1e-6,
@@ -213,7 +203,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(stored, manifest, run)
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, goal, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, _folder(checkpoint), every, on_check)
 
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
@@ -234,7 +224,7 @@ def _threads(team: Team, threads: Any) -> int:
 
 def _begun(
     model: Any, comm: Any, parts: int | None, partition: str
-) -> tuple[Team, Whole, list[Part]]:
+) -> tuple[Team, Whole, list[ModelPart]]:
     """Return the team, the properties of the model, and the parts of this process."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
@@ -265,34 +255,23 @@ def _folder(checkpoint: Any) -> Path | None:
 
 
 def _loop(
-    run: PartsRun, limits: PartsLimits, goal: str, folder: Path | None, every: float, show: OnCheck
+    run: PartsRun, limits: PartsLimits, folder: Path | None, every: float, show: OnCheck
 ) -> DistributedResult:
-    """Advance, check and store until something stops the run; then search if that is the goal."""
-    if goal == "map":
-        run.require_room()
-    elif goal != "lp":
-        raise wrong("goal", goal, "'lp' or 'map'")
+    """Advance, check and store until something stops the run."""
     run.start_clock()
     saved, status = time.perf_counter(), run.ended(limits)
-
-    def shown() -> None:
-        if show is not None and run.team.rank == 0:
-            show(run.progress.trace[-1])
-
     while status is None:
         limited = run.advance(limits)
         if limited is not None and folder is not None:
             storage.save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
-        shown()
+        if show is not None and run.team.rank == 0:
+            show(run.progress.trace[-1])
         if limited is None and folder is not None:
             due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
             if due or status is not None:
                 storage.save(folder, run)
                 saved = time.perf_counter()
-    if goal == "map" and status not in (Status.OPTIMAL, Status.GAP, Status.TIME_LIMIT):
-        status = run.search(limits)
-        shown()
     return _result(run, status)
 
 
@@ -308,8 +287,7 @@ def _result(run: PartsRun, status: Status) -> DistributedResult:
         kept = np.repeat(node < part.own, part.model.num_labels[node])
         lam[number] = 2 * part.edges[own >> 1] + (own & 1), run.release_lam(number)[kept]
     return DistributedResult(
-        status, run.bound, run.primal, run.labels.energy, state.passes,
+        status, state.bound, run.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
         whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
-        state.bound, run.nodes,
     )  # fmt: skip
