@@ -113,7 +113,8 @@ def test_traced_passes_are_hard_passes_and_tell_the_way_back(count):
         chains.passes(state, 4, 40.0, momentum=True)
     back = chains.plan.back_size
     before, moved = one.msg[:back].copy(), np.zeros(back, np.float32)
-    chains.loops.traced_passes(count, one.msg, moved, one.shift)
+    one.aside = moved
+    chains.loops.traced_passes(count, one)
     chains.loops.passes(2 * count, other, np.inf, momentum=False)
     np.testing.assert_array_equal(one.msg, other.msg)
     assert moved.any() == (count > 0)

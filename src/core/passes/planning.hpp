@@ -42,7 +42,7 @@ class Planner {
     // a tile only if their `key` [m] is equal (-1: never). If `leading`, straight rows list the
     // messages into their first node only.
     Planner(const Layout &lay, const Index *rank, const Index *level, const Index *key,
-            bool leading, int threads, const Deadline *deadline)
+            bool leading, int threads, const Deadline *deadline = nullptr)
         : lay_(lay), level_(level), key_(key), leading_(leading), threads_(threads),
           deadline_(deadline), side_(std::size_t(lay.m)), block_(std::size_t(lay.m)),
           lane_(std::size_t(lay.m)) {

@@ -16,6 +16,7 @@ from softmap.methods.cuda import DeviceEngine, describe
 from softmap.methods.cuda.anneal import CudaAnneal, DeviceSizes
 from softmap.methods.cuda.arena import Arena
 from softmap.relaxation import lp
+from support.deadlines import stopping
 from support.small_models import random_model
 from support.strategies import FAMILIES
 
@@ -39,6 +40,20 @@ def test_the_lp_is_solved_as_on_the_processor(name, dtype, place):
     report = softmap.verify(result)
     assert report, str(report)
     assert [row.bound for row in result.trace] == sorted(row.bound for row in result.trace)
+
+
+def test_passes_stop_at_a_deadline_between_launches(place):
+    model = GRIDS["potts"]()
+    method, other = CudaAnneal(), CudaAnneal()
+    state, whole = method.init(model, None, 0), other.init(model, None, 0)
+    deadline = stopping(4)  # the fourth look of `step`, before a pass
+    method.step(state, 1000, deadline)
+    assert 0 < state.passes < 1000
+    assert state.work == 2 * model.m * state.passes
+    other.step(whole, state.passes)
+    assert method.propose(state).lam == pytest.approx(other.propose(whole).lam)
+    method.step(state, 5, deadline)
+    assert state.passes == whole.passes
 
 
 @pytest.mark.parametrize("eta", [1.0, 1e-200, 1e200])

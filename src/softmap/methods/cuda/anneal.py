@@ -210,6 +210,8 @@ class CudaAnneal(Annealed):
         seed: int,
         deadline: core.Deadline | None = None,
     ) -> CudaState:
+        if deadline is not None:
+            deadline.require()
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
         self.leaves_cores = self.on_device  # type: ignore[misc]
@@ -218,6 +220,8 @@ class CudaAnneal(Annealed):
             model, self.device, self.dtype,
             averaging=self.averaging, keeping=self.on_device,
         )  # fmt: skip
+        if deadline is not None:
+            deadline.require()
         self.scale = cost_scale(model)
         self.cuda.start(lam)
         eta = self.first_eta or self.rule.first_eta(self.scale)

@@ -132,7 +132,7 @@ class Messages:
     shift : array
         Sum of the constants that the last half pass subtracted from the messages of each block.
     overwritten : bool
-        Whether computing a bound has overwritten the forward messages and their shifts.
+        Whether a bound, or a pass that was stopped, has overwritten forward messages and shifts.
     aside : float64 or float32 array
         The way back from the messages of a bound to those of the run; empty in state *run*.
     proved : function
