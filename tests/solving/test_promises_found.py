@@ -158,7 +158,7 @@ def test_an_exact_search_tells_many_labels_apart() -> None:
     table = rng.random((70_000, 3))
     table[66_000, 1] = -5.0
     model = softmap.Model(unary, [[0, 1]], [table])
-    found = ExactSearch(flatten(model)).go_on()
+    found = ExactSearch(flatten(model)).run()
     assert found.labels is not None
     assert found.labels.tolist() == [66_000, 1]
 
