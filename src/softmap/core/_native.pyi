@@ -1456,34 +1456,6 @@ class ExactSearch:
         Continue the search up to a deadline or a limit on backtracks; what cannot be resumed may run to `end`. Return the result so far.
         """
 
-    def shared(self) -> object:
-        """
-        Fingerprint, number of open nodes, their lowest bound and the cost of the best labelling; None if other processes cannot share the search.
-        """
-
-    def best(self) -> list[int]:
-        """The best labelling of the search, in its own labels."""
-
-    def take(
-        self,
-        labels: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        cost: int,
-    ) -> None:
-        """Take a labelling that another process found."""
-
-    def set_elsewhere(self, bound: int) -> None:
-        """Set a lower bound of the nodes that other processes search."""
-
-    def give(self, count: int, step: int) -> bytes:
-        """
-        Remove each step-th open node, from the lowest bound on and at most count of them; they count as nodes elsewhere from now on.
-        """
-
-    def receive(self, parcel: bytes) -> None:
-        """Open nodes that another process gave away."""
-
 def decimals(
     text: bytes,
     values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],

@@ -454,8 +454,10 @@ class Model(Structure):
         if (names := given if names is None else names) is not None:
             called = checked_names(names, states, checked_counts(counts))
         every = listed_factors(factors)
-        if not groups and (different := lone_all_different(counts, every, called)) is not None:
-            return _lazy(counts, every, constant, called, different)
+        if isinstance(groups, tuple | list) and not groups:
+            different = lone_all_different(counts, every, called)
+            if different is not None:
+                return _lazy(counts, every, constant, called, different)
         pieces = assemble(counts, every, groups, constant, called)
         model = cls.from_pieces(pieces)
         if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
