@@ -64,7 +64,8 @@ class Run:
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
-        problem = Problem.of(model, precision=options.precision, threads=threads)
+        end = interrupts.within(self.budget.left)
+        problem = Problem.of(model, precision=options.precision, threads=threads, deadline=end)
         self.best = Best(problem, options.upper_bound)
         self._warm = _warm_start(problem, options, self.best)
         method = _method(problem, options, self._warm)
@@ -85,7 +86,7 @@ class Run:
         self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         if self.stages[0] is self.passes:
-            self.passes.set_up()
+            self.passes.set_up(end)
         self.budget.start()
         self._first_answer()
         if stored is not None:
