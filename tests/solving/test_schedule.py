@@ -107,13 +107,13 @@ def test_without_a_clock_the_relaxation_leads_and_rounds_follow(found, ends, wor
         assert chosen.leads if leading else chosen.history.rounds == min(rounds)
 
 
-def test_a_stage_is_tried_once_its_set_up_is_no_longer_than_the_run_so_far():
+def test_a_stage_is_tried_once_its_set_up_is_short_beside_the_run_so_far():
     slow = Candidate(0, begin=1.0)
     known = Candidate(1, history=History(slices=5, seconds=0.5, rate=100.0))
     schedule = ByTime(TUNING)
-    assert schedule.choose([slow, known], Clock(0.9, 60.0)).key == 1
-    assert schedule.choose([slow, known], Clock(1.1, 60.0)).key == 0
-    assert schedule.choose([slow], Clock(1.1, 0.5)) is Status.EXHAUSTED
+    assert schedule.choose([slow, known], Clock(0.9 / TUNING.growth, 60.0)).key == 1
+    assert schedule.choose([slow, known], Clock(1.1 / TUNING.growth, 60.0)).key == 0
+    assert schedule.choose([slow], Clock(9.0, 0.5)) is Status.EXHAUSTED
 
 
 def test_time_before_new_clusters_gain_does_not_count_as_idle():

@@ -31,7 +31,7 @@ class Budget:
         Largest number of steps of the method.
     interrupts : Interrupts, optional
         The Ctrl-C flag.
-    closing_passes : float, default 4
+    closing_passes : float, default 2
         Time to evaluate the bound of the last λ and to assemble the result, in passes.
 
     Attributes
@@ -53,7 +53,7 @@ class Budget:
         max_work: int | None = None,
         updates: int | None = None,
         interrupts: Interrupts | None = None,
-        closing_passes: float = 4.0,
+        closing_passes: float = 2.0,
     ) -> None:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
@@ -118,7 +118,7 @@ class Budget:
     @property
     def closing(self) -> float:
         """The expected time to close the run, in seconds; at most half of the time limit."""
-        each = self.pass_seconds or 2.0 * self.bound_seconds  # until a pass was timed
+        each = self.pass_seconds or self.bound_seconds  # until a pass was timed
         expected = self.bound_seconds + self._closing_passes * each
         return min(expected, 0.5 * (self.time_limit or 0.0))
 

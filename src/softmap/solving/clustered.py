@@ -32,6 +32,8 @@ class Clustered:
         Number of threads.
     tuning : Tuning
         The numbers of the run.
+    end : Deadline, optional
+        The end of the run; set-up that does not end before raises `core.OutOfTime`.
 
     Attributes
     ----------
@@ -47,13 +49,19 @@ class Clustered:
     """
 
     def __init__(
-        self, tight: Tightened, lam: Floats, eta: float, threads: int, tuning: Tuning
+        self,
+        tight: Tightened,
+        lam: Floats,
+        eta: float,
+        threads: int,
+        tuning: Tuning,
+        end: core.Deadline | None = None,
     ) -> None:
         self._rule, self._tuning = tuning.tighten_annealing, tuning
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
-        self._state = self._algorithm.init(tighten(model), lam, 0)
+        self._state = self._algorithm.init(tighten(model, threads, end), lam, 0, end)
         self.tight = tight
         self.bound = self._smoothed = self._previous = -math.inf
         self.settled, self.rising, self.idle = False, True, 0

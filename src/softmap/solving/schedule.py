@@ -189,9 +189,9 @@ class ByTime:
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         """The next slice; the status if there is none.
 
-        Urgent stages come first. Then those that have not run, as soon as the run has lasted as
-        long as their set-up is expected to take; then those that have had less than their share
-        of the time; then the one of which most is expected.
+        Urgent stages come first. Then those that have not run, as soon as their set-up is expected
+        to take a small part of the time so far; then those that have had less than their share of
+        the time; then the one of which most is expected.
 
         Parameters
         ----------
@@ -205,7 +205,8 @@ class ByTime:
         able = [c for c in candidates if not c.on_call and c.begin <= clock.left]
         if not able:
             return Status.EXHAUSTED if clock.left > 0 else Status.TIME_LIMIT
-        if new := [c for c in able if not c.history.slices and c.begin <= clock.spent]:
+        soon = self.tuning.growth * clock.spent
+        if new := [c for c in able if not c.history.slices and c.begin <= soon]:
             return self._turn(min(new, key=lambda c: c.begin), clock)
         if due := [c for c in able if self._due(c, clock)]:
             return self._turn(min(due, key=lambda c: c.history.seconds), clock)
@@ -214,7 +215,7 @@ class ByTime:
     def _due(self, stage: Candidate, clock: Clock) -> bool:
         """Whether a stage has had less than its share of the time."""
         tuning, history = self.tuning, stage.history
-        share = tuning.labels_share if stage.leads or not stage.proves else tuning.proofs_share
+        share = tuning.proofs_share if stage.proves else tuning.labels_share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
         return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from softmap import core
 from softmap.labels.improving import improved_by_forests
 from softmap.methods.base import Proposal
 from softmap.proof.tightening.clusters import (
@@ -76,6 +77,8 @@ class Tightening:
         The numbers of the run.
     limits : Limits, optional
         Limits on the size of clusters.
+    end : Deadline, optional
+        The end of the run. Set-up that does not end before raises `core.OutOfTime`.
 
     Attributes
     ----------
@@ -89,10 +92,16 @@ class Tightening:
     """
 
     def __init__(
-        self, problem: Problem, best: Best, tuning: Tuning, limits: Limits | None = None
+        self,
+        problem: Problem,
+        best: Best,
+        tuning: Tuning,
+        limits: Limits | None = None,
+        end: core.Deadline | None = None,
     ) -> None:
         self.problem, self.best, self.limits = problem, best, limits or Limits()
         self.tuning, self.work, self.prepared = tuning, 0, 0.0
+        self._end = end
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
@@ -129,6 +138,7 @@ class Tightening:
         The steps and their order do not depend on the time: it only ends them. What passes have
         gained since the last bound is proved by one more before the run ends.
         """
+        self._end = share.run_end
         while self.best.gaps().map > gap:
             if share.rest <= self._closing:
                 if self._unproved:
@@ -136,7 +146,11 @@ class Tightening:
                 return False
             if self.work >= work or share.over():
                 return True
-            if next(self._steps, True):
+            try:
+                ended = next(self._steps, True)
+            except core.OutOfTime:  # the run ends while clusters are added
+                return False
+            if ended:
                 return False
         return False
 
@@ -230,7 +244,9 @@ class Tightening:
         yield
         tuning = self.tuning
         least = min(tuning.tighten_gain * self._scale, tuning.tighten_gain_eta / found.eta)
-        fresh = yield from select(tight, costs, limits, least, threads=self.problem.threads)
+        fresh = yield from select(
+            tight, costs, limits, least, threads=self.problem.threads, deadline=self._end
+        )
         if not len(fresh):
             self._left_to_try.remove("cycles")
         yield
@@ -249,7 +265,7 @@ class Tightening:
     def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
         """Switch to another tightened model."""
         before = self.tight.model.half_size if self._closing else 0
-        self.at = Clustered(tight, lam, eta, self.problem.threads, self.tuning)
+        self.at = Clustered(tight, lam, eta, self.problem.threads, self.tuning, self._end)
         self._closing *= tight.model.half_size / before if before else 1.0
 
     def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:

@@ -20,11 +20,11 @@ class Tuning:
 
     # --- which stage is next, with a time limit ---------------------------------------------------
     first_slice: float = 0.05  # s, shortest slice; D35
-    growth: float = 0.25  # length of a slice, per time that the stage has had; D35
+    growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
     proofs_hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35
     others_hope: float = 0.05  # the same, of passes and labels; D35
     proofs_share: float = 0.15  # least fraction of the time of a stage that proves; D35
-    labels_share: float = 0.3  # least fraction of the time of labels, and of passes; D35
+    labels_share: float = 0.3  # least fraction of the time of labels; D35
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     least_fall: float = 1e-4  # relative fall of the energy that counts as progress of labels; D35
     # --- and without one --------------------------------------------------------------------------
@@ -32,7 +32,7 @@ class Tuning:
     rounds: int = 4  # rounds of slices of a run without limits; D35
     label_rounds: int = 3  # rounds of labels if nothing proves any more; D35
     # --- closing a run ----------------------------------------------------------------------------
-    closing_passes: float = 4.0  # passes: a bound takes 2, the result at most 2; D22
+    closing_passes: float = 2.0  # passes: the bound takes one, the result about one; D67
     # --- memory -----------------------------------------------------------------------------------
     memory_share: float = 0.4  # of the memory beside the relaxation, per stage; two keep theirs
     lazy_entries: int = 1 << 19  # λ with more entries is made when asked for; D43
@@ -59,7 +59,7 @@ class Tuning:
     # --- exact search -----------------------------------------------------------------------------
     searched_entries: int = 60_000_000  # most table entries of a searched model; D51
     searched_early: int = 6_000_000  # most table entries for a search before the LP is solved; D44
-    searched_passes: int = 20  # passes before the first search; D53
+    searched_passes: int = 20  # passes before the first search and other stages; D53
     searched_gap: float = 3e-3  # gap up to which larger models are searched without a limit; D35
     fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
     backtracks: int = 50  # least number of backtracks in a slice; D15

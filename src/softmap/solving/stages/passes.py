@@ -101,13 +101,13 @@ class Passes(Stage):
         return True
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """At the beginning; and always if the others are to wait for it, or are slow beside it.
+        """For the first passes; and always if others are to wait for it, or are slow beside it.
 
         On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
         """
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.backend != "cpu"
-        return alone or not self._at.done
+        return alone or self._at.done < self.tuning.searched_passes
 
     def set_up(self, deadline: core.Deadline | None = None) -> bool:
         """Initialise the method, which takes the time of several passes; False if it is too late.

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from softmap import core
 from softmap.solving.best import Best
 from softmap.solving.memory import memory_needed
 from softmap.solving.stage import Estimates, Outcome, Share, Stage
@@ -38,7 +39,10 @@ class Tighten(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
             return Outcome(ran=False)
-        run = self._run or self._new(best, share)
+        try:
+            run = self._run or self._new(best, share)
+        except core.OutOfTime:
+            return Outcome(active=False, ran=False)
         self._run, before, prepared = run, run.work, run.prepared
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
         active = run.run(share, before + messages, self.options.gap)
@@ -51,7 +55,7 @@ class Tighten(Stage):
         limits = Limits()
         states = (self.room - self.memory()) / self.tuning.cluster_bytes
         limits = replace(limits, states=int(min(limits.states, states)))
-        run = Tightening(self.problem, best, self.tuning, limits)
+        run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
         if (clusters := share.handed.clusters) is not None:
             run.adopt(clusters)
         return run
