@@ -190,6 +190,13 @@ def test_a_search_that_goes_on_proves_more(tmp_path):
     assert found.complete
 
 
+def test_a_log_that_cannot_be_opened_leaves_the_search_as_it_is(tmp_path):
+    model = softmap.generators.erdos_renyi(20, seed=1)
+    found = ExactSearch(model, log=tmp_path / "no folder" / "log").go_on()
+    assert found.complete
+    assert found.log is None
+
+
 def test_a_log_does_not_change_the_search(tmp_path):
     model = softmap.generators.erdos_renyi(50, seed=2)
     runs = [ExactSearch(model, dp_limit=0.0, log=log).go_on() for log in (None, tmp_path / "log")]

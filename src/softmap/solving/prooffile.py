@@ -40,7 +40,9 @@ class ProofFile:
     def __init__(self, target: Path) -> None:
         self.target = target
         try:
-            self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+            self._folder = tempfile.TemporaryDirectory(
+                prefix=".softmap-proof-", dir=target.parent, ignore_cleanup_errors=True
+            )
         except OSError as error:
             raise WriteError(target, error) from error
         self._count = 0

@@ -271,17 +271,26 @@ class _Run:
                 status = Status.INTERRUPTED
 
     def write_proof(self, result: Result) -> None:
-        """Write the proof file if it was requested."""
+        """Write the proof file if it was requested; warn if it is missing or proves less."""
         if self.proof is None:
             return
         searched = self.best.log if result.proof.stated else None
-        if not self.proof.write(self.relaxation.problem, result, searched):
-            warnings.warn(
-                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
-                f"{result.proof.kind}, is stated only: no record of it was kept",
-                ProofWarning,
-                stacklevel=2,
-            )
+        try:
+            with self.budget.interrupts.finishing():
+                whole = self.proof.write(self.relaxation.problem, result, searched)
+        except (OSError, MemoryError, KeyboardInterrupt) as error:
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            said = f"the proof cannot be written ({reason}); the result is complete without it"
+            self._warn_of_proof(said, written=False)
+        else:
+            if not whole:
+                said = f"the proof is that of the relaxation; the bound, by {result.proof.kind}, "
+                self._warn_of_proof(f"{said}is stated only: no record of it was kept", written=True)
+
+    def _warn_of_proof(self, sentence: str, *, written: bool) -> None:
+        assert self.proof is not None
+        warning = ProofWarning(f"{self.proof.target}: {sentence}", written=written)
+        warnings.warn(warning, stacklevel=3)
 
     def asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""

@@ -107,7 +107,7 @@ def solve_command(
             options |= {"trace": trace, "report": report, "save": save, "resume": resume}
             options |= {"diversity": diversity}
             raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
-        with display(not no_progress, time_limit) as show:
+        with targets.solving(), display(not no_progress, time_limit) as show:
             result = _run(loaded, resume, on_snapshot=show, **options)
     except softmap.InfeasibleModel as error:
         with targets.printing():

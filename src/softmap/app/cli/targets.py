@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmap.errors import MissingExtra, OptionError, SoftmapError
+from softmap.errors import (
+    CheckpointWarning,
+    MissingExtra,
+    OptionError,
+    ProofWarning,
+    SoftmapError,
+)
 from softmap.views.console import discard_output, say
 
 if TYPE_CHECKING:
@@ -97,6 +104,24 @@ class Targets:
             if not isinstance(error, BrokenPipeError):
                 self._failed = True
                 say(f"standard output: {error.strerror}")
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Run a solver inside this context; report a checkpoint or proof that it cannot write."""
+        with warnings.catch_warnings():
+            usual = warnings.showwarning
+
+            def show(message: Any, kind: type[Warning], *where: Any, **more: Any) -> None:
+                if not issubclass(kind, CheckpointWarning | ProofWarning):
+                    usual(message, kind, *where, **more)
+                    return
+                say(str(message))
+                self._failed = self._failed or not getattr(message, "written", False)
+
+            warnings.showwarning = show
+            warnings.simplefilter("always", CheckpointWarning)
+            warnings.simplefilter("always", ProofWarning)
+            yield
 
     def tell(self) -> None:
         """Print the names of the files written."""
