@@ -211,7 +211,7 @@ def test_the_command_line_writes_and_checks(tmp_path, capsys):
     softmap.write(softmap.generators.erdos_renyi(30, seed=1), model)
     solve = ["solve", str(model), "--no-progress", "--save", str(result), "--proof", str(proof)]
     check = ["verify", str(result), str(model), "--json"]
-    assert [main(words) for words in (solve, check, [*check, "--proof", str(proof)])] == [0, 0, 0]
+    assert [main(words) for words in (solve, check, [*check, "--proof", str(proof)])] == [0, 6, 0]
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[:1] == "{"]
     assert [line["verdict"] for line in lines] == ["stated", "checked"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.proof.tightening.regions import build
-from softmap.verification.exact import Expansion, product, sign_of_sum, two_sum
+from softmap.verification.exact import Expansion, product, rounded_sum, sign_of_sum, two_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,8 +74,11 @@ class Block:
         return at
 
 
-def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
-    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
+def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
+    """Yield edges in groups of bounded size, their weights, and tables that the weights multiply.
+
+    Weights have the shape of the tables; both are 0 and +inf at forbidden pairs.
+    """
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
         shape = rows * (int(cols.max(initial=0)) + 1) + cols
@@ -85,14 +88,18 @@ def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
             step = max(1, ENTRIES // (d_i * d_j))
             for at in range(0, len(members), step):
                 k = members[at : at + step]
-                yield _block(first + k, *potential.factors(k, d_i, d_j), shift)
+                weights, tables = potential.factors(k, d_i, d_j)
+                finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
+                weights = np.where(finite, weights[:, None, None], 0.0)
+                yield first + k, weights, np.where(finite, tables, np.inf)
 
 
-def _block(edges: Ints, weights: Floats, tables: Floats, shift: int) -> Block:
-    finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
-    weight = np.broadcast_to(weights[:, None, None], tables.shape)
-    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0), shift)
-    return Block(edges, np.where(finite, exact.high, np.inf), exact)
+def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
+    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
+    for edges, weights, tables in stacks(model):
+        finite = np.isfinite(tables)
+        exact = product(weights, np.where(finite, tables, 0.0), shift)
+        yield Block(edges, np.where(finite, exact.high, np.inf), exact)
 
 
 def allowed_states(model: Model) -> Bools:
@@ -158,8 +165,10 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
         terms = bound_terms(model, lam, shift)
     if not all(map(math.isfinite, (bound, *terms))):
         return DualBound(False, math.nan, math.inf, len(terms))
-    found = math.ldexp(math.fsum(terms), -shift)
-    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
+    found = math.ldexp(rounded_sum(terms), -shift)
+    size = math.ldexp(rounded_sum(map(abs, terms)), -shift) + largest
+    if math.isnan(size):  # of λ near the largest float64
+        return DualBound(False, math.nan, math.inf, len(terms))
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
     if not proved and abs(found - bound) <= 2 * math.ulp(bound) + ROUNDING.doubt * size:
         small = ROUNDING.shift if largest_cost(model) < 2.0**-ROUNDING.shift else 0

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.dual import allowed_states, blocks
+from softmap.verification.dual import allowed_states, stacks
+from softmap.verification.exact import rounded_down
 from softmap.verification.records import Ints, Rejected
 
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
@@ -22,7 +23,6 @@ FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below t
 HALF = 1 << 59  # costs from here on count as forbidden
 
 Floats = NDArray[np.float64]
-LEAST = float(np.finfo(np.float64).tiny)
 
 
 class Flat(NamedTuple):
@@ -64,12 +64,10 @@ def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> F
 def _lower_tables(model: Model) -> dict[int, Floats]:
     """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
-    for block in blocks(model):
-        exact = block.exact
-        unsure = (np.abs(exact.high) < LEAST) & (exact.rest > 0)
-        down = ((exact.low < 0) | unsure) & np.isfinite(block.cost)
-        low = np.where(down, np.nextafter(block.cost, -np.inf), block.cost)
-        tables.update(zip(block.edges.tolist(), low, strict=True))
+    for edges, weights, stack in stacks(model):
+        finite = np.isfinite(stack)
+        low = np.where(finite, rounded_down(weights, np.where(finite, stack, 0.0)), np.inf)
+        tables.update(zip(edges.tolist(), low, strict=True))
     return tables
 
 

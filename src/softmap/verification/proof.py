@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.dual import dual_proves, outer_terms, tightened
+from softmap.verification.effort import Effort
 from softmap.verification.exact import exact_sum
 from softmap.verification.integers import Flat, Scale, flat_model, flat_piece
 from softmap.verification.records import Ints, Numbers, Records, Rejected, mapped, read_header
@@ -42,7 +43,9 @@ class Checked(NamedTuple):
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
 
-def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> Checked:
+def check_proof(
+    path: str | Path, model: Model, claimed: float = -math.inf, effort: float = 1.0
+) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
@@ -54,9 +57,13 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
     claimed : float
         The bound stated by the solver. If λ alone is to prove it and float64 does not decide, it is
         checked in exact arithmetic.
+    effort : float, default 1
+        Multiplies the limits on the sizes of tables that the check computes.
 
     Raises
     ------
+    Refused
+        The check would exceed its effort.
     FormatError
         The file is damaged, belongs to another model, or contains an invalid step. The message
         names the record.
@@ -69,7 +76,8 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
             raise FormatError("the exponent of the costs is not a valid one", path)
-        records, checker, leaves = Records(data, begin), Checker(model, exponent), 0
+        checker = Checker(model, exponent, Effort(effort))
+        records, leaves = Records(data, begin), 0
         try:
             for name, arrays in records:
                 checker.step(name, arrays)
@@ -90,10 +98,12 @@ class Checker:
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
+    effort : Effort
+        Limits the sizes of tables.
     """
 
-    def __init__(self, model: Model, exponent: int) -> None:
-        self._model, self._exponent = model, exponent
+    def __init__(self, model: Model, exponent: int, effort: Effort) -> None:
+        self._model, self._exponent, self._effort = model, exponent, effort
         self._search: Search | None = None
         self._dual: Dual | None = None
 
@@ -103,12 +113,15 @@ class Checker:
             self._dual = Dual(self._model, *arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
-            self._search = Search(self._dual.piece(*arrays), self._exponent)
+            self._search = self._begin(self._dual.piece(*arrays))
         elif name in ("dual", "piece") or (self._dual is not None and self._search is None):
             raise Rejected(f"{name} out of its place")
         else:
-            self._search = self._search or Search(flat_model(self._model), self._exponent)
+            self._search = self._search or self._begin(flat_model(self._model))
             self._search.step(name, arrays)
+
+    def _begin(self, flat: Flat) -> Search:
+        return Search(flat, self._exponent, self._effort)
 
     def _finish(self, dual: Dual) -> None:
         """Add the bound of the last piece, if there is one."""
@@ -187,8 +200,8 @@ class Dual:
 class Search:
     """Checks the records of one search: presolve steps, and trees of some components."""
 
-    def __init__(self, flat: Flat, exponent: int) -> None:
-        self._flat, self._exponent = flat, exponent
+    def __init__(self, flat: Flat, exponent: int, effort: Effort) -> None:
+        self._flat, self._exponent, self._effort = flat, exponent, effort
         self._scale: Scale | None = None
         self._reduction: Reduction | None = None
         self._tree: Tree | None = None
@@ -213,12 +226,12 @@ class Search:
                 raise Rejected("there is no model")
             granule, exponent, most = arrays[0]
             self._scale = Scale(granule, exponent - self._exponent, most)
-            self._reduction = Reduction(self._flat, self._scale)
+            self._reduction = Reduction(self._flat, self._scale, self._effort)
         elif self._tree is not None and name == "end":
             self._reduction.close(*self._part, self._tree.bound())
             self._tree = None
         elif self._tree is None and name == "component":
-            self._tree = Tree(*self._reduction.component(*arrays))
+            self._tree = Tree(*self._reduction.component(*arrays), self._effort)
             self._part = arrays[0], arrays[1]
         elif self._tree is None and name in Reduction.STEPS:
             getattr(self._reduction, name)(*arrays)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from softmap.errors import (
     CheckpointWarning,
@@ -111,14 +111,14 @@ class Targets:
         with warnings.catch_warnings():
             usual = warnings.showwarning
 
-            def show(message: Any, kind: type[Warning], *where: Any, **more: Any) -> None:
+            def show(message: Any, kind: type[Warning], *where: Any) -> None:
                 if not issubclass(kind, CheckpointWarning | ProofWarning):
-                    usual(message, kind, *where, **more)
+                    usual(message, kind, *where)
                     return
                 say(str(message))
                 self._failed = self._failed or not getattr(message, "written", False)
 
-            warnings.showwarning = show
+            warnings.showwarning = cast("Any", show)
             warnings.simplefilter("always", CheckpointWarning)
             warnings.simplefilter("always", ProofWarning)
             yield
