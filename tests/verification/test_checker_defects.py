@@ -172,8 +172,8 @@ def test_combined_factors_count_as_well():
     factors = [([0, 1], differ), ([0, 2], differ)]
     with pytest.raises(Refused):
         Tree([[0, 2], [0, 0], [0, 0]], factors, Effort(1e-9)).combine((0,), (0, 1), (1, 2))
-    effort = Effort(40 / (1 << 28))
-    tree = Tree([[0, 2], [0, 0], [0, 0]], factors, effort)
-    tree.combine((0,), (0, 1), (1, 2))
+    effort = Effort(2.0**-24)  # 16 entries in all, and one of a table
+    for _ in range(16):
+        effort.spend([1, 1], 1)
     with pytest.raises(Refused):
-        tree.combine((), (2,), (1, 2))
+        effort.spend([1, 1], 1)
