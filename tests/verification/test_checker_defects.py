@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import softmap
 from softmap.app.cli.app import main
 from softmap.verification import Verdict
-from softmap.verification.effort import Effort, Refused
 from softmap.verification.exact import float_below, rounded_down
 from softmap.verification.integers import FORBIDDEN, flat_model
+from softmap.verification.limit import Refused, TableLimit
 from softmap.verification.reduction import _dominates
 from softmap.verification.tree import Tree
 from support.proof_files import packed, taken_apart, write_proof
@@ -171,8 +171,8 @@ def test_combined_factors_count_as_well():
     differ = np.array([[0, 4], [4, 0]])
     factors = [([0, 1], differ), ([0, 2], differ)]
     with pytest.raises(Refused):
-        Tree([[0, 2], [0, 0], [0, 0]], factors, Effort(1e-9)).combine((0,), (0, 1), (1, 2))
-    effort = Effort(2.0**-24)  # 16 entries in all, and one of a table
+        Tree([[0, 2], [0, 0], [0, 0]], factors, TableLimit(1e-9)).combine((0,), (0, 1), (1, 2))
+    effort = TableLimit(2.0**-24)  # 16 entries in all, and one of a table
     for _ in range(16):
         effort.spend([1, 1], 1)
     with pytest.raises(Refused):

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.dual import dual_proves, outer_terms, tightened
-from softmap.verification.effort import Effort
 from softmap.verification.exact import exact_sum
 from softmap.verification.integers import Flat, Scale, flat_model, flat_piece
+from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Numbers, Records, Rejected, mapped, read_header
 from softmap.verification.reduction import Reduction
 from softmap.verification.tree import Tree
@@ -76,7 +76,7 @@ def check_proof(
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
             raise FormatError("the exponent of the costs is not a valid one", path)
-        checker = Checker(model, exponent, Effort(effort))
+        checker = Checker(model, exponent, TableLimit(effort))
         records, leaves = Records(data, begin), 0
         try:
             for name, arrays in records:
@@ -98,11 +98,11 @@ class Checker:
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
-    effort : Effort
+    effort : TableLimit
         Limits the sizes of tables.
     """
 
-    def __init__(self, model: Model, exponent: int, effort: Effort) -> None:
+    def __init__(self, model: Model, exponent: int, effort: TableLimit) -> None:
         self._model, self._exponent, self._effort = model, exponent, effort
         self._search: Search | None = None
         self._dual: Dual | None = None
@@ -200,7 +200,7 @@ class Dual:
 class Search:
     """Checks the records of one search: presolve steps, and trees of some components."""
 
-    def __init__(self, flat: Flat, exponent: int, effort: Effort) -> None:
+    def __init__(self, flat: Flat, exponent: int, effort: TableLimit) -> None:
         self._flat, self._exponent, self._effort = flat, exponent, effort
         self._scale: Scale | None = None
         self._reduction: Reduction | None = None

@@ -12,8 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from softmap.verification.effort import Effort
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale, along
+from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Numbers, Rejected
 
 LARGEST_MOVE = 1 << 57
@@ -74,8 +74,8 @@ class Reduction:
 
     STEPS = frozenset({"remove", "persistent", "split", "substitute", "eliminate", "shift"})
 
-    def __init__(self, flat: Flat, scale: Scale, effort: Effort | None = None) -> None:
-        self._effort = effort or Effort()
+    def __init__(self, flat: Flat, scale: Scale, effort: TableLimit | None = None) -> None:
+        self._effort = effort or TableLimit()
         self.unary = {v: scale.convert(costs) for v, costs in enumerate(flat.unary)}
         self.scopes: dict[int, Scope] = {}
         self.tables: dict[int, Ints] = {}

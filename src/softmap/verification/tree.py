@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from softmap.verification.effort import Effort
 from softmap.verification.integers import FORBIDDEN, HALF, along
+from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Numbers, Rejected
 
 LARGEST_COST = 1 << 54  # moved from a factor to one label
@@ -86,7 +86,7 @@ class Tree:
         The costs of each variable's labels.
     factors : list of (scope, table)
         Scopes are in the numbers of this component.
-    effort : Effort, optional
+    effort : TableLimit, optional
         Limits the sizes of sums of factors.
 
     Attributes
@@ -103,9 +103,9 @@ class Tree:
         self,
         unary: list[list[int]],
         factors: list[tuple[list[int], Ints]],
-        effort: Effort | None = None,
+        effort: TableLimit | None = None,
     ) -> None:
-        self._effort = effort or Effort()
+        self._effort = effort or TableLimit()
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]

@@ -293,3 +293,13 @@ def test_records_of_a_search_on_a_full_disk_do_not_lose_the_run(tmp_path):
     assert json.loads(done.stdout)["found"]
     assert "cannot be written" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"a.npz"}
+
+
+def test_a_labelling_is_not_written_in_a_format_that_its_name_does_not_say(folder, capsys):
+    assert main(["solve", "a.npz", "--output", "x.foo", QUIET]) == 2
+    assert "x.foo: a labelling is written to" in capsys.readouterr().err
+    assert not (folder / "x.foo").exists()
+    with pytest.raises(softmap.OptionError, match="foo"):
+        softmap.io.write_labels([0, 1], folder / "x.foo")
+    softmap.io.write_labels([0, 1], folder / "x.MPE.gz")
+    assert softmap.io.read_labels(folder / "x.MPE.gz").tolist() == [0, 1]

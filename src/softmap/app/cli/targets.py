@@ -70,6 +70,10 @@ class Targets:
         for name, path in self._paths.items():
             if path != STANDARD:
                 _try(name, path)
+            if name == "--output":
+                from softmap.io.results import labels_format  # not needed by other targets
+
+                labels_format(path)
 
     def path(self, name: str) -> Path | None:
         """The path given for an option, or None."""

@@ -12,7 +12,7 @@ class Refused(Exception):
     """Raised if a check would cost more than the checker may spend; the proof may be right."""
 
 
-class Effort:
+class TableLimit:
     """Counts the table entries that a check computes, and refuses to exceed a limit.
 
     Parameters
