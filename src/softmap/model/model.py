@@ -420,7 +420,9 @@ class Model(Structure):
             `scope` is a tuple of variables, by number or by name; `costs` has one axis per variable
             of the scope. Arity 0 adds to the constant, arity 1 to the unary costs, arity 2 to the
             edge of the pair. A factor of arity 3 or more becomes an auxiliary node. Factors over
-            many variables are `AtMostOne`, `Linear`, `Parity` and their like.
+            many variables are `AtMostOne`, `Linear`, `Parity` and their like. Costs of factors over
+            the same variables are added as float64, rounded to nearest: energies and bounds are
+            those of the sums, and may differ from those of the given numbers in the last digit.
         names : list or mapping, optional
             See `with_names`.
         states : list or mapping, optional
