@@ -214,6 +214,28 @@ class Model(Structure):
         >>> model.energy([[0, 0], [0, 1]])
         array([1. , 0.4])
         """
+        return careful_sums(self.cost_terms(labels))
+
+    def cost_terms(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Return the terms of the energy: costs of nodes and edges, and the constant.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling or a batch of them, as for `energy`.
+
+        Returns
+        -------
+        float64[..., n + m + 1]
+            The terms; their exact sum, rounded once, is the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.cost_terms([0, 1]).tolist()
+        [0.0, 0.0, 0.4, 0.0]
+        """
         x = self.complete(labels)
         terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
         terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
@@ -225,7 +247,7 @@ class Model(Structure):
                 values = potential.value(each, x[..., early], x[..., late])
                 terms[..., self.n + begin : self.n + end] = values
         terms[..., -1] = self.constant
-        return careful_sums(terms)
+        return terms
 
     # --- derived models -------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
 __all__ = ["iterate", "resume", "solve"]
+
+INFEASIBLE_SECONDS = 60.0
+"""Time limit, in seconds, of the search that writes a proof of infeasibility."""
 
 
 @with_options(Options)
@@ -306,8 +310,12 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
     watching = watcher(model, options)
     try:
         return _set_up(model, options, interrupts, stored, watching)
-    except BaseException:
+    except BaseException as error:
         watching.close()
+        if isinstance(error, InfeasibleModel) and options.proof is not None:
+            from softmap.solving.prooffile import ProofFile  # imported late
+
+            _prove_infeasible(ProofFile(Path(options.proof)), model, options, interrupts)
         raise
 
 
@@ -375,6 +383,8 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
             raise error
         return result
     except InfeasibleModel:  # there is no result
+        if run.proof is not None:
+            _prove_infeasible(run.proof, run.relaxation.problem.given, run.options, interrupts)
         raise
     except Exception as error:
         _attach_result(run, error)
@@ -383,6 +393,24 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
         watching.close()
         if run.proof is not None:
             run.proof.close()
+
+
+def _prove_infeasible(
+    proof: ProofFile, model: Model, options: Options, interrupts: Interrupts
+) -> None:
+    """Write a proof that a model is infeasible; warn if there is none within the time limit."""
+    seconds = min(options.time_limit or math.inf, INFEASIBLE_SECONDS)
+    try:
+        with interrupts:
+            written = proof.write_infeasible(model, seconds, interrupts.stop)
+        reason = "no search of the hard constraints ended in time"
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        written, reason = False, getattr(error, "reason", None) or type(error).__name__
+    finally:
+        proof.close()
+    if not written:
+        said = f"{proof.target}: the proof of infeasibility cannot be written ({reason})"
+        warnings.warn(ProofWarning(said, written=False), stacklevel=3)
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:

@@ -18,6 +18,7 @@ from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
+from softmap.verification.conclusion import energy_terms
 from softmap.verification.dual import blocks, dual_proves, largest_cost, tightened
 from softmap.verification.exact import TINIEST, float_below, rounded_sum
 from softmap.verification.limit import Refused
@@ -155,20 +156,6 @@ Floats = NDArray[np.float64]
 EPSILON = 2.0**-52  # distance from 1 to the next larger float64
 
 
-def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
-    """List the cost terms of a labelling of the variables; their sum is the energy."""
-    states = np.asarray(labels, dtype=np.int64)
-    if len(model.running):
-        states = model.running.follow(states)
-    if len(model.auxiliaries):
-        states = np.concatenate([states, model.auxiliaries.states(states)])
-    terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
-    for first, last, potential in model.groups():
-        ends = states[model.edges[first:last]]
-        terms += np.asarray(potential.value(np.arange(last - first), *ends.T)).tolist()
-    return terms
-
-
 @dataclass(frozen=True)
 class Membership:
     """Constraint violation, cost and rounding error of a point of the local polytope.
@@ -227,7 +214,7 @@ def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) 
 
 
 def verify(
-    result: Result | str | Path,
+    result: Result | Model | str | Path,
     model: Model | None = None,
     *,
     proof: str | Path | None = None,
@@ -243,8 +230,9 @@ def verify(
 
     Parameters
     ----------
-    result : Result, str or Path
-        A result, or the path of a saved result.
+    result : Result, Model, str or Path
+        A result, or the path of a saved result. A model, together with `proof`, checks what the
+        proof file concludes about the model.
     model : Model, optional
         The model that was solved. It is required if the result was saved without its model.
     proof : str or Path, optional
@@ -268,6 +256,8 @@ def verify(
     (True, 'checked')
     """
     first: list[Statement] = []
+    if isinstance(result, Model) and model is None and proof is not None:
+        return _alone(checked_path(proof), result, effort)
     if model is not None and not isinstance(model, Model):
         raise OptionError(f"verify: expected a Model, not {type(model).__name__}")
     if isinstance(result, str | Path):
@@ -288,6 +278,24 @@ def verify(
     rest = relaxed, _primal(result), _order(result)
     status = _status(result, stated=bound.verdict is Verdict.STATED)
     return Report((*first, _energy(result), bound, *rest, status, _trace(result)))
+
+
+def _alone(path: Path, model: Model, effort: float) -> Report:
+    """Check a proof file without a result: its steps, its labelling and its conclusion."""
+    try:
+        found = check_proof(path, model, effort=effort)
+    except Refused as error:
+        return Report((Statement("proof", Verdict.STATED, str(error)),))
+    except FormatError as error:
+        return Report((Statement("proof", Verdict.FALSE, str(error)),))
+    steps = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
+    said, last = [Statement("proof", Verdict.CHECKED, steps)], found.conclusion
+    if last is None:
+        bound = f"there is none; no labelling costs less than {float_below(found.bound)!r}"
+        return Report((*said, Statement("conclusion", Verdict.STATED, bound)))
+    if last.energy is not None:
+        said.append(Statement("energy", Verdict.CHECKED, f"{float(last.energy)!r} found"))
+    return Report((*said, Statement("conclusion", Verdict.CHECKED, str(last))))
 
 
 def _proof(path: Path, result: Result, effort: float) -> tuple[Checked | None, Statement]:

@@ -54,6 +54,16 @@ def flat_model(model: Model) -> Flat:
     return Flat(unary[:n], factors, Fraction(model.constant))
 
 
+def hard_constraints(flat: Flat) -> Flat:
+    """Return the model of the hard constraints alone: finite costs become 0."""
+    unary = [_zeros(costs) for costs in flat.unary]
+    return Flat(unary, [(scope, _zeros(table)) for scope, table in flat.factors], Fraction(0))
+
+
+def _zeros(costs: Floats) -> Floats:
+    return np.where(np.isfinite(costs), 0.0, np.inf)
+
+
 def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
     """Return the submodel of some nodes with the given unary costs, and some edges."""
     place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
