@@ -19,10 +19,11 @@ from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
 from softmap.verification.conclusion import energy_terms
-from softmap.verification.dual import blocks, dual_proves, largest_cost, tightened
+from softmap.verification.dual import blocks, dual_proves, largest_cost
 from softmap.verification.exact import TINIEST, float_below, rounded_sum
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
+from softmap.verification.regions import tightened
 
 
 class Verdict(Enum):

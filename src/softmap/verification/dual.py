@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.proof.tightening.regions import build
 from softmap.verification.exact import Expansion, product, rounded_sum, sign_of_sum, two_sum
 
 Floats = NDArray[np.float64]
@@ -127,26 +125,6 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
         allowed[states[~alive]] = False
 
 
-def tightened(model: Model, clusters: Sequence[tuple[int, ...]], held: int) -> Model:
-    """Return the model with clusters added, if λ, which has `held` entries, fits its size.
-
-    λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
-    """
-    if not clusters:
-        return model
-    for i in chain.from_iterable(clusters):
-        if not 0 <= i < model.num_variables:
-            raise ValueError(f"there is no variable {i}")
-    labels = model.num_labels.tolist()
-    states = sum(math.prod(labels[i] for i in scope) for scope in set(clusters))
-    if states > held:
-        raise ValueError(f"clusters have {states:.6g} joint states, λ has {held} numbers")
-    try:
-        return build(model, clusters).model
-    except ModelError as error:
-        raise ValueError(f"the clusters are not valid ({error})") from error
-
-
 @dataclass(frozen=True)
 class DualBound:
     """Whether λ proves a stated bound, the bound of λ, and the size and number of its terms."""
@@ -178,10 +156,11 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
 
 def largest_cost(model: Model) -> float:
     """The largest absolute value of a finite cost."""
-    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
-    for first, last, potential in model.groups():
-        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
-    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
+    largest = float(np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0))
+    for _, weights, tables in stacks(model):
+        costs = np.abs(weights * np.where(np.isfinite(tables), tables, 0.0))
+        largest = max(largest, float(costs.max(initial=0.0)))
+    return largest
 
 
 def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:

@@ -38,7 +38,7 @@ def flat_model(model: Model) -> Flat:
     n, aux, labels = model.num_variables, model.auxiliaries, model.num_labels.tolist()
     costs = np.where(allowed_states(model), model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
-    tables = _lower_tables(model)
+    tables = lower_tables(model)
     inner = (model.edges < n).all(axis=1)
     if any(tables[e].min() < 0 for e in np.flatnonzero(~inner).tolist()):
         raise Rejected("a factor is tied to its variables by more than hard constraints")
@@ -66,12 +66,12 @@ def _zeros(costs: Floats) -> Floats:
 
 def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
     """Return the submodel of some nodes with the given unary costs, and some edges."""
-    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
+    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, lower_tables(model)
     factors = [(tuple(place[i] for i in model.edges[e].tolist()), tables[e]) for e in edges]
     return Flat(unary, factors, Fraction(0))
 
 
-def _lower_tables(model: Model) -> dict[int, Floats]:
+def lower_tables(model: Model) -> dict[int, Floats]:
     """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
     for edges, weights, stack in stacks(model):

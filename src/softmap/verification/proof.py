@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.conclusion import Conclusion, What, exact_energy
-from softmap.verification.dual import dual_proves, outer_terms, tightened
+from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
 from softmap.verification.integers import Flat, Scale, flat_model, flat_piece, hard_constraints
 from softmap.verification.limit import TableLimit
@@ -27,6 +27,7 @@ from softmap.verification.records import (
     unpacked,
 )
 from softmap.verification.reduction import Reduction
+from softmap.verification.regions import tightened
 from softmap.verification.tree import Tree
 
 
