@@ -286,7 +286,7 @@ def test_the_cost_of_a_point_is_computed_with_products_rounded_to_nearest(weight
     model = Model(rng.random((36, 3)), edges, costs)
     result = softmap.solve(model, goal="lp", lp_gap=1e-3)
     assert result.point.make().cost == pytest.approx(result.primal, rel=1e-14)
-    assert softmap.verify(result, model)
+    assert softmap.verify(result, model).holds
 
 
 def test_points_do_not_depend_on_messages_where_costs_say_so():

@@ -101,7 +101,7 @@ def improved_by_forests(
     No further forest is solved after the deadline.
     """
     labels, energy = known
-    if not model.m or len(model.auxiliaries) or not np.isfinite(energy):
+    if len(model.auxiliaries) or not np.isfinite(energy):
         return known
     moved = model.complete(labels).copy()
     core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads, deadline)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
     from softmap.solving.warm import WarmStart
 
-__all__ = ["Run"]
+__all__ = ["Run", "prove_infeasible"]
 
 OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # other stages follow
 
@@ -123,17 +123,22 @@ class Run:
                 status = Status.INTERRUPTED
 
     def write_proof(self, result: Result) -> None:
-        """Write the proof file if it was requested."""
+        """Write the proof file if it was requested; warn if it is missing or proves less."""
         if self.proof is None:
             return
         searched = self.best.log if result.proof.stated else None
-        if not self.proof.write(self.best.problem, result, searched):
-            warnings.warn(
-                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
-                f"{result.proof.kind}, is stated only: no record of it was kept",
-                ProofWarning,
-                stacklevel=2,
-            )
+        try:
+            with self.budget.interrupts.finishing():
+                whole = self.proof.write(self.best.problem, result, searched)
+        except (OSError, MemoryError, KeyboardInterrupt) as error:
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            said = f"the proof cannot be written ({reason}); the result is complete without it"
+            _warn_of_proof(self.proof, said, written=False)
+        else:
+            if not whole:
+                said = f"the proof is that of the relaxation; the bound, by {result.proof.kind}, "
+                said += "is stated only: no record of it was kept"
+                _warn_of_proof(self.proof, said, written=True)
 
     def keep(self) -> None:
         """Store a run that an exception has ended, if a resumed run can continue from here."""
@@ -275,6 +280,41 @@ def _gained(before: tuple[float, float], best: Best) -> float:
     if not math.isfinite(gap):  # no labels yet: progress of the bound only
         return min(1.0, (best.bound - bound) / best.problem.unit(best.bound))
     return 1.0 - best.gap / gap if gap > 0 else 0.0
+
+
+def _warn_of_proof(proof: ProofFile, sentence: str, *, written: bool) -> None:
+    warning = ProofWarning(f"{proof.target}: {sentence}", written=written)
+    warnings.warn(warning, stacklevel=4)
+
+
+def prove_infeasible(
+    proof: ProofFile, model: Model, options: Options, interrupts: Interrupts
+) -> None:
+    """Write a proof that a model is infeasible; warn if there is none within the time limit.
+
+    Parameters
+    ----------
+    proof : ProofFile
+        The file.
+    model : Model
+        The model.
+    options : Options
+        The options of the run that found it infeasible.
+    interrupts : Interrupts
+        The Ctrl-C flag.
+    """
+    seconds = min(options.time_limit or math.inf, options.tuning.infeasible_seconds)
+    try:
+        with interrupts:
+            written = proof.write_infeasible(model, interrupts.within(seconds))
+        reason = "no search of the hard constraints ended in time"
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        written, reason = False, getattr(error, "reason", None) or type(error).__name__
+    finally:
+        proof.close()
+    if not written:
+        said = f"the proof of infeasibility cannot be written ({reason})"
+        _warn_of_proof(proof, said, written=False)
 
 
 # --- what a run is made of ------------------------------------------------------------------------

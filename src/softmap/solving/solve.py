@@ -15,7 +15,7 @@ from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, with_options
 from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
-from softmap.solving.run import Run
+from softmap.solving.run import Run, prove_infeasible
 from softmap.solving.trace import Snapshot, Status
 from softmap.solving.tuning import TUNING, Tuning
 
@@ -243,8 +243,12 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
     watching = watcher(model, options)
     try:
         return _steps(Run(model, options, interrupts, stored), watching)
-    except BaseException:
+    except BaseException as error:
         watching.close()
+        if isinstance(error, InfeasibleModel) and options.proof is not None:
+            from softmap.solving.prooffile import ProofFile  # imported late
+
+            prove_infeasible(ProofFile(Path(options.proof)), model, options, interrupts)
         raise
 
 
@@ -272,6 +276,8 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
             raise error
         return result
     except InfeasibleModel:  # there is no result
+        if run.proof is not None:
+            prove_infeasible(run.proof, run.best.problem.given, run.options, interrupts)
         raise
     except Exception as error:
         _attach_result(run, error)

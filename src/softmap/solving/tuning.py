@@ -33,6 +33,7 @@ class Tuning:
     label_rounds: int = 3  # rounds of labels if nothing proves any more; D35
     # --- closing a run ----------------------------------------------------------------------------
     closing_passes: float = 2.0  # passes: the bound takes one, the result about one; D67
+    infeasible_seconds: float = 60.0  # s, most time of a search that proves infeasibility; D59
     # --- memory -----------------------------------------------------------------------------------
     memory_share: float = 0.4  # of the memory beside the relaxation, per stage; two keep theirs
     lazy_entries: int = 1 << 19  # λ with more entries is made when asked for; D43
