@@ -22,7 +22,7 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
 
     from softmap import generators
     from softmap.model.partition import partition
-    from softmap.scale.distributed.passes import Passes
+    from softmap.scale.distributed.passes import PartsPasses
     from softmap.scale.distributed.team import Team
     from softmap.scale.parts import cut_model
 
@@ -38,7 +38,7 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     del model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cut = time.process_time()
-    run = Passes(team, whole, pieces, 1)
+    run = PartsPasses(team, whole, pieces, 1)
     planned = time.process_time() - cut
     spent = {"compute": 0.0, "exchange": 0.0}
     _watch(run, spent)

@@ -18,7 +18,7 @@ def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -
     from softmap import generators
     from softmap.methods.sweeps.chains import Chains
     from softmap.model.partition import partition
-    from softmap.scale.distributed.passes import Passes
+    from softmap.scale.distributed.passes import PartsPasses
     from softmap.scale.distributed.team import Team
     from softmap.scale.parts import cut_model
 
@@ -30,7 +30,7 @@ def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -
     }
     for parts in (1, 2, 4, 8, 16):
         whole, pieces = cut_model(model, partition(model, parts))
-        run = Passes(Team(None, parts), whole, pieces, 1)
+        run = PartsPasses(Team(None, parts), whole, pieces, 1)
         work[parts] = _one(run, eta)
     spent: dict[int, list[float]] = {parts: [] for parts in work}
     for turn in range(turns + 1):

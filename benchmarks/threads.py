@@ -119,10 +119,10 @@ class Pass:
     def run(self, threads: int) -> None:
         """One pass: two messages per edge."""
         state, loops = self.state, self.chains.loops
-        core.passes(
-            loops.layout, self.chains.plan.native, 2, state.msg, state.drift, self._theta, ETA,
-            True, state.shift, self._dot, state.clock, threads,
-        )  # fmt: skip
+        arrays = core.ChainArrays(
+            state.msg, state.drift, self._theta, state.shift, self._dot, state.clock
+        )
+        core.passes(loops.layout, self.chains.plan.native, arrays, 2, ETA, True, threads)
 
     @property
     def moved(self) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 import softmap
 from benchmarks.gpu import instances
 from softmap.methods.base import make
-from softmap.methods.cuda import Engine, describe, find_device
+from softmap.methods.cuda import DeviceEngine, describe, find_device
 from softmap.relaxation.dual import cost_scale
 
 SIDE, LABELS = 1024, 16
@@ -96,7 +96,7 @@ def passes(model):
     """Seconds per pass and per look, with the share of the copy bandwidth that a pass reaches."""
     device = find_device()
     began = time.perf_counter()
-    engine = Engine(model, device, "float32")
+    engine = DeviceEngine(model, device, "float32")
     engine.start()
     device.synchronize()
     out = {

@@ -49,18 +49,21 @@ class Pace:
         self._seconds = [0.0] * len(self._choices)  # seconds per unit of work; 0: not timed yet
         self._calls = 0  # since the slower number of threads was timed
 
-    def run(self, amount: int, work: Callable[[int], object]) -> None:
-        """Call `work(threads)`, which does `amount` units of work."""
+    def run(self, amount: int, work: Callable[[int], int]) -> int:
+        """Call `work(threads)`, which is to do `amount` units of work; return how many it did."""
         which = self._choice()
         began, used = time.perf_counter(), time.process_time()
-        work(self._choices[which])
+        done = work(self._choices[which])
         whole, used = time.perf_counter() - began, time.process_time() - used
+        if done < amount:  # it was stopped, perhaps at once
+            return done
         taken, known = whole / max(amount, 1), self._seconds[which]
         # Limit the effect of a single slow timing.
         self._seconds[which] = min(taken, TRIALS.forget * known) if known else taken
         if not known and which == 0 and self._parallel(whole, used):
             self._seconds[1:] = [self._choices[0] * taken] * (len(self._choices) - 1)
         self._calls = 0 if which != self._fastest() else self._calls + 1
+        return done
 
     @property
     def threads(self) -> int:

@@ -21,13 +21,11 @@ def test_half_passes_make_passes(threads):
     chains.passes(one, 6, 40.0, momentum=True)
     theta, dot = np.zeros(chains.plan.cost_size), np.zeros(len(chains.plan.blocks))
     lay, plan = layout(model), chains.plan.native
+    arrays = core.ChainArrays(other.msg, other.drift, theta, other.shift, dot, other.clock)
     for _ in range(6):
         core.extrapolate(other.msg, other.drift, other.clock, threads)
         for forward in (True, False):
-            core.half_pass(
-                lay, plan, forward, other.msg, other.drift, theta, 40.0, True, other.shift, dot,
-                threads,
-            )  # fmt: skip
+            core.half_pass(lay, plan, arrays, forward, 40.0, True, threads)
         other.clock[2] = dot.sum()
     assert np.array_equal(one.msg, other.msg)
     assert np.array_equal(one.drift, other.drift)
@@ -115,7 +113,8 @@ def test_traced_passes_are_hard_passes_and_tell_the_way_back(count):
         chains.passes(state, 4, 40.0, momentum=True)
     back = chains.plan.back_size
     before, moved = one.msg[:back].copy(), np.zeros(back, np.float32)
-    chains.loops.traced_passes(count, one.msg, moved, one.shift)
+    one.aside = moved
+    chains.loops.traced_passes(count, one)
     chains.loops.passes(2 * count, other, np.inf, momentum=False)
     np.testing.assert_array_equal(one.msg, other.msg)
     assert moved.any() == (count > 0)

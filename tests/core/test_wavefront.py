@@ -89,11 +89,9 @@ def test_any_number_of_threads_gives_the_same_bits(name):
     for threads in (1, 2, 3, 8, 16):
         state, theta = chains.start(None), aligned(plan.cost_size)
         dot = np.zeros(len(plan.blocks))
-        core.passes(
-            loops.layout, plan.native, 6, state.msg, state.drift, theta, 20.0, True, state.shift,
-            dot, state.clock, threads,
-        )  # fmt: skip
-        core.lowered_half(loops.layout, plan.native, state.msg, theta, state.shift, dot, threads)
+        given = core.ChainArrays(state.msg, state.drift, theta, state.shift, dot, state.clock)
+        core.passes(loops.layout, plan.native, given, 6, 20.0, True, threads)
+        core.lowered_half(loops.layout, plan.native, given, threads)
         bound = core.chain_bound(plan.native, theta, state.shift, 0.5, threads)
         arrays = (state.msg, state.drift, state.clock, theta, state.shift)
         found.add((bound, *(array.tobytes() for array in arrays)))

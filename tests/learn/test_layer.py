@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.learn import soft_map_vjp
+from softmap.learn import layer, soft_map_vjp
 from softmap.methods.marginals import smoothed_optimum
 from support.data import ROOT
 
@@ -226,3 +226,19 @@ def test_the_module_of_the_guide_has_gradients(torch):
     }
     exec(code, names)
     assert names["network"][1].table.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("edges", [EDGES, np.zeros((0, 2), dtype=np.int64)])
+def test_what_a_device_computes_is_what_the_processor_does(edges):
+    """The arrays of a device are those of numpy here: the same operations, member by member."""
+    rng, m = np.random.default_rng(3), len(edges)
+    unary, tables = rng.normal(size=(4, 6, 3)), rng.normal(size=(4, m, 3, 3))
+    given = rng.normal(size=unary.shape), rng.normal(size=tables.shape)
+    beliefs, pull = soft_map_vjp(unary, tables, edges, 3.0)
+    problem = layer.Problem(np.asarray(edges), 3.0)
+    nodes, pairs, lam = layer.device_forward(problem, unary, tables, np)
+    np.testing.assert_allclose(nodes, beliefs.nodes, atol=1e-9)
+    np.testing.assert_allclose(pairs, beliefs.edges, atol=1e-9)
+    found = layer.device_backward(problem, (unary, tables), lam, given, np)
+    for one, other in zip(found, pull(*given), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-7)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.planning import BLOCK, ROW, Way
+from softmap.methods.sweeps.planning import BLOCK, ROW
 from softmap.model import Model
 from softmap.model.layout import kinds
 
@@ -40,6 +40,14 @@ class Column(IntEnum):
     STRAIGHT_LATE = 13
     EARLY_FROM = 14
     LATE_FROM = 15
+
+
+class Way(IntEnum):
+    """How the messages into a row's nodes are collected."""
+
+    ALONE = 0
+    GATHERED = 1
+    STRAIGHT = 2
 
 
 class RowColumn(IntEnum):

@@ -48,8 +48,10 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, hard):
         chains, state = passed(model, 20.0)
         back = state.msg[: len(state.drift)].copy()
         proved = chains.prove(state, hard)
-        np.testing.assert_array_equal(state.msg[: len(back)], back)
         lam = proved.lam()
+        chains.settle(state)
+        np.testing.assert_array_equal(state.msg[: len(back)], back)
+        np.testing.assert_array_equal(proved.lam(), lam)
         assert proved.bound <= exact_bound(model, lam)
         assert proved.bound == pytest.approx(dual_bound(model, lam), rel=1e-12, abs=1e-12)
         chains.passes(state, 1, 20.0, momentum=True)  # λ is the same whenever it is made
@@ -68,9 +70,9 @@ def test_the_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypat
     room, size = state.drift, len(state.drift)
     back = state.msg[:size].copy()
     proved = chains.prove(state, hard)
-    assert np.shares_memory(room, state.moved)
+    assert np.shares_memory(room, state.aside)
     assert not len(state.drift)
-    sent, moved = state.msg[:size].copy(), state.moved.copy()
+    sent, moved = state.msg[:size].copy(), state.aside.copy()
     np.testing.assert_array_equal(sent, sent.astype(np.float32))  # they can be kept exactly
     np.testing.assert_allclose(sent + moved, back, rtol=1e-6, atol=1e-6 * np.abs(moved).max())
     if hard:
@@ -81,7 +83,7 @@ def test_the_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypat
     np.testing.assert_array_equal(state.msg[:size], sent + moved)
     assert np.shares_memory(room, state.drift)
     assert not state.drift.any()
-    assert not len(state.moved)
+    assert not len(state.aside)
     np.testing.assert_array_equal(proved.lam._back, sent)
     np.testing.assert_array_equal(proved.lam(), lam)
 
@@ -110,7 +112,9 @@ def test_only_a_bound_in_use_is_copied(monkeypatch):
     chains, state = passed_large(monkeypatch, generators.random_grid(7, 7, 3, seed=3))
     kept, copies = chains.prove(state, 1), []
     plain = sweeps.KeptBound.keep
-    monkeypatch.setattr(sweeps.KeptBound, "keep", lambda self: (copies.append(self), plain(self)))
+    monkeypatch.setattr(
+        sweeps.KeptBound, "keep", lambda self, back: (copies.append(self), plain(self, back))
+    )
     chains.prove(state, 1)
     assert copies == [kept.lam]
     chains.passes(state, 1, 30.0, momentum=True)

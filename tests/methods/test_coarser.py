@@ -199,10 +199,10 @@ def test_whoever_has_no_time_begins_at_zero():
     method = Anneal()
     state = method.init(model, None, 0)
     eta = state.eta
-    method.start_coarse(state, lambda: True)
+    method.start_coarse(state, core.Deadline(0.0))
     assert not state.messages.msg.any()
     assert (state.work, state.eta) == (0, eta)
-    method.start_coarse(state, lambda: False)
+    method.start_coarse(state)
     assert state.messages.msg.any()
     small = anneal.coarser(model)
     assert state.work > 2 * small.model.m * anneal.COARSENING.passes  # and blocks of blocks
@@ -214,7 +214,7 @@ def test_eta_stays_where_it_was_given():
     model = picture((20, 20), "potts", 0)
     method = Anneal(eta=7.0)
     state = method.init(model, None, 0)
-    method.start_coarse(state, lambda: False)
+    method.start_coarse(state)
     assert state.eta == 7.0
 
 

@@ -12,7 +12,7 @@ from softmap import generators
 from softmap.errors import OptionError
 from softmap.methods import paper
 from softmap.methods.base import METHODS, make
-from softmap.methods.paper import Blocks, Rule, star_order
+from softmap.methods.paper import Blocks, UpdateRule, star_order
 from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins
@@ -244,4 +244,4 @@ def test_warm_starts_begin_where_they_are_told(model, name):
     np.testing.assert_array_equal(algorithm.propose(algorithm.init(model, first, 0)).lam, first)
     printed = METHODS["accel-emp-printed"](eta=ETA)
     np.testing.assert_array_equal(printed.propose(printed.init(model, first, 0)).lam, first)
-    assert algorithm.rule in Rule
+    assert algorithm.rule in UpdateRule

@@ -82,9 +82,8 @@ void gradients(const Model &model, double eta, int threads, Digest &digest) {
     const StarArrays run{msg.data(),    origin.data(), drift.data(), size,
                          bar.data(),    theta.data(),  shift.data(), dot.data(),
                          unused.data(), sums.data(),   &clock};
-    together(threads, [&](Member &me) {
-        sweeps<GradientRule, double>(model.lay, plan, 6, run, eta, true, me);
-    });
+    together(threads,
+             [&](Member &me) { sweeps<GradientRule>(model.lay, plan, 6, run, eta, true, me); });
     Numbers64 lam = zeros(model.lay.half_at(2 * model.m));
     unpack(model.lay, plan, msg.data(), lam.data(), 0, plan.num_blocks);
     digest.add(lam);

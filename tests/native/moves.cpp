@@ -24,10 +24,10 @@ Found found(const Model &model, int threads) {
     for (Index i = 0; i < model.n; ++i)
         labels.push_back(numbers.below(model.labels));
     const double before = energy(model.lay, labels.data(), 0.5, threads);
-    IndependentModes(model.lay, labels.data()).run(50, threads);
+    IndependentModes(model.lay, labels.data()).run(50, nullptr, threads);
     std::vector<Index> polished = labels;
     std::uint64_t words[4] = {1, 2, 3, 4};
-    Forests(model.lay, labels.data(), words, threads).run(3, 0.0);
+    Forests(model.lay, labels.data(), words, threads).run(3, 0.0, nullptr);
     return {polished, labels, before, energy(model.lay, labels.data(), 0.5, threads)};
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 
@@ -87,6 +88,15 @@ class Deadline {
     std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
     std::atomic<std::int64_t> end_{never}; // in nanoseconds
 };
+
+// What a computation throws whose result is of no use before it is complete.
+struct OutOfTime : std::exception {
+    const char *what() const noexcept override { return "the deadline passed"; }
+};
+inline void require_time(const Deadline *deadline) {
+    if (deadline != nullptr && deadline->passed())
+        throw OutOfTime();
+}
 
 // The work of one loop in one thread, in table entries, with a limit on it and a deadline or null.
 // A limit on work can be repeated exactly, a deadline cannot. The deadline is looked at by the way,

@@ -57,6 +57,7 @@ bool in_main_thread() {
 void bind_deadline(nb::module_ &m) {
     if (in_main_thread())
         Signals::main_thread = std::this_thread::get_id();
+    nb::exception<OutOfTime>(m, "OutOfTime");
     nb::class_<Deadline>(m, "Deadline",
                          "When compiled loops have to stop: at a time, or once `stop` is called.")
         .def(
@@ -66,6 +67,9 @@ void bind_deadline(nb::module_ &m) {
              "Stop all loops with this deadline, or with one made from it, for good.")
         .def_prop_ro("stopped", &Deadline::stopped, "Whether `stop` was called.")
         .def_prop_ro("passed", &Deadline::passed, "Whether loops have to stop.")
+        .def(
+            "require", [](const Deadline &own) { require_time(&own); },
+            "Raise OutOfTime if loops have to stop.")
         .def_prop_ro("left", &Deadline::left, "Seconds until the end; 0 if it has passed.")
         .def_prop_rw("end", &Deadline::end, &Deadline::set_end,
                      "The end, in seconds of time.perf_counter; +inf if there is none.")

@@ -6,6 +6,8 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include <optional>
+
 namespace softmap {
 namespace {
 
@@ -59,9 +61,77 @@ void fill_schedule(HeldSchedule *self, nb::dict arrays) {
     }
 }
 
+// The arrays of a run of passes, checked and kept alive.
+class HeldArrays {
+  public:
+    HeldArrays(Out<double> msg, Out<float> drift, Out<double> theta, Out<double> shift,
+               Out<double> dot, Out<double> clock)
+        : blocks_(Index(shift.size())) {
+        require_size(dot, blocks_, "dot");
+        require_size(clock, 3, "clock");
+        require(msg.size() >= drift.size(),
+                "there are fewer messages in msg than entries in drift");
+        view = {held_.keep(msg),
+                held_.keep(drift),
+                Index(drift.size()),
+                held_.keep(theta),
+                held_.keep(shift),
+                held_.keep(dot),
+                sums_,
+                reinterpret_cast<Clock *>(held_.keep(clock))};
+        costs_ = Index(theta.size());
+    }
+    HeldArrays(const HeldArrays &) = delete;
+
+    void require_fit(const HeldSchedule &plan) const {
+        require(plan.view.num_blocks == blocks_ && plan.view.num_costs <= costs_,
+                "the arrays do not fit the schedule");
+    }
+
+    ChainArrays view;
+
+  private:
+    Held<int> held_;
+    double sums_[partial_sums];
+    Index blocks_, costs_;
+};
+
+// When passes add node marginals to an average: after `done` passes so far and `samples` samples,
+// whenever the number of passes is a multiple of `every`. Nesterov's t is then capped at `longest`.
+// `recent` is the number of samples that the last one counts for, about. There is no average if
+// `mean` is empty.
+struct Averaging {
+    Averaging(Out<double> mean, Index done, Index every, double longest, Index samples,
+              double recent)
+        : Averaging(Index(mean.size()), done, every, longest, samples, recent) {
+        wide = held.keep(mean);
+    }
+    Averaging(Out<float> mean, Index done, Index every, double longest, Index samples,
+              double recent)
+        : Averaging(Index(mean.size()), done, every, longest, samples, recent) {
+        narrow = held.keep(mean);
+    }
+
+    double *wide = nullptr;
+    float *narrow = nullptr;
+    Index size, done, every;
+    double longest;
+    Index samples;
+    double recent;
+
+  private:
+    Averaging(Index size, Index done, Index every, double longest, Index samples, double recent)
+        : size(size), done(done), every(every), longest(longest), samples(samples), recent(recent) {
+        require(done >= 0 && every >= 1 && samples >= 0,
+                "done and samples must be at least 0, every at least 1");
+    }
+    Held<int> held;
+};
+
 struct ChainCalls {
     using Lay = const HeldLayout &;
     using Plan = const HeldSchedule &;
+    using Arrays = const HeldArrays &;
 
     static void pack_all(Lay lay, In<std::uint8_t> blocks, In<std::int32_t> edge,
                          Out<double> weight, Out<double> truncation, Out<double> table,
@@ -107,50 +177,59 @@ struct ChainCalls {
         require(threads >= 1, "threads must be at least 1");
         return int(std::min<Index>(threads, plan.view.bands));
     }
-    static void run(Lay lay, Plan plan, Index halves, Out<double> msg, Out<float> drift,
-                    Out<double> theta, double eta, bool momentum, Out<double> shift,
-                    Out<double> dot, Out<double> clock, int threads) {
-        require_size(shift, plan.view.num_blocks, "shift");
-        require_size(dot, plan.view.num_blocks, "dot");
-        require_size(clock, 3, "clock");
-        double sums[partial_sums];
-        const ChainArrays arrays{msg.data(),
-                                 drift.data(),
-                                 Index(drift.size()),
-                                 theta.data(),
-                                 shift.data(),
-                                 dot.data(),
-                                 sums,
-                                 reinterpret_cast<Clock *>(clock.data())};
-        together(useful(plan, threads), [&](Member &me) {
-            kernels->passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
-        });
-    }
-    // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
-    // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
-    // empty, the node marginals are averaged into it.
-    template <class T>
-    static void run_sampled(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
-                            Out<double> theta, double eta, Out<double> shift, Out<double> dot,
-                            Out<double> clock, Index done, Index every, double longest, Out<T> mean,
-                            Index samples, double recent, int threads) {
-        require(done >= 0 && every >= 1 && samples >= 0,
-                "done and samples must be at least 0, every at least 1");
-        require_size(clock, 3, "clock");
-        if (mean.size())
-            require_size(mean, lay.view.node_offset[lay.view.n], "mean");
-        for (Index now; count > 0; count -= now) {
-            now = std::min(count, every - done % every);
-            run(lay, plan, 2 * now, msg, drift, theta, eta, true, shift, dot, clock, threads);
-            done += now;
-            if (done % every)
-                continue;
-            clock.data()[0] = std::min(clock.data()[0], longest);
-            // theta holds the shares of all nodes: none changed after the half pass reached it
-            if (mean.size())
-                blend(lay, plan, In<double>(theta), eta,
-                      (recent + 1.0) / (double(++samples) + recent), mean, threads);
+    // The arrays of a call that may stop at a deadline.
+    class Stoppable {
+      public:
+        Stoppable(Arrays arrays, const Deadline *deadline) : view(arrays.view) {
+            if (deadline != nullptr)
+                view.stop = &stop_.emplace(*deadline);
         }
+        Stoppable(const Stoppable &) = delete;
+        Index completed(Index halves) const { return stop_ ? stop_->completed(halves) : halves; }
+
+        ChainArrays view;
+
+      private:
+        std::optional<PassStop> stop_;
+    };
+
+    // Returns the number of half passes that were completed before the deadline.
+    static Index run(Lay lay, Plan plan, Arrays arrays, Index halves, double eta, bool momentum,
+                     int threads, const Deadline *deadline) {
+        arrays.require_fit(plan);
+        const Stoppable run(arrays, deadline);
+        together(useful(plan, threads), [&](Member &me) {
+            kernels->passes(lay.view, plan.view, halves, run.view, eta, momentum, me);
+        });
+        return run.completed(halves);
+    }
+    // Makes `count` passes with momentum and with samples. Returns the number of passes that were
+    // completed before the deadline.
+    static Index run_sampled(Lay lay, Plan plan, Arrays arrays, Index count, double eta,
+                             const Averaging &mean, int threads, const Deadline *deadline) {
+        if (mean.size)
+            require(mean.size == lay.view.node_offset[lay.view.n],
+                    "mean must have one entry per node state");
+        Index done = mean.done, samples = mean.samples;
+        while (done < mean.done + count) {
+            const Index now = std::min(mean.done + count - done, mean.every - done % mean.every);
+            const Index halves = run(lay, plan, arrays, 2 * now, eta, true, threads, deadline);
+            done += halves / 2;
+            if (halves < 2 * now)
+                break;
+            if (done % mean.every)
+                continue;
+            arrays.view.clock->t = std::min(arrays.view.clock->t, mean.longest);
+            if (!mean.size)
+                continue;
+            // theta holds the shares of all nodes: none changed after the half pass reached it
+            const double weight = (mean.recent + 1.0) / (double(++samples) + mean.recent);
+            if (mean.wide)
+                blend_into(lay, plan, arrays.view.theta, eta, weight, mean.wide, threads);
+            else
+                blend_into(lay, plan, arrays.view.theta, eta, weight, mean.narrow, threads);
+        }
+        return done - mean.done;
     }
     // mean += weight · (marginals of the shares - mean); at weight 1, `mean` need not be
     // initialised.
@@ -159,9 +238,13 @@ struct ChainCalls {
                       int threads) {
         require_shares(plan, theta);
         require_size(mean, lay.view.node_offset[lay.view.n], "mean");
+        blend_into(lay, plan, theta.data(), eta, weight, mean.data(), threads);
+    }
+    template <class T>
+    static void blend_into(Lay lay, Plan plan, const double *theta, double eta, double weight,
+                           T *mean, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            soft<T>()(lay.view, plan.view, theta.data(), eta, weight, mean.data(), nullptr, nullptr,
-                      first, last);
+            soft<T>()(lay.view, plan.view, theta, eta, weight, mean, nullptr, nullptr, first, last);
         });
     }
     template <class T> static SoftRows<T> soft() {
@@ -205,26 +288,17 @@ struct ChainCalls {
         });
         return {careful_sum(entropies.data(), portions), careful_sum(minima.data(), portions)};
     }
-    static void run_half(Lay lay, Plan plan, bool forward, Out<double> msg, Out<float> drift,
-                         Out<double> theta, double eta, bool momentum, Out<double> shift,
-                         Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_blocks, "shift");
-        require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays arrays{msg.data(),   drift.data(), Index(drift.size()),
-                                 theta.data(), shift.data(), dot.data(),
-                                 nullptr,      nullptr};
+    static void run_half(Lay lay, Plan plan, Arrays arrays, bool forward, double eta, bool momentum,
+                         int threads) {
+        arrays.require_fit(plan);
         together(useful(plan, threads), [&](Member &me) {
-            kernels->one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
+            kernels->one_half(lay.view, plan.view, forward, arrays.view, eta, momentum, me);
         });
     }
-    static void run_lowered(Lay lay, Plan plan, Out<double> msg, Out<double> theta,
-                            Out<double> shift, Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_blocks, "shift");
-        require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays arrays{msg.data(),   nullptr,    0,       theta.data(),
-                                 shift.data(), dot.data(), nullptr, nullptr};
+    static void run_lowered(Lay lay, Plan plan, Arrays arrays, int threads) {
+        arrays.require_fit(plan);
         together(useful(plan, threads),
-                 [&](Member &me) { kernels->lowered_half(lay.view, plan.view, arrays, me); });
+                 [&](Member &me) { kernels->lowered_half(lay.view, plan.view, arrays.view, me); });
     }
     static double bound(Plan plan, In<double> theta, In<double> shift, double constant,
                         int threads) {
@@ -245,15 +319,12 @@ struct ChainCalls {
                                  *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
-    static void run_traced(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
-                           Out<double> theta, Out<double> shift, Out<double> dot, int threads) {
-        require_size(shift, plan.view.num_blocks, "shift");
-        require_size(dot, plan.view.num_blocks, "dot");
-        const ChainArrays arrays{msg.data(),   drift.data(), Index(drift.size()),
-                                 theta.data(), shift.data(), dot.data(),
-                                 nullptr,      nullptr};
+    static void run_traced(Lay lay, Plan plan, Arrays arrays, Index count, int threads,
+                           const Deadline *deadline) {
+        arrays.require_fit(plan);
+        const Stoppable run(arrays, deadline);
         together(useful(plan, threads), [&](Member &me) {
-            kernels->traced_passes(lay.view, plan.view, count, arrays, me);
+            kernels->traced_passes(lay.view, plan.view, count, run.view, me);
         });
     }
     static void round_all(Out<double> msg, Out<float> drift, int threads) {
@@ -311,10 +382,11 @@ struct ChainCalls {
         });
     }
 
-    // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
+    // Row p of `out`: cost, entropy and slack, summed over the edges of portion p. Throws
+    // OutOfTime if the deadline passes first.
     template <class T>
     static void price(Lay lay, Plan plan, In<double> msg, In<double> theta, In<T> nodes, double eta,
-                      bool whole, OutMatrix<double> out, int threads) {
+                      bool whole, OutMatrix<double> out, int threads, const Deadline *deadline) {
         const Index portions = portions_of(plan);
         require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
         require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
@@ -326,12 +398,19 @@ struct ChainCalls {
             point.nodes = nodes.data();
         else
             point.rounded = nodes.data();
+        auto *prices = reinterpret_cast<Prices *>(out.data());
+        std::atomic<bool> late = false;
         together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
             me.phase([&](Part part) {
-                kernels->price_portions(point, reinterpret_cast<Prices *>(out.data()),
-                                        part.first(0, portions), part.last(0, portions));
+                for (Index p = part.first(0, portions); p < part.last(0, portions) && !late; ++p) {
+                    kernels->price_portions(point, prices, p, p + 1);
+                    if (deadline != nullptr && deadline->passed())
+                        late = true;
+                }
             });
         });
+        if (late)
+            throw OutOfTime();
     }
     static Index portions_of(Plan plan) {
         return (plan.view.num_blocks + Pricing::portion - 1) / Pricing::portion;
@@ -346,11 +425,6 @@ struct ChainCalls {
 
     // Functions that read or write node marginals in either precision.
     template <class T> static void bind_points(nb::module_ &m) {
-        m.def("sampled_passes", &run_sampled<T>, arg("layout"), arg("schedule"), arg("count"),
-              arg("msg"), arg("drift"), arg("theta"), nb::arg("eta"), arg("shift"), arg("dot"),
-              arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
-              arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
-              "Make passes with momentum, and update a running average of the node marginals.");
         m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
               nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
               "Move an average of node marginals towards the marginals of shares.");
@@ -359,7 +433,7 @@ struct ChainCalls {
               "Compute the node marginals of shares; return sums of entropies and soft minima.");
         m.def("price", &price<T>, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
               arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"), arg("threads"),
-              Unlocked(),
+              deadline_arg(), Unlocked(),
               "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
               "message.");
     }
@@ -376,16 +450,29 @@ struct ChainCalls {
               "Compute messages into early endpoints from λ of a coarser model.");
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
               nb::arg("threads") = 1, Unlocked());
-        m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
-              arg("drift"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
-              arg("clock"), arg("threads"), Unlocked());
+        nb::class_<HeldArrays>(m, "ChainArrays", "The arrays of a run of passes.")
+            .def(nb::init<Out<double>, Out<float>, Out<double>, Out<double>, Out<double>,
+                          Out<double>>(),
+                 arg("msg"), arg("drift"), arg("theta"), arg("shift"), arg("dot"), arg("clock"));
+        nb::class_<Averaging>(m, "Averaging", "When passes add node marginals to an average.")
+            .def(nb::init<Out<double>, Index, Index, double, Index, double>(), arg("mean"),
+                 arg("done"), arg("every"), nb::arg("longest"), arg("samples"), nb::arg("recent"))
+            .def(nb::init<Out<float>, Index, Index, double, Index, double>(), arg("mean"),
+                 arg("done"), arg("every"), nb::arg("longest"), arg("samples"), nb::arg("recent"));
+        m.def("passes", &run, arg("layout"), arg("schedule"), arg("arrays"), arg("halves"),
+              nb::arg("eta"), arg("momentum"), arg("threads"), deadline_arg(), Unlocked(),
+              "Make half passes; return how many were completed before the deadline.");
+        m.def("sampled_passes", &run_sampled, arg("layout"), arg("schedule"), arg("arrays"),
+              arg("count"), nb::arg("eta"), arg("averaging"), arg("threads"), deadline_arg(),
+              Unlocked(),
+              "Make passes with momentum, and update a running average of the node marginals; "
+              "return how many were completed before the deadline.");
         bind_points<double>(m);
         bind_points<float>(m);
-        m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
-              arg("drift"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
-              arg("threads"), Unlocked());
-        m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
-              arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
+        m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("arrays"), arg("forward"),
+              nb::arg("eta"), arg("momentum"), arg("threads"), Unlocked());
+        m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("arrays"),
+              arg("threads"), Unlocked(),
               "Make a forward half pass with hard minima, rounded down.");
         m.def("chain_bound", &bound, arg("schedule"), arg("theta"), arg("shift"),
               nb::arg("constant"), arg("threads"), Unlocked(),
@@ -397,9 +484,9 @@ struct ChainCalls {
               "Decode labels of all nodes from the messages of a hard forward half pass.");
         m.def("extrapolate", &move_on, arg("msg"), arg("drift"), arg("clock"), arg("threads"),
               Unlocked());
-        m.def("traced_passes", &run_traced, arg("layout"), arg("schedule"), arg("count"),
-              arg("msg"), arg("drift"), arg("theta"), arg("shift"), arg("dot"), arg("threads"),
-              Unlocked(), "Make hard passes; what they subtract from messages is added to drift.");
+        m.def("traced_passes", &run_traced, arg("layout"), arg("schedule"), arg("arrays"),
+              arg("count"), arg("threads"), deadline_arg(), Unlocked(),
+              "Make hard passes; what they subtract from messages is added to drift.");
         m.def("round_off", &round_all, arg("msg"), arg("drift"), nb::arg("threads") = 1, Unlocked(),
               "Round messages to single precision; the rests are added to drift.");
         m.def("put_back", &put_all_back, arg("msg"), arg("drift"), nb::arg("threads") = 1,

@@ -24,7 +24,7 @@ void require_levels(const Layout &v, const Index *level, int threads) {
 }
 
 nb::dict plan(const HeldLayout &lay, In<Index> rank, In<Index> level, In<Index> key, bool leading,
-              int threads) {
+              int threads, const Deadline *deadline) {
     const Layout &v = lay.view;
     require_size(rank, v.n, "rank");
     require_size(level, v.n, "level");
@@ -33,7 +33,7 @@ nb::dict plan(const HeldLayout &lay, In<Index> rank, In<Index> level, In<Index> 
     Plan made;
     {
         nb::gil_scoped_release unlocked;
-        made = Planner(v, rank.data(), level.data(), key.data(), leading, threads).run();
+        made = Planner(v, rank.data(), level.data(), key.data(), leading, threads, deadline).run();
     }
     nb::dict out;
     const auto put = [&]<class T>(const char *name, std::vector<T> &array) {
@@ -59,9 +59,10 @@ nb::dict plan(const HeldLayout &lay, In<Index> rank, In<Index> level, In<Index> 
 } // namespace
 
 void bind_planning(nb::module_ &m) {
-    m.def("plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), nb::arg("leading"),
-          arg("threads") = 1,
-          "Return the arrays of a schedule that do not depend on costs, by name.");
+    m.def(
+        "plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), nb::arg("leading"),
+        arg("threads") = 1, deadline_arg(),
+        "Return the arrays of a schedule that do not depend on costs, by name. Raises OutOfTime.");
 }
 
 } // namespace softmap

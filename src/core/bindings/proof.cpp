@@ -84,7 +84,7 @@ std::vector<Index> plan_offsets(const Layout &v, const EdgeList &list) {
 
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
                std::optional<In<Index>> edges, Maybe<double> plan, Out<double> cost,
-               Maybe<double> entropy, Maybe<double> slack, int threads) {
+               Maybe<double> entropy, Maybe<double> slack, int threads, const Deadline *deadline) {
     const Layout &v = lay.view;
     require(eta > 0.0, "eta must be positive");
     require_lam(v, coupling, "coupling");
@@ -111,8 +111,17 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
                         place(slack, "slack"),
                         plan ? plan->data() : nullptr,
                         plan_at.data()};
-    split_by_lanes(threads, list.count,
-                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
+    constexpr Index some = 64 * lanes; // edges between two looks at the deadline
+    std::atomic<bool> late = false;
+    split_by_lanes(threads, list.count, [&](Index first, Index last) {
+        for (Index k = first; k < last && !late; k += deadline == nullptr ? last : some) {
+            kernels->couple(v, list, ask, k, deadline == nullptr ? last : std::min(k + some, last));
+            if (deadline != nullptr && deadline->passed())
+                late = true;
+        }
+    });
+    if (late)
+        throw OutOfTime();
 }
 
 void soft_nodes_of(const Lay &lay, In<double> share, double eta, Out<double> out,
@@ -157,7 +166,7 @@ void exchange_batch(Stack<double> cost, OutStack<double> plan) {
 }
 
 void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index> variables,
-                    Out<double> out, int threads) {
+                    Out<double> out, int threads, const Deadline *deadline) {
     const Index count = variables.shape(0), length = variables.shape(1);
     require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
     require_size(code, Index(tables.shape(0)), "code");
@@ -172,11 +181,13 @@ void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index>
     split_portions(threads, portions, work, [&](Index portion) {
         const Part part{int(portion), int(portions)};
         CycleGain gain(cycles);
+        Meter meter(deadline);
         for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-            if (gain.find(k))
-                out.data()[k] = gain();
-            else
+            if (!gain.find(k))
                 complete = false;
+            else
+                out.data()[k] =
+                    meter.tick(length * cycles.width * cycles.width * cycles.width) ? 0.0 : gain();
     });
     require(complete, "two consecutive variables of a cycle have no table");
 }
@@ -202,7 +213,7 @@ void move_blocks_of(In<double> source, In<Index> begin, In<Index> size, Out<doub
 }
 
 nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Index most, Index kept,
-                         Index first, Index last, int threads) {
+                         Index first, Index last, int threads, const Deadline *deadline) {
     const Index n = Index(start.size()) - 1;
     require(n >= 0 && start.data()[0] == 0, "start must begin with 0");
     for (Index i = 0; i < n; ++i)
@@ -215,7 +226,7 @@ nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Inde
     CycleRows found;
     {
         nb::gil_scoped_release unlocked;
-        found = short_cycles(graph, longest, most, kept, first, last, threads);
+        found = short_cycles(graph, longest, most, kept, first, last, threads, deadline);
     }
     nb::list out;
     for (int length = 3; length <= std::min(longest, 6); ++length)
@@ -327,7 +338,7 @@ void bind_proof(nb::module_ &m) {
           "Return a lower bound, in real numbers, on the dual objective at λ plus a constant.");
     m.def("couple", &couple_of, arg("layout"), arg("coupling"), nb::arg("eta"), arg("nodes"),
           arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
-          arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
+          arg("slack").none(), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
           "Couple node marginals along edges (by default all); compute the couplings' costs.");
     m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"),
           arg("entropy"), arg("minimum"), nb::arg("threads") = 1, Unlocked(),
@@ -337,7 +348,7 @@ void bind_proof(nb::module_ &m) {
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Improve the couplings of a stack by moves among two rows and two columns.");
     m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("code"), nb::arg("n"),
-          arg("variables"), arg("out"), nb::arg("threads") = 1, Unlocked(),
+          arg("variables"), arg("out"), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
     m.def("move_blocks", &move_blocks_of, arg("source"), arg("begin"), arg("size"), arg("out"),
@@ -346,7 +357,7 @@ void bind_proof(nb::module_ &m) {
           "at `target` and do not overlap.");
     m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
           nb::arg("most"), nb::arg("kept"), nb::arg("first"), nb::arg("last"),
-          nb::arg("threads") = 1,
+          nb::arg("threads") = 1, deadline_arg(),
           "Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in "
           "first..last - 1, one flat array per length.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),

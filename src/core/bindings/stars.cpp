@@ -3,6 +3,8 @@
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
+#include <optional>
+
 namespace softmap {
 namespace {
 
@@ -22,21 +24,26 @@ struct StarCalls {
     }
 
     template <Sweep Kernels::*rule>
-    static void sweep(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
-                      Out<double> origin, In<double> bar, Out<double> theta, double eta,
-                      bool momentum, Out<double> shift, Out<double> dot, Out<double> clock,
-                      int threads) {
+    static Index sweep(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
+                       Out<double> origin, In<double> bar, Out<double> theta, double eta,
+                       bool momentum, Out<double> shift, Out<double> dot, Out<double> clock,
+                       int threads, const Deadline *deadline) {
         require_size(dot, lay.view.n, "dot");
         require_size(clock, 3, "clock");
         require_size(drift, momentum ? Index(msg.size()) : 0, "drift");
         require(threads >= 1, "threads must be at least 1");
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         double sums[partial_sums];
-        const auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot,
-                                unused.data(), sums, reinterpret_cast<Clock *>(clock.data()));
+        auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot, unused.data(),
+                          sums, reinterpret_cast<Clock *>(clock.data()));
+        std::optional<PassStop> stop;
+        if (deadline != nullptr)
+            run.stop = &stop.emplace(*deadline);
         together(threads, [&](Member &me) {
             (kernels->*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
+        const Index levels = std::max<Index>(plan.view.levels, 1);
+        return stop ? stop->completed(count * levels) / levels : count;
     }
 
     static void values(Lay lay, Plan plan, Out<double> msg, Out<double> origin, In<double> bar,
@@ -53,7 +60,8 @@ struct StarCalls {
     template <Sweep Kernels::*rule> static void bind_rule(nb::module_ &m, const char *name) {
         m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
               arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
-              arg("shift"), arg("dot"), arg("clock"), arg("threads"), Unlocked());
+              arg("shift"), arg("dot"), arg("clock"), arg("threads"), deadline_arg(), Unlocked(),
+              "Make sweeps; return how many were completed before the deadline.");
     }
 
     static void bind(nb::module_ &m) {

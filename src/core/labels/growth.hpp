@@ -29,70 +29,23 @@ class Growth {
     // from the roots that were not reached; the search also continues through variables that `bags`
     // refused, which separate the subproblem into strips. Otherwise the next variable is drawn
     // uniformly from all neighbours of the subproblem.
-    void begin(Bags &bags, std::uint64_t *words, bool swept) {
-        bags.clear();
-        queue_.clear();
-        ++stamp_;
-        swept_ = swept;
-        first_ = below(words, Index(roots_.size()));
-        next_root_ = next_ = 0;
-    }
+    void begin(Bags &bags, std::uint64_t *words, bool swept);
 
     // Adds variables until there are no more. Returns false if it was late first; a further call
     // then continues.
-    bool go_on(Bags &bags, std::uint64_t *words, Meter &meter) {
-        do {
-            while (next_ < queue_.size()) {
-                if (meter.tick(each))
-                    return false;
-                if (swept_)
-                    visit_next(bags);
-                else
-                    visit_any(bags, words);
-            }
-        } while (find_root());
-        return true;
-    }
+    bool go_on(Bags &bags, std::uint64_t *words, Meter &meter);
 
   private:
     static constexpr std::int32_t never = -1;
     static constexpr Index each = 128; // work of admitting a variable, about, in table entries
 
-    void visit_next(Bags &bags) {
-        const Index i = queue_[next_++];
-        bags.admit(i);
-        meet(i);
-    }
-    void visit_any(Bags &bags, std::uint64_t *words) {
-        std::swap(queue_[below(words, Index(queue_.size()))], queue_.back());
-        const Index i = queue_.back();
-        queue_.pop_back();
-        if (bags.admit(i))
-            meet(i);
-    }
+    void visit_next(Bags &bags);
+    void visit_any(Bags &bags, std::uint64_t *words);
 
     // Queues the next root that was not reached; returns whether there is one.
-    bool find_root() {
-        for (const Index count = Index(roots_.size()); next_root_ < count;) {
-            const Index root = roots_[(first_ + next_root_++) % count];
-            if (met_[root] == stamp_)
-                continue;
-            met_[root] = stamp_;
-            queue_.assign(1, root);
-            next_ = 0;
-            return true;
-        }
-        return false;
-    }
+    bool find_root();
 
-    void meet(Index i) {
-        graph_.neighbours(i, [&](Index j) {
-            if (met_[j] == stamp_ || met_[j] == never)
-                return;
-            met_[j] = stamp_;
-            queue_.push_back(j);
-        });
-    }
+    void meet(Index i);
 
     const LabelGraph &graph_;
     std::int32_t stamp_ = 0;

@@ -17,23 +17,11 @@ namespace softmap {
 class RangeSearch {
   public:
     RangeSearch(const LabelGraph &graph, const Index *labels, std::uint64_t *words,
-                const SearchOptions &options)
-        : graph_(graph), options_(options), labels_(labels, labels + graph.lay.n) {
-        const Index length = range_length(graph);
-        layers_.emplace_back(*this, length, Index(0), words);
-        if (length < graph.variables)
-            layers_.emplace_back(*this, length, length / 2, words);
-    }
+                const SearchOptions &options);
 
     // Improves labels in place; each call continues the search. Returns the work done. Without a
     // deadline, the result does not depend on the number of threads.
-    Index improve(Index *labels, Index work, const Deadline *deadline, int threads) {
-        std::copy_n(labels, labels_.size(), labels_.data());
-        Layer &layer = layers_[turn_++ % layers_.size()];
-        const Index used = layer.improve(*this, work, deadline, threads);
-        std::copy_n(labels_.data(), labels_.size(), labels);
-        return used;
-    }
+    Index improve(Index *labels, Index work, const Deadline *deadline, int threads);
 
     Index cycles() const { return sum(&Search::cycles); }
     Index falls() const { return sum(&Search::falls); } // improvements of the best labels
@@ -122,19 +110,7 @@ class RangeSearch {
 
     // The number of variables of a range; all of them in small models, in models with auxiliary
     // nodes, and if too many variables would be at the border of a range, as in random graphs.
-    static Index range_length(const LabelGraph &graph) {
-        const Index n = graph.variables;
-        if (n < 2 * least || n < graph.lay.n)
-            return n;
-        const Index count = std::min(most, Index(std::bit_floor(std::uint64_t(n / least))));
-        const Index length = (n + count - 1) / count;
-        Index border = 0;
-        for (Index i = 0; i < n; ++i) {
-            const Index begin = i / length * length;
-            border += !Search::within(graph, {begin, std::min(begin + length, n)}, i);
-        }
-        return double(border) <= apart * double(n) ? length : n;
-    }
+    static Index range_length(const LabelGraph &graph);
 
     const LabelGraph &graph_;
     const SearchOptions options_;

@@ -11,6 +11,7 @@
 #include "base/sums.hpp"
 #include "packing.hpp"
 #include "sending.hpp"
+#include "stopping.hpp"
 
 namespace softmap {
 
@@ -82,19 +83,24 @@ inline void shares(const Schedule &plan, const double *msg, double *theta, Index
 
 // Arrays of a run: messages `msg`, the drift of momentum, shares `theta` (by strip), sums of the
 // normalisers of messages `shift` and parts of the restart product `dot` (both by block), scratch
-// `sums` for their total (`partial_sums` entries).
+// `sums` for their total (`partial_sums` entries), and where to stop, or null.
 struct ChainArrays {
     double *msg;
     float *drift;
     Index moving; // length of drift: momentum acts on the messages into early endpoints only
     double *theta, *shift, *dot, *sums;
     Clock *clock;
+    PassStop *stop = nullptr;
 };
 
 // One half pass: level by level, every node computes its share and sends along its forward edges
 // (backward edges if not `forward`). The two steps of each level are those of a wavefront.
-inline void half_pass(const Layout &lay, const Schedule &plan, bool forward, const ChainArrays &run,
-                      double eta, const Momentum &momentum, const Scratch &room, Member &me) {
+//
+// It is the half pass number `half` of a call, and may stop there: shares and messages that are
+// left are those from before. Returns whether it did.
+inline bool half_pass(const Layout &lay, const Schedule &plan, bool forward, const ChainArrays &run,
+                      double eta, const Momentum &momentum, const Scratch &room, Member &me,
+                      Index half = 0) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const bool alone = me.threads() == 1; // reads blocks in the order in which they are stored
     const std::int32_t *listed =
@@ -102,6 +108,8 @@ inline void half_pass(const Layout &lay, const Schedule &plan, bool forward, con
     const Bands *after = forward ? plan.forward_after : plan.backward_after;
     const Traffic traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
     const Grouping group(int(plan.bands), me.threads());
+    const Index widest = std::max(plan.widest_tile, plan.widest_single);
+    const HalfWatch watch(run.stop, half, lanes * widest * widest);
     const auto level_of = [&](Index step) {
         return forward ? step / 2 : plan.levels - 1 - step / 2;
     };
@@ -115,10 +123,53 @@ inline void half_pass(const Layout &lay, const Schedule &plan, bool forward, con
     me.wave(2 * plan.levels, group.groups, waits_for, [&](Index step, int g, int end) {
         const Index level = level_of(step), band = g * group.size, band_end = end * group.size;
         if (step % 2 == 0)
-            return shares(plan, run.msg, run.theta, plan.first_row(level, band),
-                          plan.first_row(level, band_end));
-        send_blocks(lay, plan, listed, start[level * plan.bands + band],
-                    start[level * plan.bands + band_end], forward, traffic, room);
+            return watch.pieces(
+                plan.first_row(level, band), plan.first_row(level, band_end),
+                [&](Index first, Index last) { shares(plan, run.msg, run.theta, first, last); });
+        watch.pieces(start[level * plan.bands + band], start[level * plan.bands + band_end],
+                     [&](Index first, Index last) {
+                         send_blocks(lay, plan, listed, first, last, forward, traffic, room);
+                     });
+    });
+    return watch.stopped();
+}
+
+// Undoes `extrapolate` at the entries at..at+count-1 of a pass that has not reached them.
+inline void withdraw(const ChainArrays &run, Index at, Index count) {
+    const double beta = run.stop->beta;
+    for (Index k = at; k < at + count; ++k) {
+        run.msg[k] -= double(run.drift[k]);
+        run.drift[k] = beta != 0.0 ? float(double(run.drift[k]) / beta) : 0.0f;
+    }
+}
+
+// A pass that stopped while it sent forward has changed nothing that the next pass reads.
+inline void withdraw_all(const ChainArrays &run, Member &me) {
+    me.phase([&](Part part) {
+        const Index first = part.first(0, run.moving);
+        withdraw(run, first, part.last(0, run.moving) - first);
+    });
+    me.once([&] { *run.clock = run.stop->before; });
+}
+
+// Before messages are sent backward: a part of the restart product that is not a number marks a
+// block that was not reached.
+inline void mark_blocks(const Schedule &plan, const ChainArrays &run, Member &me) {
+    me.phase([&](Part part) {
+        std::fill(run.dot + part.first(0, plan.num_blocks), run.dot + part.last(0, plan.num_blocks),
+                  std::numeric_limits<double>::quiet_NaN());
+    });
+}
+inline void withdraw_marked(const Schedule &plan, const ChainArrays &run, Member &me) {
+    me.phase([&](Part part) {
+        for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b) {
+            if (!std::isnan(run.dot[b]))
+                continue;
+            const Block &block = plan.blocks[b];
+            run.dot[b] = 0.0;
+            for (Index x = 0; x < block.early; ++x)
+                withdraw(run, block.early_at + x * block.step, block.width());
+        }
     });
 }
 
@@ -136,10 +187,11 @@ inline void one_half(const Layout &lay, const Schedule &plan, bool forward, cons
 inline void traced_passes(const Layout &lay, const Schedule &plan, Index count,
                           const ChainArrays &run, Member &me) {
     const Scratch room(plan);
-    for (Index half = 0; half < 2 * count; ++half) {
+    bool stopped = false;
+    for (Index half = 0; half < 2 * count && !stopped; ++half) {
         const bool forward = half % 2 == 0;
-        half_pass(lay, plan, forward, run, infinity,
-                  forward ? Momentum{} : Momentum{run.drift, tracing}, room, me);
+        stopped = half_pass(lay, plan, forward, run, infinity,
+                            forward ? Momentum{} : Momentum{run.drift, tracing}, room, me, half);
     }
 }
 
@@ -147,7 +199,9 @@ inline void traced_passes(const Layout &lay, const Schedule &plan, Index count,
 // `momentum`. Shifts are those of the last one.
 //
 // Momentum acts on the messages sent backward only: the messages sent forward are all recomputed
-// before they are read.
+// before they are read. A pass may stop within a half pass: the messages into early endpoints, the
+// drift and the clock are then those of a pass that left out the blocks that it had not reached;
+// messages sent forward, shares and shifts are to be recomputed.
 inline void passes(const Layout &lay, const Schedule &plan, Index halves, const ChainArrays &run,
                    double eta, bool momentum, Member &me) {
     const Scratch room(plan);
@@ -155,14 +209,33 @@ inline void passes(const Layout &lay, const Schedule &plan, Index halves, const 
     for (Index half = 0; half < halves; ++half) {
         const bool forward = half % 2 == 0;
         now.shift = half + 1 == halves ? run.shift : nullptr;
-        if (momentum && forward)
+        if (!momentum) {
+            if (half_pass(lay, plan, forward, now, eta, Momentum{}, room, me, half))
+                return;
+        } else if (forward) {
+            if (run.stop != nullptr) {
+                me.once([&] {
+                    run.stop->note(*run.clock);
+                    if (run.stop->deadline().passed())
+                        run.stop->set(half);
+                });
+                if (run.stop->in(half))
+                    return;
+            }
             extrapolate(run.msg, run.drift, run.moving, *run.clock, me);
-        if (!momentum || forward) {
-            half_pass(lay, plan, forward, now, eta, Momentum{}, room, me);
-            continue;
+            if (half_pass(lay, plan, forward, now, eta, Momentum{}, room, me, half))
+                return withdraw_all(run, me);
+        } else {
+            if (run.stop != nullptr)
+                mark_blocks(plan, run, me);
+            const Momentum noting{run.drift, chain_momentum};
+            const bool stopped = half_pass(lay, plan, forward, now, eta, noting, room, me, half);
+            if (stopped)
+                withdraw_marked(plan, run, me);
+            steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
+            if (stopped)
+                return;
         }
-        half_pass(lay, plan, forward, now, eta, Momentum{run.drift, chain_momentum}, room, me);
-        steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
 

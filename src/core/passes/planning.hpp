@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bands.hpp"
+#include "base/deadline.hpp"
 #include "base/sorting.hpp"
 
 #include <algorithm>
@@ -41,9 +42,10 @@ class Planner {
     // a tile only if their `key` [m] is equal (-1: never). If `leading`, straight rows list the
     // messages into their first node only.
     Planner(const Layout &lay, const Index *rank, const Index *level, const Index *key,
-            bool leading, int threads)
+            bool leading, int threads, const Deadline *deadline = nullptr)
         : lay_(lay), level_(level), key_(key), leading_(leading), threads_(threads),
-          side_(std::size_t(lay.m)), block_(std::size_t(lay.m)), lane_(std::size_t(lay.m)) {
+          deadline_(deadline), side_(std::size_t(lay.m)), block_(std::size_t(lay.m)),
+          lane_(std::size_t(lay.m)) {
         split(threads, lay.m, [&](Index first, Index last) {
             for (Index e = first; e < last; ++e)
                 side_[e] = rank[lay.node[2 * e]] > rank[lay.node[2 * e + 1]];
@@ -52,13 +54,13 @@ class Planner {
             levels_ = std::max(levels_, level[i] + 1);
     }
 
+    // Throws OutOfTime if the deadline passes first.
     Plan run() {
-        place_nodes();
-        place_edges();
-        place_ends();
-        cut_rows();
-        count_chains();
-        cut_bands();
+        for (const auto step : {&Planner::place_nodes, &Planner::place_edges, &Planner::place_ends,
+                                &Planner::cut_rows, &Planner::count_chains, &Planner::cut_bands}) {
+            require_time(deadline_);
+            (this->*step)();
+        }
         return std::move(plan_);
     }
 
@@ -203,6 +205,7 @@ class Planner {
                 });
             });
         }
+        require_time(deadline_);
         sort_stably(order, threads_);
         return order;
     }
@@ -222,6 +225,7 @@ class Planner {
 
     void place_edges() {
         std::vector<Keyed> order = lined_up();
+        require_time(deadline_);
         std::vector<Placed> all = pieces<Placed>(
             lay_.m,
             [&](Placed &piece, Index first, Index last) {
@@ -229,6 +233,7 @@ class Planner {
             },
             [&](Index k) { return k == 0 || order[k].key != order[k - 1].key; });
         order = {};
+        require_time(deadline_);
         const auto blocks = starts(all, [](const Placed &p) -> auto & { return p.blocks; });
         const auto edges = starts(all, [](const Placed &p) -> auto & { return p.edge; });
         Placed sum;
@@ -515,6 +520,7 @@ class Planner {
     const Index *level_, *key_;
     const bool leading_;
     const int threads_;
+    const Deadline *deadline_;
     std::vector<std::uint8_t> side_;      // [m] side of each edge's early endpoint
     std::vector<std::int32_t> block_;     // [m] block of each edge
     std::vector<std::uint8_t> lane_;      // [m] its lane there

@@ -106,6 +106,7 @@ struct StarArrays {
     const double *bar;
     double *theta, *shift, *dot, *unused, *sums;
     Clock *clock;
+    PassStop *stop = nullptr;
 };
 
 // Scratch memory: three arrays of `widest` entries.
@@ -183,18 +184,31 @@ inline void copy(const double *from, double *to, Index count, Member &me) {
     });
 }
 
-// `count` sweeps over all colours by one rule, with momentum over whole sweeps if `moving`.
+// `count` sweeps over all colours by one rule, with momentum over whole sweeps if `moving`. They
+// may stop before a sweep, or before a colour if that changes nothing else; `stop` counts colours.
 template <class Rule>
 void sweeps(const Layout &lay, const Schedule &plan, Index count, const StarArrays &run, double eta,
             bool moving, Member &me) {
     const Scratch room(plan);
     const auto momentum = moving ? Momentum{run.drift, star_momentum} : Momentum{};
     StarRoom nodes(lay.widest);
+    const auto late = [&](Index colour) {
+        me.once([&] {
+            if (run.stop->deadline().passed())
+                run.stop->set(colour);
+        });
+        return run.stop->in(colour);
+    };
     for (Index sweep = 0; sweep < count; ++sweep) {
+        if (run.stop != nullptr && late(sweep * plan.levels))
+            return;
         if (moving)
             extrapolate(run.msg, run.drift, run.size, *run.clock, me);
         copy(run.msg, run.origin, run.size, me);
         for (Index level = 0; level < plan.levels; ++level) {
+            if (run.stop != nullptr && level > 0 && !moving && Rule::later_colours_see &&
+                late(sweep * plan.levels + level))
+                return;
             receive(lay, plan, level, run, eta, true, room, me);
             const Index row = plan.row_start[level], end = plan.row_start[level + 1];
             me.phase([&](Part part) {

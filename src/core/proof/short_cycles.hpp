@@ -1,6 +1,7 @@
 // The chordless cycles of 3 to 6 vertices of a graph, each once.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "base/random.hpp"
 #include "base/team.hpp"
 
@@ -37,6 +38,12 @@ class ShortCycles {
     // paths are examined. Cycles that have pairs in common raise the bound together.
     ShortCycles(const Neighbours &graph, int longest, Index most, Index kept)
         : g_(graph), longest_(longest), most_(most), kept_(std::max<Index>(kept, 1)) {}
+
+    // About the work of `find`, in table entries: the paths of two edges, at least.
+    Index work(Index u) const {
+        const Index degree = g_.start[u + 1] - g_.start[u];
+        return degree * degree + kept_;
+    }
 
     void find(Index u, CycleRows &out) {
         const Index *first = g_.above(u, u), *last = g_.end(u);
@@ -163,21 +170,23 @@ class ShortCycles {
 };
 
 // All cycles of 3 to `longest` vertices whose smallest vertex is in first..last - 1, ordered by it,
-// whatever the number of threads.
+// whatever the number of threads; those found before the deadline if it passes.
 inline CycleRows short_cycles(const Neighbours &graph, int longest, Index most, Index kept,
-                              Index first, Index last, int threads) {
+                              Index first, Index last, int threads, const Deadline *deadline) {
     constexpr Index portions = 256, stride = 101; // small vertices, which have more cycles than
                                                   // large ones, are spread over the threads
     std::vector<CycleRows> found(portions);
     const Index size = graph.start[last] - graph.start[first];
     together(size < worthwhile ? 1 : threads, [&](Member &me) {
         ShortCycles cycles(graph, longest, most, kept);
+        Meter meter(deadline);
         me.phase([&](Part mine) {
             for (Index k = mine.first(0, portions); k < mine.last(0, portions); ++k) {
                 const Index portion = k * stride % portions;
                 const Part part{int(portion), int(portions)};
                 for (Index u = part.first(first, last); u < part.last(first, last); ++u)
-                    cycles.find(u, found[portion]);
+                    if (!meter.tick(cycles.work(u)))
+                        cycles.find(u, found[portion]);
             }
         });
     });

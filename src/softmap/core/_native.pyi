@@ -32,6 +32,9 @@ def exponentials(
 def give_back() -> None:
     """Return freed heap memory to the operating system."""
 
+class OutOfTime(Exception):
+    pass
+
 class Deadline:
     """When compiled loops have to stop: at a time, or once `stop` is called."""
 
@@ -46,6 +49,9 @@ class Deadline:
     @property
     def passed(self) -> bool:
         """Whether loops have to stop."""
+
+    def require(self) -> None:
+        """Raise OutOfTime if loops have to stop."""
 
     @property
     def left(self) -> float:
@@ -107,8 +113,11 @@ def plan(
     ],
     leading: bool,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> dict:
-    """Return the arrays of a schedule that do not depend on costs, by name."""
+    """
+    Return the arrays of a schedule that do not depend on costs, by name. Raises OutOfTime.
+    """
 
 class Schedule:
     """The order of updates in a pass, and its arrays."""
@@ -163,62 +172,68 @@ def to_lam(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None: ...
+
+class ChainArrays:
+    """The arrays of a run of passes."""
+
+    def __init__(
+        self,
+        msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None: ...
+
+class Averaging:
+    """When passes add node marginals to an average."""
+
+    @overload
+    def __init__(
+        self,
+        mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        done: int,
+        every: int,
+        longest: float,
+        samples: int,
+        recent: float,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        done: int,
+        every: int,
+        longest: float,
+        samples: int,
+        recent: float,
+    ) -> None: ...
+
 def passes(
     layout: Layout,
     schedule: Schedule,
+    arrays: ChainArrays,
     halves: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
-@overload
+    deadline: Deadline | None = None,
+) -> int:
+    """Make half passes; return how many were completed before the deadline."""
+
 def sampled_passes(
     layout: Layout,
     schedule: Schedule,
+    arrays: ChainArrays,
     count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
+    averaging: Averaging,
     threads: int,
-) -> None: ...
-@overload
-def sampled_passes(
-    layout: Layout,
-    schedule: Schedule,
-    count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    done: int,
-    every: int,
-    longest: float,
-    mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    samples: int,
-    recent: float,
-    threads: int,
-) -> None:
+    deadline: Deadline | None = None,
+) -> int:
     """
-    Make passes with momentum, and update a running average of the node marginals.
+    Make passes with momentum, and update a running average of the node marginals; return how many were completed before the deadline.
     """
 
 @overload
@@ -292,6 +307,7 @@ def price(
     whole: bool,
     out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     threads: int,
+    deadline: Deadline | None = None,
 ) -> None: ...
 @overload
 def price(
@@ -310,6 +326,7 @@ def price(
     whole: bool,
     out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     threads: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
@@ -318,25 +335,13 @@ def price(
 def half_pass(
     layout: Layout,
     schedule: Schedule,
+    arrays: ChainArrays,
     forward: bool,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
-def lowered_half(
-    layout: Layout,
-    schedule: Schedule,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None:
+def lowered_half(layout: Layout, schedule: Schedule, arrays: ChainArrays, threads: int) -> None:
     """Make a forward half pass with hard minima, rounded down."""
 
 def chain_bound(
@@ -380,13 +385,10 @@ def extrapolate(
 def traced_passes(
     layout: Layout,
     schedule: Schedule,
+    arrays: ChainArrays,
     count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
+    deadline: Deadline | None = None,
 ) -> None:
     """Make hard passes; what they subtract from messages is added to drift."""
 
@@ -520,7 +522,10 @@ def star_sweeps(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
+    deadline: Deadline | None = None,
+) -> int:
+    """Make sweeps; return how many were completed before the deadline."""
+
 def diffusion_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -538,7 +543,10 @@ def diffusion_sweeps(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
+    deadline: Deadline | None = None,
+) -> int:
+    """Make sweeps; return how many were completed before the deadline."""
+
 def gradient_sweeps(
     layout: Layout,
     schedule: Schedule,
@@ -556,7 +564,10 @@ def gradient_sweeps(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
-) -> None: ...
+    deadline: Deadline | None = None,
+) -> int:
+    """Make sweeps; return how many were completed before the deadline."""
+
 def star_values(
     layout: Layout,
     schedule: Schedule,
@@ -1098,6 +1109,7 @@ def couple(
     entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
     slack: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Couple node marginals along edges (by default all); compute the couplings' costs.
@@ -1161,6 +1173,7 @@ def cycle_gains(
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> None:
     """
     Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their minima.
@@ -1199,6 +1212,7 @@ def short_cycles(
     first: int,
     last: int,
     threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> list:
     """
     Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in first..last - 1, one flat array per length.

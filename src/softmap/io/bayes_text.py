@@ -42,7 +42,7 @@ def _blank_comments(
     return b"".join([*parts, data[at:]])
 
 
-class _Blocks:
+class _Declarations:
     """A cursor over the text; every error names the line."""
 
     def __init__(self, content: Content, data: bytes) -> None:
@@ -111,9 +111,9 @@ class _Blocks:
 
 def _open_blocks(
     content: Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
-) -> tuple[_Blocks, Network]:
+) -> tuple[_Declarations, Network]:
     """Return a cursor over the text without comments, and an empty network."""
-    blocks = _Blocks(content, _blank_comments(content.data, line_mark, pair))
+    blocks = _Declarations(content, _blank_comments(content.data, line_mark, pair))
     return blocks, Network(content, blocks.line)
 
 
@@ -141,7 +141,7 @@ def parse_bif(content: Content) -> Model:
     return network.model()
 
 
-def _variable(blocks: _Blocks, network: Network) -> None:
+def _variable(blocks: _Declarations, network: Network) -> None:
     name = blocks.word("the name of a variable")
     blocks.expect(b"{")
     states: list[str] | None = None
@@ -167,7 +167,7 @@ def _variable(blocks: _Blocks, network: Network) -> None:
 
 
 def _scope(
-    blocks: _Blocks, network: Network, what: str
+    blocks: _Declarations, network: Network, what: str
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Read `(child | parents)`; return their numbers and their numbers of states."""
     blocks.expect(b"(")
@@ -179,7 +179,7 @@ def _scope(
     return network.scope(child, parents)
 
 
-def _probability(blocks: _Blocks, network: Network) -> None:
+def _probability(blocks: _Declarations, network: Network) -> None:
     i, others, shape = _scope(blocks, network, "the name of a variable")
     blocks.expect(b"{")
     rows = _Rows(network, [network.states[j] for j in others], shape)
@@ -322,7 +322,7 @@ def parse_net(content: Content) -> Model:
     return network.model()
 
 
-def _attribute(blocks: _Blocks) -> tuple[str, bytes]:
+def _attribute(blocks: _Declarations) -> tuple[str, bytes]:
     """Return key and text of `key = text;`; quoted text may contain semicolons."""
     key = blocks.word("an attribute")
     match = _VALUE.match(blocks.data, blocks.at)
@@ -332,7 +332,7 @@ def _attribute(blocks: _Blocks) -> tuple[str, bytes]:
     return key, match[1]
 
 
-def _node(blocks: _Blocks, network: Network, kind: str) -> None:
+def _node(blocks: _Declarations, network: Network, kind: str) -> None:
     if kind == "discrete":
         blocks.word("node")
     name = blocks.word("the name of a node")
@@ -341,14 +341,14 @@ def _node(blocks: _Blocks, network: Network, kind: str) -> None:
     while not blocks.sign(b"}"):
         key, text = _attribute(blocks)
         if key == "states":
-            inner = _Blocks(blocks.content, text)
+            inner = _Declarations(blocks.content, text)
             if not inner.sign(b"("):
                 raise network.error("states in brackets", text[:40].decode("latin-1"))
             states = inner.words(b")", "the name of a state")
     network.add_variable(name, states)
 
 
-def _potential(blocks: _Blocks, network: Network) -> None:
+def _potential(blocks: _Declarations, network: Network) -> None:
     i, others, shape = _scope(blocks, network, "the name of a node")
     blocks.expect(b"{")
     text = None

@@ -191,7 +191,7 @@ class Tokens:
 
 def parse_cfn(content: Content) -> Model:
     """Return the model of a CFN file; costs of at least the bound `mustbe` are forbidden."""
-    return _Reader(Tokens(content)).model()
+    return _CfnReader(Tokens(content)).model()
 
 
 @dataclass
@@ -206,7 +206,7 @@ class _Function:
     found: Global | None = None
 
 
-class _Reader:
+class _CfnReader:
     """Reader of problem, variables and functions, in this order; punctuation is optional."""
 
     def __init__(self, tokens: Tokens) -> None:

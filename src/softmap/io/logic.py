@@ -303,10 +303,10 @@ def parse_opb(content: Content) -> Model:
     become chains, whose chain variables come after those of the file.
     """
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
-    return _Reader(content, text).model()
+    return _ClauseReader(content, text).model()
 
 
-class _Reader:
+class _ClauseReader:
     """Reader of the statements, each of which ends with a semicolon."""
 
     def __init__(self, content: Content, text: bytes) -> None:

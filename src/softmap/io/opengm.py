@@ -588,7 +588,7 @@ def record_starts(
     return starts
 
 
-class Pairwise(Functions):
+class PairFunctions(Functions):
     """Function types over two variables, with indices `[s0, s1]` and a few parameters."""
 
     def parse(self, indices: Ints) -> None:
@@ -612,7 +612,7 @@ class Pairwise(Functions):
         return len(functions)
 
 
-class Distance(Pairwise):
+class Distance(PairFunctions):
     """`weight * min(distance, truncation)`; the values are [truncation, weight] or [weight]."""
 
     potential: ClassVar[type[TruncatedLinear] | type[TruncatedQuadratic]]
@@ -657,7 +657,7 @@ class TruncatedSquaredDifference(Distance):
     parameters, potential = 2, TruncatedQuadratic
 
 
-class PottsPair(Pairwise):
+class PottsPair(PairFunctions):
     """One value if the labels agree, another if they differ."""
 
     parameters = 2
@@ -672,7 +672,7 @@ class PottsPair(Pairwise):
     def entries(self, functions: Ints, shapes: Ints) -> int:
         if np.isfinite(self.table[functions, 0]).all():
             return len(functions)
-        return super(Pairwise, self).entries(functions, shapes)
+        return super(PairFunctions, self).entries(functions, shapes)
 
     def add_to(self, assembly: Assembly, functions: Ints, scopes: Ints) -> None:
         equal, other = self.table[functions].T

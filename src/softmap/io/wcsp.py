@@ -30,10 +30,10 @@ def parse_wcsp(content: Content) -> Model:
     name = _NAME.match(content.data)
     if name is None:
         raise content.error("'name variables labels functions upper-bound'", "nothing", 1)
-    return _Reader(Numbers(_words_as_numbers(content, name.end()), name.end())).model()
+    return _WcspReader(Numbers(_words_as_numbers(content, name.end()), name.end())).model()
 
 
-class _Reader:
+class _WcspReader:
     """Reader of the functions of a file."""
 
     def __init__(self, numbers: Numbers) -> None:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from softmap.errors import MissingExtra, ModelError
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
-from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals.curvature import Curvature, ModelFrame
 from softmap.methods.marginals.newton import SMOOTHING
-from softmap.methods.marginals.uniform import Costs, Point, optimum, pulled_back
+from softmap.methods.marginals.uniform import UniformFrame, optimum
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import integers, numbers, single
@@ -200,12 +200,12 @@ class Problem:
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
         """Return the smoothed optimum, given λ of `device_forward`."""
-        frame = Frame(tighten(self.model(unary, pairwise)))
+        frame = ModelFrame(tighten(self.model(unary, pairwise)))
         _, used = self._listed(unary.shape[:-2])
         count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
         halves = np.asarray(lam, dtype=np.float64).reshape(count, 2, unary.shape[-1])[used]
         flat = np.ascontiguousarray(halves).reshape(-1)
-        found = SoftMarginals(frame.model, self.eta, flat, Curvature(frame, flat, self.eta))
+        found = SoftMarginals(frame, self.eta, flat, Curvature(frame, flat, self.eta))
         return Soft(self, found, unary.shape)
 
 
@@ -329,12 +329,12 @@ def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:
     return result
 
 
-def _costs(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> Costs:
+def _frame(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> UniformFrame:
     problem.check(unary.shape)
     n, d = unary.shape[-2:]
     flat = xp.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
     tables = xp.ascontiguousarray(pairwise, dtype=np.float64).reshape(-1, d, d)
-    return Costs(flat, tables, problem.edges, len(flat) // n, xp)
+    return UniformFrame(flat, tables, problem.edges, len(flat) // n, xp)
 
 
 def device_forward(
@@ -343,22 +343,22 @@ def device_forward(
     """Marginals of nodes and edges, and λ; None for hard constraints and for several graphs."""
     if problem.edges.ndim > 2:
         return None
-    costs = _costs(problem, unary, pairwise, xp)
-    if not all(bool(xp.isfinite(a).all()) for a in (costs.unary, costs.tables)):
+    frame = _frame(problem, unary, pairwise, xp)
+    if not all(bool(xp.isfinite(a).all()) for a in (frame.unary, frame.tables)):
         return None
-    point = optimum(costs, problem.eta, problem.tol)
-    return point.nodes.reshape(unary.shape), point.tables.reshape(pairwise.shape), point.lam
+    point = optimum(frame, problem.eta, problem.tol)
+    tables = point.tables[0] if point.tables else frame.tables
+    return point.nodes.reshape(unary.shape), tables.reshape(pairwise.shape), point.lam
 
 
 def device_backward(
     problem: Problem, costs: tuple[Any, Any], lam: Any, given: tuple[Any, Any], xp: Any
 ) -> tuple[Any, Any]:
     """Return gradients by the costs, given λ of `device_forward` and gradients by the marginals."""
-    whole = _costs(problem, *costs, xp)
-    lam = xp.ascontiguousarray(lam, dtype=np.float64).reshape(*whole.node.shape, whole.labels)
-    nodes, tables = (
-        xp.ascontiguousarray(a, dtype=np.float64).reshape(like.shape)
-        for a, like in zip(given, (whole.unary, whole.tables), strict=True)
-    )
-    by_node, by_table = pulled_back(Point(whole, lam, problem.eta), nodes, tables)
-    return by_node.reshape(costs[0].shape), by_table.reshape(costs[1].shape)
+    frame = _frame(problem, *costs, xp)
+    nodes, tables, lam = (xp.ascontiguousarray(a, dtype=np.float64) for a in (*given, lam))
+    point = Curvature(frame, lam.reshape(-1), problem.eta)
+    pairs = [tables.reshape(frame.tables.shape)] if point.tables else []
+    by_node, by_table = point.pulled_back(nodes.reshape(-1), pairs)
+    by_pair = by_table[0] if by_table else xp.zeros_like(frame.tables)
+    return by_node.reshape(costs[0].shape), by_pair.reshape(costs[1].shape)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.errors import OptionError
 from softmap.later import later
 from softmap.machine import usable_cores
@@ -67,6 +68,8 @@ class Proposal:
         The points over `nodes` with their costs, if the method computes them faster than the judge.
     labels : function or None
         Returns decoded labels without λ. It must be called before the next step.
+    abandoned : bool
+        Whether a deadline passed before points were computed: only the bound is of use.
     """
 
     lam: Floats
@@ -77,6 +80,7 @@ class Proposal:
     bound: float | None = None
     points: tuple[Coupled, ...] = ()
     labels: Callable[[], NDArray[np.int64]] | None = None
+    abandoned: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,30 +150,46 @@ class Algorithm(ABC):
         return cls(eta=eta)  # type: ignore[call-arg]
 
     @abstractmethod
-    def init(self, model: Model, lam: Floats | None, seed: int) -> Any:
-        """Return the initial state at λ (0 if None) for an arc-consistent model (see `tighten`)."""
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> Any:
+        """Return the initial state at λ (0 if None) for an arc-consistent model (see `tighten`).
+
+        Raises `OutOfTime` if the deadline passes first, as far as the method looks at it.
+        """
 
     @abstractmethod
-    def step(self, state: Any, count: int) -> None:
-        """Do `count` updates (randomised methods) or passes (sweep methods), in place."""
+    def step(self, state: Any, count: int, deadline: core.Deadline | None = None) -> None:
+        """Do `count` updates (randomised methods) or passes (sweep methods), in place.
+
+        Fewer if the deadline passes first. The state can be used whatever ended the call; a pass
+        that was not completed does not count.
+        """
 
     @abstractmethod
     def propose(self, state: Any) -> Proposal:
         """Return λ and marginals of the current state."""
 
-    def answer(self, state: Any, ask: Ask) -> Proposal:
-        """Return the part of `propose` that a check asks for, if that is faster than all of it."""
+    def answer(self, state: Any, ask: Ask, deadline: core.Deadline | None = None) -> Proposal:
+        """Return the part of `propose` that a check asks for, if that is faster than all of it.
+
+        If the deadline passes first, the proposal may be `abandoned`.
+        """
         return self.propose(state)
 
-    def start_coarse(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027
+    def start_coarse(self, state: Any, deadline: core.Deadline | None = None) -> None:  # noqa: B027
         """Initialise coarse-to-fine, if the model can be coarsened; called before the first step.
 
         Parameters
         ----------
         state : State
             The state that `init` returned; it is changed in place.
-        stop : function
-            Returns True if the time is up.
+        deadline : core.Deadline, optional
+            The state is left as it is if this passes first.
         """
 
     def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027

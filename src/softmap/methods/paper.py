@@ -6,6 +6,7 @@ and its blocks and inherits the rest. Constants are derived in `docs/theory/acce
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -22,7 +23,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
 
-class Rule(Enum):
+class UpdateRule(Enum):
     """The update of a block."""
 
     MINIMISE = "minimise L over the block (Propositions 'emp-update' and 'smp-update')"
@@ -88,6 +89,8 @@ def printed_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
         return np.full(model.n, 1.0 / (halves * eta))
     return _least_degree(model) / (2.0 * block_probability(model, blocks) * eta * halves)
 
+
+UNSEEN = 256  # updates between two looks at a deadline; each takes some microseconds
 
 GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
@@ -238,7 +241,7 @@ class Randomised(Algorithm):
     """
 
     fixed_eta = True
-    rule: ClassVar[Rule]
+    rule: ClassVar[UpdateRule]
     blocks: ClassVar[Blocks]
 
     def __init__(self, eta: float) -> None:
@@ -257,13 +260,27 @@ class Randomised(Algorithm):
 
     @property
     def _exact(self) -> bool:
-        return self.rule is Rule.MINIMISE
+        return self.rule is UpdateRule.MINIMISE
+
+
+def _until(count: int, deadline: core.Deadline | None) -> Iterator[int]:
+    """Divide `count` updates into a few at a time, until the deadline."""
+    at_once = count if deadline is None else UNSEEN
+    while count > 0 and not (deadline is not None and deadline.passed):
+        yield (now := min(count, at_once))
+        count -= now
 
 
 class Standard(Randomised):
     """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far."""
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> StandardState:
         """Return the initial state at λ (0 if None)."""
         first = self._first(model, lam)
         state = StandardState(
@@ -283,13 +300,14 @@ class Standard(Randomised):
         state.native().begin(self.eta)
         return state
 
-    def step(self, state: StandardState, count: int) -> None:
+    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
         run = state.native()
-        state.work += run.run(self.eta, self._stars, self._exact, count, state.rng)
-        state.updates += count
+        for now in _until(count, deadline):
+            state.work += run.run(self.eta, self._stars, self._exact, now, state.rng)
+            state.updates += now
 
     def propose(self, state: StandardState) -> Proposal:
         """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""
@@ -313,7 +331,13 @@ class Accelerated(Randomised):
         super().__init__(eta)
         self.constants = constants or ("printed" if self.printed else "sharp")
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> AcceleratedState:
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> AcceleratedState:
         """Return the initial state λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
         first = self._first(model, lam)
         return AcceleratedState(
@@ -324,16 +348,19 @@ class Accelerated(Randomised):
             gain=gain(self.constants, model, self.blocks, self.eta),
         )
 
-    def step(self, state: AcceleratedState, count: int) -> None:
+    def step(
+        self, state: AcceleratedState, count: int, deadline: core.Deadline | None = None
+    ) -> None:
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
-        state.theta, work = core.run_accelerated(
-            star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
-            count, state.theta, state.v, state.w, state.gain, state.rng,
-        )  # fmt: skip
-        state.work += work
-        state.updates += count
+        for now in _until(count, deadline):
+            state.theta, work = core.run_accelerated(
+                star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
+                now, state.theta, state.v, state.w, state.gain, state.rng,
+            )  # fmt: skip
+            state.work += work
+            state.updates += now
 
     def propose(self, state: AcceleratedState) -> Proposal:
         """Propose λ^(k)."""
@@ -346,42 +373,42 @@ class EMP(Standard):
     """Algorithm 1 with edge updates."""
 
     name = "emp"
-    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class SMP(Standard):
     """Algorithm 1 with star updates."""
 
     name = "smp"
-    rule, blocks = Rule.MINIMISE, Blocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class BCD(Standard):
     """Block-coordinate descent with step 1/η, the baseline of the paper's experiments."""
 
     name = "bcd"
-    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMP(Accelerated):
     """Algorithm 2 as its proof needs it: λ^(k+1) = y^(k) off the block."""
 
     name = "accel-emp"
-    rule, blocks = Rule.MINIMISE, Blocks.EDGES
+    rule, blocks = UpdateRule.MINIMISE, Blocks.EDGES
 
 
 class AccelSMP(Accelerated):
     """Algorithm 3 as its proof needs it: λ^(k+1) = y^(k) off the block, v-step of the proof."""
 
     name = "accel-smp"
-    rule, blocks = Rule.MINIMISE, Blocks.STARS
+    rule, blocks = UpdateRule.MINIMISE, Blocks.STARS
 
 
 class AccelBCD(Accelerated):
     """Accelerated block-coordinate descent (Lee and Sidford), in the same estimate sequence."""
 
     name = "accel-bcd"
-    rule, blocks = Rule.GRADIENT, Blocks.EDGES
+    rule, blocks = UpdateRule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMPPrinted(AccelEMP):

@@ -27,7 +27,7 @@ __all__ = [
     "METHODS",
     "Imported",
     "LPSolution",
-    "Program",
+    "LinearProgram",
     "format_lp",
     "format_mps",
     "highs_model",
@@ -115,7 +115,7 @@ def _text(model: Model, integer: bool, suffix: str) -> bytes:
     return _written(lp, suffix)
 
 
-def _names(model: Model, program: Program) -> list[str]:
+def _names(model: Model, program: LinearProgram) -> list[str]:
     node = np.searchsorted(model.node_offset, program.states, side="right") - 1
     label = program.states - model.node_offset[node]
     names = [f"x{i}_{k}" for i, k in zip(node.tolist(), label.tolist(), strict=True)]
@@ -207,7 +207,7 @@ def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
 
 
 @dataclass(frozen=True)
-class Program:
+class LinearProgram:
     """The LP `min cost·x, A x = rhs, x ≥ 0` over allowed states and pairs.
 
     Rows are first the normalisation of each node, then `S_{e,i}(x) - μ_i(x) = 0` for each allowed
@@ -222,7 +222,7 @@ class Program:
     halves: Ints  # the half-edge state of each row after the n normalisations
 
 
-def program_of(model: Model) -> Program:
+def program_of(model: Model) -> LinearProgram:
     """Return the sparse LP of a model; forbidden states and pairs have no columns and rows."""
     from scipy.sparse import coo_array
 
@@ -253,10 +253,10 @@ def program_of(model: Model) -> Program:
     rhs = np.zeros(height)
     rhs[: model.n] = 1.0
     joined = np.concatenate(pairs) if pairs else np.zeros(0, np.int64)
-    return Program(np.concatenate(cost), matrix, rhs, states, joined, halves)
+    return LinearProgram(np.concatenate(cost), matrix, rhs, states, joined, halves)
 
 
-def highs_model(program: Program) -> Any:
+def highs_model(program: LinearProgram) -> Any:
     """Return the program as an `HighsLp` object."""
     import highspy
 
@@ -386,7 +386,7 @@ def _highs(
 
 
 def _solution(
-    model: Model, program: Program, highs: Any, seconds: float, setup: float
+    model: Model, program: LinearProgram, highs: Any, seconds: float, setup: float
 ) -> LPSolution:
     found, info = highs.getSolution(), highs.getInfo()
     nodes = np.zeros(int(model.node_offset[-1]))

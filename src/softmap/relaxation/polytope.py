@@ -318,6 +318,7 @@ def couple(
     *,
     threads: int = 1,
     plans: bool = False,
+    deadline: core.Deadline | None = None,
 ) -> Coupled:
     """Return the point of the local polytope with given node marginals.
 
@@ -337,11 +338,15 @@ def couple(
     threads : int, default 1
     plans : bool, default False
         Whether to return the edge marginals, too.
+    deadline : core.Deadline, optional
+        `core.OutOfTime` is raised if this passes first.
     """
     terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
     cost = terms[: model.m]
-    core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
+    core.couple(
+        layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads, deadline
+    )
     terms[model.m :] = node_cost(model, nodes, threads), model.constant
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)

@@ -51,7 +51,7 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ModelPart:
     """Own variables, their neighbours in other parts, and all edges of own variables.
 
     Attributes
@@ -119,7 +119,9 @@ class Part:
         return level, list(zip(first, [*first[1:], len(keys)], strict=True))
 
 
-def cut_model(model: Model, part: Ints, wanted: range | None = None) -> tuple[Whole, list[Part]]:
+def cut_model(
+    model: Model, part: Ints, wanted: range | None = None
+) -> tuple[Whole, list[ModelPart]]:
     """Partition a model that is in memory.
 
     Parameters
@@ -157,13 +159,13 @@ def cut_model(model: Model, part: Ints, wanted: range | None = None) -> tuple[Wh
     start = np.searchsorted(part[by_part], np.arange(parts + 1))
     local = np.full(model.n, -1, dtype=np.int64)
 
-    def made(number: int) -> Part:
+    def made(number: int) -> ModelPart:
         own = by_part[start[number] : start[number + 1]]
         edges = np.flatnonzero((ends == number).any(axis=1))
         nodes = part_nodes(number, own, model.edges[edges], ends[edges])
         local[nodes] = np.arange(len(nodes))
         cut = piece(model, nodes, edges, local)
-        return Part(number, cut, len(own), nodes, edges, part[nodes], phase[nodes])
+        return ModelPart(number, cut, len(own), nodes, edges, part[nodes], phase[nodes])
 
     return whole, [made(number) for number in (range(parts) if wanted is None else wanted)]
 

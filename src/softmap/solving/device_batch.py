@@ -93,7 +93,7 @@ class _Asked(NamedTuple):
     gap: Floats
 
 
-class _Progress:
+class _BatchProgress:
     """The models of a batch that are still running, and the status of the others."""
 
     def __init__(self, batch: Any, models: Sequence[Model], each: Sequence[Options]) -> None:
@@ -166,7 +166,7 @@ def relax_batch(
     dtype = each[0].precision
     batch = Batch(models, find_device(), dtype, whole)
     setup, started = time.perf_counter() - began, time.perf_counter()
-    progress, looks = _Progress(batch, models, each), []
+    progress, looks = _BatchProgress(batch, models, each), []
     while len(progress.active):
         done = batch.passes_done
         count = progress.affordable(CHECKS.passes_to_next(done, 1.0))
@@ -183,7 +183,9 @@ class Relaxations:
     The arrays of all models stay on the device until the first result is requested.
     """
 
-    def __init__(self, batch: Any, progress: _Progress, looks: list[Any], setup: float) -> None:
+    def __init__(
+        self, batch: Any, progress: _BatchProgress, looks: list[Any], setup: float
+    ) -> None:
         self._batch, self._progress, self._looks, self._setup = batch, progress, looks, setup
 
     def status(self, k: int) -> Status:

@@ -416,7 +416,7 @@ class Relaxation:
             passes.append(fitting - TUNING.coarse_cost)
         if min(passes) >= TUNING.coarse_pays:
             before = self.state.work
-            self.algorithm.start_coarse(self.state, lambda: budget.stop(self.at.done) is not None)
+            self.algorithm.start_coarse(self.state, budget.interrupts.within(budget.left))
             budget.spend(self.state.work - before)
             self._hand_back_memory()
 

@@ -12,10 +12,10 @@ from methods.cuda.conftest import host_built
 from methods.cuda.pass_twin import Passes
 from softmap import core
 from softmap.methods.base import Proposal
-from softmap.methods.cuda import Engine, HostDevice
+from softmap.methods.cuda import DeviceEngine, HostDevice
 from softmap.methods.cuda.anneal import judged_on_device
 from softmap.methods.cuda.arena import Lam
-from softmap.methods.cuda.tiling import LANES, Limits, Links, Tiling, levels_of
+from softmap.methods.cuda.tiling import LANES, TileLinks, Tiling, TilingLimits, levels_of
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
@@ -35,7 +35,7 @@ def level_of(engine):
 
 
 def run(model, dtype, eta=8.0, passes=7):
-    engine = Engine(model, HostDevice(), dtype, averaging=True, keeping=True)
+    engine = DeviceEngine(model, HostDevice(), dtype, averaging=True, keeping=True)
     engine.start()
     engine.clock.set_eta(eta, 10.0)
     engine.passes(passes)
@@ -72,7 +72,9 @@ SHAPES = ("potts", "tables", "linear", "wide", "quadratic", "shared", "random")
 @pytest.mark.parametrize("spread", [True, False])
 def test_passes_of_every_shape_follow_the_twin(name, eta, dtype, spread, monkeypatch):
     """Equal labels side by side, as on large grids, and the labels of each slot."""
-    monkeypatch.setattr("softmap.methods.cuda.tiling.LIMITS", Limits(near=0.0 if spread else 0.5))
+    monkeypatch.setattr(
+        "softmap.methods.cuda.tiling.LIMITS", TilingLimits(near=0.0 if spread else 0.5)
+    )
     model = shaped(name)
     engine = run(model, dtype, eta)
     if spread and dtype == "float32" and name != "random":
@@ -194,7 +196,7 @@ def test_keys_are_ordered_stably(keys):
 def test_links_hold_every_message_once_and_levels_send_along_all_edges(model):
     level = levels_of(model)
     tiling = Tiling.of(model, level)
-    links = Links.of(tiling, model.edges)
+    links = TileLinks.of(tiling, model.edges)
     m, node = model.m, model.graph.node
     where = links.where[tiling.slot].astype(np.int64)
     assert sorted(where.tolist()) == list(range(2 * m))

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 import softmap
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
 from softmap.labels import LabelSearch
-from softmap.methods.cuda import Engine, describe
-from softmap.methods.cuda.anneal import CudaAnneal, Sizes
+from softmap.methods.cuda import DeviceEngine, describe
+from softmap.methods.cuda.anneal import CudaAnneal, DeviceSizes
 from softmap.methods.cuda.arena import Arena
 from softmap.relaxation import lp
+from support.deadlines import stopping
 from support.small_models import random_model
 from support.strategies import FAMILIES
 
@@ -39,6 +40,20 @@ def test_the_lp_is_solved_as_on_the_processor(name, dtype, place):
     report = softmap.verify(result)
     assert report, str(report)
     assert [row.bound for row in result.trace] == sorted(row.bound for row in result.trace)
+
+
+def test_passes_stop_at_a_deadline_between_launches(place):
+    model = GRIDS["potts"]()
+    method, other = CudaAnneal(), CudaAnneal()
+    state, whole = method.init(model, None, 0), other.init(model, None, 0)
+    deadline = stopping(4)  # the fourth look of `step`, before a pass
+    method.step(state, 1000, deadline)
+    assert 0 < state.passes < 1000
+    assert state.work == 2 * model.m * state.passes
+    other.step(whole, state.passes)
+    assert method.propose(state).lam == pytest.approx(other.propose(whole).lam)
+    method.step(state, 5, deadline)
+    assert state.passes == whole.passes
 
 
 @pytest.mark.parametrize("eta", [1.0, 1e-200, 1e200])
@@ -97,7 +112,7 @@ def test_a_time_limit_counts_from_the_call_without_compiling(place, monkeypatch)
 
 def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
     """λ of a large model takes longer to fetch than all passes between two checks."""
-    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", Sizes(large=0))
+    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=0))
     fetched = []
     for name in ("lam", "by_node"):
         whole = getattr(Arena, name)
@@ -154,7 +169,7 @@ def test_limits_and_callbacks_stop_a_run(place):
 
 
 def test_a_large_model_gets_its_labels_at_the_end(place, monkeypatch):
-    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", Sizes(large=100))
+    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=100))
     model = GRIDS["potts"]()
     seen = []
     result = softmap.solve(
@@ -184,7 +199,7 @@ def test_a_missing_cupy_is_said_before_anything_else(monkeypatch):
 def test_a_model_that_does_not_fit_says_how_many_bytes_it_needs(host, monkeypatch):
     monkeypatch.setattr(host, "room", lambda: 1000)
     with pytest.raises(OptionError, match=r"needs [\d,]+ bytes on the device, and 1,000 are free"):
-        Engine(GRIDS["potts"](), host)
+        DeviceEngine(GRIDS["potts"](), host)
 
 
 def test_the_command_line_takes_a_backend(place, tmp_path):

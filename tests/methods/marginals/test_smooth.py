@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 import softmap
-from softmap.methods.marginals import adjoint, newton, smooth, smoothed_optimum
-from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals import adjoint, curvature, newton, smoothed_optimum
+from softmap.methods.marginals.curvature import Curvature, ModelFrame
 from softmap.methods.marginals.newton import conjugate_gradients
 from softmap.relaxation.consistency import tighten
 from support.oracles import violation
@@ -115,7 +115,7 @@ def test_marginals_are_consistent_and_bound_the_partition_function(model):
 @settings(max_examples=10)
 @given(models(max_n=4, max_d=3))
 def test_products_are_those_of_a_dense_hessian(model):
-    frame = Frame(tighten(model))
+    frame = ModelFrame(tighten(model))
     size = int(frame.model.half_offset[-1])
     rng = np.random.default_rng(0)
     lam = np.where(np.isposinf(frame.model.unary)[frame.states], 0.0, 0.3 * rng.normal(size=size))
@@ -171,7 +171,7 @@ def test_what_is_not_accurate_is_said(monkeypatch):
         soft = smoothed_optimum(GRID, 20.0)
     assert soft.slack > 1e-6
     monkeypatch.undo()
-    monkeypatch.setattr(smooth, "SMOOTHING", replace(smooth.SMOOTHING, products=1))
+    monkeypatch.setattr(curvature, "SMOOTHING", replace(curvature.SMOOTHING, products=1))
     with pytest.warns(softmap.ConvergenceWarning, match="gradient"):
         adjoint(smoothed_optimum(GRID, 2.0), GRID.unary, np.zeros(GRID.edge_offset[-1]))
     with pytest.raises(softmap.OptionError, match="eta"):

@@ -23,6 +23,7 @@ from softmap.proof.tightening.clusters import (
 )
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
+from support.deadlines import stopping
 from support.small_models import random_clusters, random_model
 from support.stage_runs import finish
 from support.strategies import random_lam
@@ -292,3 +293,20 @@ def test_neighbouring_faces_become_one():
     assert not len(unions(build(model, faces), Limits(union=32), 10))
     assert not len(unions(build(model, faces), Limits(), 3))
     assert not len(unions(build(model, faces), Limits(states=200), 10))
+
+
+@given(st.integers(1, 60), st.integers(0, 9))
+def test_a_stopped_search_returns_what_it_has_found(looks, seed):
+    model = softmap.generators.erdos_renyi(12, 2, c=2.0, seed=seed)
+    tight = build(model, [])
+    costs = pair_costs(tight, random_lam(tight.model, seed))
+    whole = finish(short_cycles(costs.graph))
+    some = finish(short_cycles(costs.graph, deadline=stopping(looks)))
+    for cycles, found in zip(whole, some, strict=True):
+        assert {*map(tuple, found.tolist())} <= {*map(tuple, cycles.tolist())}
+        gains = cycle_gains(costs, cycles)
+        stopped = cycle_gains(costs, cycles, deadline=stopping(looks))
+        assert ((stopped == gains) | (stopped == 0.0)).all()
+        assert (stopped[: looks - 1] == gains[: looks - 1]).all()
+    chosen = finish(select(tight, costs, Limits(), 0.0, deadline=stopping(looks)))
+    assert all(2 < len(scope) for scope in chosen)

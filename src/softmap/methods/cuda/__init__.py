@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from softmap.methods.cuda.cupy_device import cupy_or_none, describe, find_device
 from softmap.methods.cuda.devices import Device, HostDevice
-from softmap.methods.cuda.engine import Engine
+from softmap.methods.cuda.engine import DeviceEngine
 
-__all__ = ["Device", "Engine", "HostDevice", "cupy_or_none", "describe", "find_device"]
+__all__ = ["Device", "DeviceEngine", "HostDevice", "cupy_or_none", "describe", "find_device"]

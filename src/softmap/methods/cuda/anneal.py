@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap import core
 from softmap.methods.base import Floats, Proposal, State, Verdict
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Engine, Kept
+from softmap.methods.cuda.engine import DeviceEngine, Kept
 from softmap.methods.policy import Ask, Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
@@ -31,7 +33,7 @@ def judged_on_device(model: Model) -> bool:
 class _Nodes(Sequence[Any]):
     """Node marginals of the last look, fetched one by one."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DeviceEngine) -> None:
         self._engine = engine
 
     def __len__(self) -> int:
@@ -52,12 +54,12 @@ class DeviceJudge:
     Parameters
     ----------
     host : Judge
-    engine : Engine
+    engine : DeviceEngine
     kept : Kept
         Where the engine keeps the best.
     """
 
-    def __init__(self, host: Any, engine: Engine, kept: Kept) -> None:
+    def __init__(self, host: Any, engine: DeviceEngine, kept: Kept) -> None:
         self._host, self._engine, self._kept, self.best = host, engine, kept, host.best
         self.solution = host.solution
 
@@ -91,13 +93,14 @@ class DeviceJudge:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class DeviceSizes:
     """Sizes that decide how a run works."""
 
     large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
+    unseen: float = 0.005  # seconds of passes between two looks at a deadline
 
 
-SIZES = Sizes()
+SIZES = DeviceSizes()
 
 
 @dataclass(init=False, eq=False)
@@ -109,7 +112,7 @@ class DeviceMessages:
     control: Floats
     mean: Floats
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DeviceEngine) -> None:
         object.__setattr__(self, "_device", engine.device)
         mean = engine.device.zeros(1, np.float32) if engine.points.mean is None else None
         arrays = {
@@ -145,7 +148,7 @@ class DeviceProposal:
     bound = None  # the judge computes the bound of λ
     points = ()
 
-    def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
+    def __init__(self, engine: DeviceEngine, eta: float, smoothed: float | None = None) -> None:
         self._engine, self.eta, self.smoothed = engine, eta, smoothed
         self.labels = None if engine.kept is None else self._decoded  # else decoded from λ
 
@@ -200,15 +203,25 @@ class CudaAnneal(Annealed):
         self.device = device or find_device()
         self._waited = self.device.waited
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
+    def init(  # type: ignore[override]
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> CudaState:
+        if deadline is not None:
+            deadline.require()
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
         self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
-        self.cuda = Engine(
+        self.cuda = DeviceEngine(
             model, self.device, self.dtype,
             averaging=self.averaging, keeping=self.on_device,
         )  # fmt: skip
+        if deadline is not None:
+            deadline.require()
         self.scale = cost_scale(model)
         self.cuda.start(lam)
         eta = self.first_eta or self.rule.first_eta(self.scale)
@@ -217,12 +230,20 @@ class CudaAnneal(Annealed):
         self.cuda.record()
         return state
 
-    def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, state: CudaState, count: int, deadline: core.Deadline | None = None
+    ) -> None:
+        """Do `count` passes; a deadline is looked at between launches."""
         self._set(state)
-        self.cuda.passes(count)
-        self.device.synchronize()  # so that the time of a pass is known
+        before, at_once = state.passes, count if deadline is None else 1
+        while count > 0 and not (deadline is not None and deadline.passed):
+            at_once, began = min(at_once, count), time.perf_counter()
+            self.cuda.passes(at_once)
+            self.device.synchronize()  # so that the time of a pass is known
+            each, count = (time.perf_counter() - began) / at_once, count - at_once
+            at_once = max(1, int(SIZES.unseen / max(each, 1e-9)))
         state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
-        state.work += 2 * self.cuda.model.m * count
+        state.work += 2 * self.cuda.model.m * (state.passes - before)
 
     def _set(self, state: CudaState) -> None:
         clock = self.cuda.clock
@@ -239,7 +260,9 @@ class CudaAnneal(Annealed):
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
 
-    def answer(self, state: CudaState, ask: Ask) -> Proposal:  # type: ignore[override]
+    def answer(  # type: ignore[override]
+        self, state: CudaState, ask: Ask, deadline: core.Deadline | None = None
+    ) -> Proposal:
         """Return `propose`: a check on the device always computes everything."""
         return self.propose(state)
 

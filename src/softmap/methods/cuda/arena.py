@@ -14,7 +14,7 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.shapes import NUMBERS, SHARED, TRUNCATED, Shape, room_of, shape_of
-from softmap.methods.cuda.tiling import LANES, Links, Tiling
+from softmap.methods.cuda.tiling import LANES, TileLinks, Tiling
 from softmap.model import Model
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Arena:
     ----------
     shape : Shape
         The compile-time parameters of kernels over all tiles.
-    links : Links or None
+    links : TileLinks or None
         Positions of messages, if they are stored by edge.
     arrays : dict
         The arrays that every kernel reads, by name.
@@ -82,7 +82,7 @@ class Arena:
                 self.shape = replace(self.shape, exact=raw.representable(dtype))
             self._choose_shape()
             if self.shape.linked:
-                self.links = Links.of(self.tiling, model.edges)
+                self.links = TileLinks.of(self.tiling, model.edges)
             self._check_room(self.shape)
             slots = device.upload(self.tiling.slot)
             self.arrays = self._uploaded(raw, slots)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.methods.cuda.arena import Arena, Lam
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Clock, Kept, Messages, Points
+from softmap.methods.cuda.engine import Clock, Kept, MessageArrays, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
@@ -79,7 +79,7 @@ class Relaxed:
     coupling: Floats
 
 
-class _Blocks:
+class _BlockLaunches:
     """Kernel launches with one thread block per model.
 
     Attributes
@@ -157,9 +157,9 @@ class Batch:
         ragged = int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
         tiling = Tiling.of(whole.model, part * levels + level, ragged=ragged)
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
-        self._messages, self._kept = Messages.of(arena), Kept.of(arena)
+        self._messages, self._kept = MessageArrays.of(arena), Kept.of(arena)
         self._points = Points.of(arena, easily_coupled(whole.model))
-        self._heats, self._blocks = Heats.of(arena), _Blocks(arena, count, levels)
+        self._heats, self._blocks = Heats.of(arena), _BlockLaunches(arena, count, levels)
         self._found = device.zeros(count * len(Sum), np.float64)
         self.scale = _scales(models, whole)
         self._eta = RULE.first_eta(self.scale)

@@ -20,7 +20,7 @@ from softmap.model import Model
 
 
 @dataclass(frozen=True, eq=False)
-class Messages:
+class MessageArrays:
     """The messages of a run.
 
     Attributes
@@ -30,7 +30,7 @@ class Messages:
     prev : array
         Earlier backward messages, for momentum.
     polished : array
-        Messages after hard-min passes, whose bound is computed.
+        MessageArrays after hard-min passes, whose bound is computed.
     shift : array
         Constant subtracted from each message by the last backward half pass.
     """
@@ -41,7 +41,7 @@ class Messages:
     shift: Any
 
     @classmethod
-    def of(cls, arena: Arena) -> Messages:
+    def of(cls, arena: Arena) -> MessageArrays:
         """Zeros."""
         zeros, dtype = arena.device.zeros, arena.dtype
         msg, prev, polished = (zeros(arena.message_size, dtype) for _ in range(3))
@@ -104,7 +104,7 @@ class Kept:
         )
 
 
-class Sums:
+class BlockSums:
     """Rows of sums over all nodes: partial sums per block, and the totals.
 
     Parameters
@@ -139,7 +139,7 @@ class Sums:
 Floats = NDArray[np.float64]
 
 
-class Row(IntEnum):
+class CheckedSum(IntEnum):
     """Rows of the sums that a check computes."""
 
     NODE_COST = 0
@@ -222,7 +222,7 @@ class Recorder:
         return self._known[key]
 
 
-class Engine:
+class DeviceEngine:
     """The annealed chain passes of one model on a device.
 
     Parameters
@@ -239,7 +239,7 @@ class Engine:
     Attributes
     ----------
     arena : Arena
-    messages : Messages
+    messages : MessageArrays
     points : Points
     kept : Kept or None
     clock : Clock
@@ -259,11 +259,11 @@ class Engine:
         keeping: bool = False,
     ) -> None:
         self.arena = arena = Arena(model, device, dtype)
-        self.messages, self.points = Messages.of(arena), Points.of(arena, averaging)
+        self.messages, self.points = MessageArrays.of(arena), Points.of(arena, averaging)
         self.kept = Kept.of(arena) if keeping else None
         self.clock = Clock(device)
         self._heats, self._levels = Heats.of(arena), Levels(arena)
-        self._sums = Sums(arena, Row.BOUND + 1, Row.BOUND)
+        self._sums = BlockSums(arena, CheckedSum.BOUND + 1, CheckedSum.BOUND)
         self._recorder = Recorder(device)
         device.prepare(self._kernels())
 
@@ -369,17 +369,19 @@ class Engine:
         self._look_of(averaged)()
         total = self._sums.totals()
         constant = self.model.constant
-        primals = [total[Row.NODE_COST] + total[Row.EDGE_COST] + constant]
+        primals = [total[CheckedSum.NODE_COST] + total[CheckedSum.EDGE_COST] + constant]
         if averaged:
-            primals.append(total[Row.MEAN_NODE_COST] + total[Row.MEAN_EDGE_COST] + constant)
+            primals.append(
+                total[CheckedSum.MEAN_NODE_COST] + total[CheckedSum.MEAN_EDGE_COST] + constant
+            )
         self.found = Found(
-            bound=_lower(float(total[Row.BOUND]), constant),
+            bound=_lower(float(total[CheckedSum.BOUND]), constant),
             primals=tuple(float(p) if np.isfinite(p) else np.inf for p in primals),
-            smoothed=float(total[Row.NODE_SOFT] + total[Row.EDGE_SHIFT] + constant),
-            node_entropy=float(total[Row.NODE_ENTROPY]),
-            edge_entropy=float(total[Row.EDGE_ENTROPY]),
-            slack=float(total[Row.EDGE_SLACK]),
-            energy=float(total[Row.ENERGY] + constant),
+            smoothed=float(total[CheckedSum.NODE_SOFT] + total[CheckedSum.EDGE_SHIFT] + constant),
+            node_entropy=float(total[CheckedSum.NODE_ENTROPY]),
+            edge_entropy=float(total[CheckedSum.EDGE_ENTROPY]),
+            slack=float(total[CheckedSum.EDGE_SLACK]),
+            energy=float(total[CheckedSum.ENERGY] + constant),
         )
         return self.found
 
@@ -387,21 +389,21 @@ class Engine:
         self._polish()
         arena, blocks, row = self.arena, self.arena.blocks, self._sums.row
         m, p, control = self.messages, self.points, self.clock.control
-        arena.run(arena.kernel("bounds"), m.polished, row(Row.BOUND))
+        arena.run(arena.kernel("bounds"), m.polished, row(CheckedSum.BOUND))
         arena.run(
             arena.kernel("soft_nodes"), m.msg, control, p.share, p.mu, p.label,
-            row(Row.NODE_COST), blocks,
+            row(CheckedSum.NODE_COST), blocks,
         )  # fmt: skip
         couple = arena.kernel("couple_edges")
         arena.run(
-            couple, m.msg, control, p.share, p.mu, m.shift, row(Row.EDGE_COST), blocks, 1
+            couple, m.msg, control, p.share, p.mu, m.shift, row(CheckedSum.EDGE_COST), blocks, 1
         )  # fmt: skip
-        arena.run(arena.kernel("energies"), p.label, row(Row.ENERGY))
+        arena.run(arena.kernel("energies"), p.label, row(CheckedSum.ENERGY))
         if averaged:
-            arena.run(arena.kernel("mean_nodes"), p.mean, p.mean_mu, row(Row.MEAN_NODE_COST))
+            arena.run(arena.kernel("mean_nodes"), p.mean, p.mean_mu, row(CheckedSum.MEAN_NODE_COST))
             arena.run(
                 couple, m.msg, control, p.share, p.mean_mu, m.shift,
-                row(Row.MEAN_EDGE_COST), blocks, 0,
+                row(CheckedSum.MEAN_EDGE_COST), blocks, 0,
             )  # fmt: skip
         self._sums.add_up()
 

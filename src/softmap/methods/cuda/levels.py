@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device, Launch
 from softmap.methods.cuda.shapes import Shape, steepest
-from softmap.methods.cuda.tiling import LANES, Links
+from softmap.methods.cuda.tiling import LANES, TileLinks
 
 
 class Heat(IntEnum):
@@ -201,7 +201,7 @@ def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Lev
     return Level(first, len(tiles), early, late, shape, block, arena.device, team)
 
 
-def _linked(links: Links, level: Level, number: int, sums: Any, receiver: Any) -> LinkedLevel:
+def _linked(links: TileLinks, level: Level, number: int, sums: Any, receiver: Any) -> LinkedLevel:
     device = level.device
     backward, forward = (
         device.upload(links.chunks(number, way, device.block).reshape(-1)) for way in (False, True)

@@ -3,7 +3,7 @@
 Nodes of one *level* share no edge. A *tile* is up to 32 nodes of a level with equal numbers of
 labels and of half-edges to earlier and later levels. The j-th half-edges of its nodes are a *group*
 of 32 *slots* (see ``src/core/cuda/arena.hpp``). On irregular graphs messages are stored by edge
-(`Links`; see ``src/core/cuda/links.hpp``).
+(`TileLinks`; see ``src/core/cuda/links.hpp``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LANES = 32
 
 
 @dataclass(frozen=True)
-class Limits:
+class TilingLimits:
     """Limits that decide the levels and tiles of nodes."""
 
     cycle: int = 16  # number of levels of a grid; more converge no better and are narrower
@@ -37,7 +37,7 @@ class Limits:
     near: float = 0.5  # labels are spread if this fraction of edges joins adjacent lanes
 
 
-LIMITS = Limits()
+LIMITS = TilingLimits()
 
 TILE = np.dtype(
     [
@@ -249,7 +249,7 @@ def _arrange(tiles: NDArray[np.void], spread: bool) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class TileLinks:
     """Edges sorted by the levels of both endpoints, then by the earlier endpoint.
 
     Message k goes to the later endpoint of edge k, message m + k to its earlier endpoint.
@@ -269,7 +269,7 @@ class Links:
     starts: Ints
 
     @classmethod
-    def of(cls, tiling: Tiling, edges: NDArray[np.int32]) -> Links:
+    def of(cls, tiling: Tiling, edges: NDArray[np.int32]) -> TileLinks:
         """Return the links of a tiling."""
         levels, m = len(tiling.level_start) - 1, len(edges)
         of_tile = np.repeat(np.arange(levels), np.diff(tiling.level_start))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from softmap.errors import ConvergenceWarning
 
 
 @dataclass(frozen=True)
@@ -215,3 +218,19 @@ def _swept(sweep: Callable[[P, int], P], point: P, count: int) -> P:
     """After `count` sweeps; where that is worse, as it was."""
     swept = sweep(point, count)
     return swept if swept.value <= point.value or swept.worst < point.worst else point
+
+
+def reach(eta: float, largest: float) -> float:
+    """Return the smallest |ν| that can be reached, given rounding errors of η times the costs."""
+    return 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * largest)
+
+
+def warn_unless_consistent(point: Any, tol: float) -> None:
+    """Issue a `ConvergenceWarning` if the marginals of a point differ by more than `tol`."""
+    if not point.worst <= tol:
+        warnings.warn(
+            f"marginals at eta={point.eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "
+            "a smaller eta converges faster",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -45,7 +45,7 @@ class Padded:
 
 
 @dataclass(frozen=True)
-class Level:
+class TreeLevel:
     """The nodes of one depth, their parents, their edges, and which endpoint the child is."""
 
     child: Ints
@@ -64,7 +64,7 @@ class Forest:
     """A rooted forest: its roots, the levels below them, and its edges (`pair`)."""
 
     roots: Ints
-    levels: tuple[Level, ...]
+    levels: tuple[TreeLevel, ...]
     pair: Ints
 
     def sums(self, nodes: Floats, tables: Floats) -> tuple[float, Floats]:
@@ -119,7 +119,9 @@ def _rooted(n: int, pairs: Ints, chosen: Ints) -> Forest:
                 depths[depth] += found
             front, depth = [j for j, *_ in found], depth + 1
     levels = tuple(
-        Level(*(np.array(column) for column in zip(*rows, strict=True))) for rows in depths if rows
+        TreeLevel(*(np.array(column) for column in zip(*rows, strict=True)))
+        for rows in depths
+        if rows
     )
     return Forest(np.array(roots), levels, chosen)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.arguments import positive
-from softmap.errors import ConvergenceWarning
-from softmap.methods.marginals.curvature import Curvature, Frame
-from softmap.methods.marginals.newton import SMOOTHING, approach
+from softmap.methods.marginals.curvature import Curvature, ModelFrame
+from softmap.methods.marginals.newton import SMOOTHING, approach, reach, warn_unless_consistent
 from softmap.methods.sweeps.chains import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
@@ -31,8 +29,8 @@ class SoftMarginals:
 
     Attributes
     ----------
-    model : Model
-        The arc-consistent model: removed states have cost +inf.
+    frame : ModelFrame
+        The tables of the arc-consistent model: removed states have cost +inf.
     eta : float
         Inverse temperature η.
     lam : float64 array
@@ -49,21 +47,27 @@ class SoftMarginals:
     [0.699, 0.301]
     """
 
-    model: Model
+    frame: ModelFrame
     eta: float
     lam: Floats
     curvature: Curvature
 
     @property
+    def model(self) -> Model:
+        """The arc-consistent model."""
+        return self.frame.model
+
+    @property
     def nodes(self) -> Floats:
         """The node marginals, flat over `model.node_offset`."""
-        return self.curvature.nodes
+        nodes: Floats = self.curvature.nodes
+        return nodes
 
     @cached_property
     def edges(self) -> Floats:
         """The edge marginals, flat over `model.edge_offset`."""
         out = np.empty(int(self.model.edge_offset[-1]))
-        for batch, table in zip(self.curvature.frame.batches, self.curvature.tables, strict=True):
+        for batch, table in zip(self.frame.batches, self.curvature.tables, strict=True):
             out[batch.entries] = table
         return out
 
@@ -127,13 +131,7 @@ def smoothed_optimum(
     """
     soft = approached(model, eta, lam=lam, tol=tol, threads=threads)
     tol = max(tol, _reach(soft.model, soft.eta))
-    if not soft.slack <= tol:
-        warnings.warn(
-            f"marginals at eta={eta:g} agree to {soft.slack:.1g} only, not to {tol:.1g}; "
-            "a smaller eta converges faster",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    warn_unless_consistent(soft.curvature, tol)
     return soft
 
 
@@ -142,7 +140,7 @@ def approached(
 ) -> SoftMarginals:
     """Return what `smoothed_optimum` returns, without its warning (see `slack` and `gap`)."""
     eta, tol = positive("eta", eta), positive("tol", tol)
-    frame = Frame(tighten(model))
+    frame = ModelFrame(tighten(model))
     tol = max(tol, _reach(frame.model, eta))
     if lam is None:
         mild = SMOOTHING.mild / cost_scale(frame.model)
@@ -150,9 +148,9 @@ def approached(
         start = np.zeros(int(frame.model.half_offset[-1]))
     else:
         start, halvings = check_lam(frame.model, lam), 0
-    sweep, at = partial(_swept, threads), partial(Curvature, frame)
+    sweep, at = partial(_swept, frame.model, threads), partial(Curvature, frame)
     point = approach(at, sweep, start, eta, tol, halvings=halvings, growth=8)
-    return SoftMarginals(frame.model, eta, point.lam, point)
+    return SoftMarginals(frame, eta, point.lam, point)
 
 
 def _reach(model: Model, eta: float) -> float:
@@ -161,12 +159,12 @@ def _reach(model: Model, eta: float) -> float:
     for first, last, potential in model.groups():
         low, high = potential.extremes(*model.end_labels(first, last))
         costs += [np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0)]
-    return 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * float(max(costs)))
+    return reach(eta, float(max(costs)))
 
 
-def _swept(threads: int, point: Curvature, count: int) -> Curvature:
+def _swept(model: Model, threads: int, point: Curvature, count: int) -> Curvature:
     """After `count` accelerated sweeps over the stars."""
-    stars = Stars(point.frame.model, threads)
+    stars = Stars(model, threads)
     messages: Messages = stars.start(point.lam)
     stars.passes(messages, count, point.eta, momentum=True)
     return point.at(stars.lam(messages.msg))
@@ -177,27 +175,11 @@ def adjoint(
 ) -> tuple[Floats, Floats]:
     """Return the derivative of ⟨nodes, μ_i⟩ + ⟨edges, μ_e⟩ by the costs of nodes and edges.
 
-    Implicit differentiation of Mᵀ μ(C, λ(C)) = 0 gives -(w - η Cov(μ) M z) with w = η Cov(μ) g and
-    ∇²L z = Mᵀ w. It takes one linear solve for all costs. Arrays are flat, as the marginals are.
+    It takes one linear solve (see `Curvature.pulled_back`). Arrays are flat, as the marginals are.
     """
-    point = soft.curvature
-    node_w = point.node_covariance(nodes)
-    table_w = point.table_covariance([edges[batch.entries] for batch in point.frame.batches])
-    rhs = node_w[point.frame.states] - point.sides(table_w)
-    sizes = [np.abs(part).max(initial=0.0) for part in (nodes, edges)]
-    if np.abs(rhs).max(initial=0.0) <= SMOOTHING.nothing * soft.eta * max(sizes):
-        rhs = np.zeros_like(rhs)  # what rounding has left of sums that vanish
-    solved = point.solve(rhs, tol, SMOOTHING.products)
-    if not solved.done:
-        warnings.warn(
-            f"the gradient at eta={soft.eta:g} is not accurate: {solved.products} products with "
-            "the Hessian were not enough; a smaller eta is easier",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    by_node = point.node_covariance(point.frame.gather(solved.x)) - node_w
-    by_table = point.table_covariance(point.spread(solved.x))
+    point, batches = soft.curvature, soft.frame.batches
+    by_node, tables = point.pulled_back(nodes, [edges[batch.entries] for batch in batches], tol)
     by_edge = np.empty_like(edges)
-    for batch, w, moved in zip(point.frame.batches, table_w, by_table, strict=True):
-        by_edge[batch.entries] = -w - moved
+    for batch, table in zip(batches, tables, strict=True):
+        by_edge[batch.entries] = table
     return by_node, by_edge

@@ -1,27 +1,37 @@
 """The smoothed optimum of a batch of models with one number of labels, in numpy or CuPy.
 
-It does what `smooth` and `curvature` do for any model, for tensors of costs without hard
-constraints. Every step is a few operations on whole arrays, so that CuPy runs it on the GPU. λ is
-an array (m, 2, d); the members of a batch are concatenated and have their own step lengths.
+It does what `smooth` does for any model, for tensors of costs without hard constraints. Every step
+is a few operations on whole arrays, so that CuPy runs it on the GPU. The members of a batch are
+concatenated and have their own step lengths.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softmap.errors import ConvergenceWarning
-from softmap.methods.marginals.curvature import LEAST
-from softmap.methods.marginals.newton import SMOOTHING, Solved, approach, conjugate_gradients
+from softmap.methods.marginals.curvature import Curvature
+from softmap.methods.marginals.newton import SMOOTHING, approach, reach, warn_unless_consistent
 from softmap.model.graph import Graph
 
 
-class Costs:
-    """The costs of a batch of models over one graph.
+class OneShape(NamedTuple):
+    """Edges with tables of one shape (see `curvature.EdgeTables`)."""
+
+    cost: Any
+    rows: Any
+    cols: Any
+
+    def reduced(self, lam: Any) -> Any:
+        """C_e(x_i, x_j) + λ_{e,i}(x_i) + λ_{e,j}(x_j)."""
+        return self.cost + lam[self.rows][:, :, None] + lam[self.cols][:, None, :]
+
+
+class UniformFrame:
+    """The `curvature.Frame` of a batch of models over one graph; its parts are the members.
 
     Parameters
     ----------
@@ -35,15 +45,20 @@ class Costs:
         numpy or cupy, whichever the arrays belong to.
     """
 
+    constant = 0.0
+
     def __init__(self, unary: Any, tables: Any, edges: Any, batch: int, xp: Any = np) -> None:
-        self.unary, self.tables, self.xp, self.batch = unary, tables, xp, batch
-        n, self.labels = len(unary) // batch, unary.shape[1]
+        self.unary, self.tables, self.xp, self._members = unary.reshape(-1), tables, xp, batch
+        (nodes, self.labels), d = unary.shape, unary.shape[1]
+        n = nodes // batch
         graph = Graph.from_edges(np.ascontiguousarray(edges, dtype=np.int32), n)
         shift = n * np.arange(batch)
         ends = np.asarray(edges, dtype=np.int64)[None] + shift[:, None, None]
-        self.node = xp.asarray(ends.reshape(-1, 2))
-        self._states = (self.node[:, :, None] * self.labels + xp.arange(self.labels)).reshape(-1)
-        self.degree = xp.bincount(self.node.reshape(-1), minlength=len(unary))
+        self.node = xp.asarray(ends.reshape(-1))
+        self.states = (self.node[:, None] * d + xp.arange(d)).reshape(-1)
+        half = xp.arange(len(self.node) * d).reshape(-1, 2, d)
+        self.batches = (OneShape(tables, half[:, 0], half[:, 1]),) if len(tables) else ()
+        self.degree = xp.bincount(self.node, minlength=nodes)
         colour = np.tile(graph.colouring(), batch)
         of_half = colour[ends.reshape(-1)]
         self.stars = [
@@ -54,26 +69,34 @@ class Costs:
         """Return the sum of a half-edge array over the edges of each node."""
         if not half.size:
             return self.xp.zeros_like(self.unary)
-        size = self.unary.size
-        found = self.xp.bincount(self._states, weights=half.reshape(-1), minlength=size)
-        return found.reshape(self.unary.shape)
-
-    def at_ends(self, nodes: Any) -> Any:
-        """Return a node array at both endpoints of every edge."""
-        return nodes[self.node]
+        return self.xp.bincount(self.states, weights=half, minlength=self.unary.size)
 
     def dot(self, a: Any, b: Any) -> Any:
         """Return the inner product of half-edge arrays, one number per member."""
-        return (a * b).reshape(self.batch, -1).sum(axis=1)
+        return (a * b).reshape(self._members, -1).sum(axis=1)
 
     def each(self, values: Any) -> Any:
         """Repeat one number per member over its half-edges."""
-        return self.xp.repeat(values, len(self.node) // self.batch)[:, None, None]
+        return self.xp.repeat(values, self.states.size // self._members)
+
+    def by_node(self, nodes: Any) -> Any:
+        """Return the sum of each node's block, repeated over the block."""
+        return self.xp.repeat(nodes.reshape(-1, self.labels).sum(axis=1), self.labels)
+
+    def softened(self, cost: Any, eta: float) -> tuple[Any, float]:
+        """Return the Gibbs distributions of the nodes, and the sum of their soft minima."""
+        rows = cost.reshape(-1, self.labels)
+        low = rows.min(axis=1, keepdims=True)
+        weight = self.xp.exp(-eta * (rows - low))
+        mass = weight.sum(axis=1, keepdims=True)
+        total = float((low - self.xp.log(mass) / eta).sum())
+        return (weight / mass).reshape(-1), total
 
     @cached_property
     def scale(self) -> float:
         """The mean range of costs; see `relaxation.dual.cost_scale`."""
-        flat = [self.unary, self.tables.reshape(len(self.tables), self.labels**2)]
+        d = self.labels
+        flat = [self.unary.reshape(-1, d), self.tables.reshape(len(self.tables), d**2)]
         width = self.xp.concatenate([a.max(axis=1) - a.min(axis=1) for a in flat if a.size])
         wide = width[width > 0]
         return float(wide.mean()) if wide.size else self.largest or 1.0
@@ -84,125 +107,33 @@ class Costs:
         return max(float(self.xp.abs(a).max()) for a in (self.unary, self.tables) if a.size)
 
 
-class Point:
-    """The marginals μ at λ and η, and products with derivatives; see `curvature.Curvature`."""
-
-    def __init__(self, costs: Costs, lam: Any, eta: float) -> None:
-        self.costs, self.lam, self.eta = costs, lam, eta
-        xp = costs.xp
-        self.nodes, soft = _softened(costs.unary - costs.gather(lam), eta, xp)
-        raised = costs.tables + lam[:, 0, :, None] + lam[:, 1, None, :]
-        flat, more = _softened(raised.reshape(len(raised), costs.labels**2), eta, xp)
-        self.tables = flat.reshape(raised.shape)
-        self.sums = xp.stack([self.tables.sum(axis=2), self.tables.sum(axis=1)], axis=1)
-        self.slack = self.sums - costs.at_ends(self.nodes)
-        self.worst = float(xp.abs(self.slack).max()) if self.slack.size else 0.0
-        self.value = -float(soft) - float(more)
-
-    def node_covariance(self, v: Any) -> Any:
-        """Return η Cov(μ_i) v."""
-        return self.eta * self.nodes * (v - (self.nodes * v).sum(axis=1, keepdims=True))
-
-    def table_covariance(self, v: Any) -> Any:
-        """Return η Cov(μ_e) v."""
-        mean = (self.tables * v).sum(axis=(1, 2), keepdims=True)
-        return self.eta * self.tables * (v - mean)
-
-    def hessian(self, v: Any) -> Any:
-        """Return ∇²L(λ) v."""
-        costs, mu, (a, b) = self.costs, self.tables, (v[:, 0], v[:, 1])
-        mean = (self.sums * v).sum(axis=(1, 2))[:, None, None]
-        crossed = costs.xp.stack(
-            [(mu @ b[:, :, None])[:, :, 0], (a[:, None, :] @ mu)[:, 0, :]], axis=1
-        )
-        own = costs.at_ends(self.node_covariance(costs.gather(v)))
-        return own + self.eta * (self.sums * (v - mean) + crossed)
-
-    @cached_property
-    def _inverse(self) -> tuple[Any, Any]:
-        xp, sums, nodes = self.costs.xp, self.sums, self.nodes
-        inverse = xp.where(sums > LEAST, 1.0 / xp.maximum(sums, LEAST), 0.0)
-        node = 1.0 / xp.maximum(nodes, LEAST) + self.costs.gather(inverse)
-        return inverse, xp.where(nodes > LEAST, 1.0 / node, 0.0)
-
-    def precondition(self, r: Any) -> Any:
-        """Multiply r by the block-diagonal preconditioner; see `Curvature.precondition`."""
-        inverse, node = self._inverse
-        scaled = inverse * r
-        common = self.costs.at_ends(node * self.costs.gather(scaled))
-        return (scaled - inverse * common) / self.eta
-
-    def at(self, lam: Any) -> Point:
-        """Return the same object at another λ."""
-        return Point(self.costs, lam, self.eta)
-
-    def solve(self, rhs: Any, tol: float, limit: int) -> Solved:
-        """The Hessian's inverse times `rhs`, each member with its own steps."""
-        return conjugate_gradients(
-            self.hessian, self.precondition, rhs, self.costs, tol=tol, limit=limit
-        )
-
-
-def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
-    """Return the Gibbs distributions of the rows, and the sum of their soft minima."""
-    if not cost.size:
-        return cost, 0.0
-    low = cost.min(axis=1, keepdims=True)
-    weight = xp.exp(-eta * (cost - low))
-    mass = weight.sum(axis=1, keepdims=True)
-    return weight / mass, (low - xp.log(mass) / eta).sum()
-
-
-def _swept(point: Point, count: int) -> Point:
+def _swept(frame: UniformFrame, point: Curvature, count: int) -> Curvature:
     """Return the point after `count` sweeps over the stars, colour by colour (star update)."""
-    costs, eta, xp = point.costs, point.eta, point.costs.xp
-    lam = point.lam.copy()
-    flat = lam.reshape(-1, costs.labels)
+    eta, xp, d = point.eta, frame.xp, frame.labels
+    flat = point.lam.reshape(-1, d).copy()
+    lam = flat.reshape(-1, 2, d)
     for _ in range(count):
-        for star in costs.stars:
+        for star in frame.stars:
             edge, side = star // 2, star % 2
-            raised = costs.tables[edge] + lam[edge, 0, :, None] + lam[edge, 1, None, :]
+            raised = frame.tables[edge] + lam[edge, 0, :, None] + lam[edge, 1, None, :]
             rows = xp.where((side == 0)[:, None, None], raised, raised.transpose(0, 2, 1))
             low = rows.min(axis=2)
             soft = low - xp.log(xp.exp(-eta * (rows - low[:, :, None])).sum(axis=2)) / eta
-            node = costs.node.reshape(-1)[star]
+            node = frame.node[star]
             change = xp.zeros_like(flat)
             change[star] = soft
-            theta = costs.unary - costs.gather(lam) + costs.gather(change)
-            flat[star] += theta[node] / (costs.degree[node] + 1)[:, None] - soft
-    return point.at(lam)
+            theta = frame.unary + frame.gather((change - flat).reshape(-1))
+            own = theta.reshape(-1, d)[node]
+            flat[star] += own / (frame.degree[node] + 1)[:, None] - soft
+    return point.at(flat.reshape(-1))
 
 
-def optimum(costs: Costs, eta: float, tol: float) -> Point:
+def optimum(frame: UniformFrame, eta: float, tol: float) -> Curvature:
     """Return the smoothed optimum; see `smooth.smoothed_optimum`."""
-    lam = costs.xp.zeros((*costs.node.shape, costs.labels))
-    tol = max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * costs.largest))
-    halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / SMOOTHING.mild)))
-    point = approach(partial(Point, costs), _swept, lam, eta, tol, halvings=halvings, growth=4)
-    if not point.worst <= tol:
-        warnings.warn(
-            f"marginals at eta={eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "
-            "a smaller eta converges faster",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    lam = frame.xp.zeros(frame.states.size)
+    tol = max(tol, reach(eta, frame.largest))
+    halvings = math.ceil(math.log2(max(1.0, eta * frame.scale / SMOOTHING.mild)))
+    at, sweep = partial(Curvature, frame), partial(_swept, frame)
+    point = approach(at, sweep, lam, eta, tol, halvings=halvings, growth=4)
+    warn_unless_consistent(point, tol)
     return point
-
-
-def pulled_back(point: Point, nodes: Any, tables: Any) -> tuple[Any, Any]:
-    """Return the derivative of ⟨nodes, μ_i⟩ + ⟨tables, μ_e⟩ by the costs; see `smooth.adjoint`."""
-    xp = point.costs.xp
-    node_w, table_w = point.node_covariance(nodes), point.table_covariance(tables)
-    sides = xp.stack([table_w.sum(axis=2), table_w.sum(axis=1)], axis=1)
-    solved = point.solve(point.costs.at_ends(node_w) - sides, SMOOTHING.adjoint, SMOOTHING.products)
-    if not solved.done:
-        warnings.warn(
-            f"the gradient at eta={point.eta:g} is not accurate: {SMOOTHING.products} products "
-            "with the Hessian were not enough; a smaller eta is easier",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    x = solved.x
-    spread = x[:, 0, :, None] + x[:, 1, None, :]
-    by_node = point.node_covariance(point.costs.gather(x)) - node_w
-    return by_node, -table_w - point.table_covariance(spread)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
@@ -28,7 +29,7 @@ from softmap.methods.sweeps.chains import (
     Sampling,
     polish,
 )
-from softmap.methods.sweeps.planning import aligned, decoding_order
+from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.dual import cost_scale
@@ -206,13 +207,20 @@ class Engine(Protocol):
     model: Model
     point_dtype: np.dtype[Any]
 
-    def __init__(self, model: Model, threads: int) -> None: ...
+    def __init__(
+        self, model: Model, threads: int, deadline: core.Deadline | None = None
+    ) -> None: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
 
     def sampled_passes(
-        self, state: Messages, count: int, eta: float, sampling: Sampling
-    ) -> None: ...
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        sampling: Sampling,
+        deadline: core.Deadline | None = None,
+    ) -> int: ...
 
     def nodes(self, messages: Floats, eta: float) -> Floats: ...
 
@@ -224,7 +232,9 @@ class Engine(Protocol):
 
     def settle(self, state: Messages) -> None: ...
 
-    def prove(self, state: Messages, hard: int) -> Proved: ...
+    def prove(
+        self, state: Messages, hard: int, deadline: core.Deadline | None = None
+    ) -> Proved: ...
 
 
 @dataclass(kw_only=True)
@@ -294,8 +304,14 @@ class Annealed(Algorithm):
     def configured(cls, eta: float | None, threads: int) -> Self:
         return cls(eta=eta, threads=threads)
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
-        self.engine = self.engine_type(model, self.threads)
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> AnnealState:
+        self.engine = self.engine_type(model, self.threads, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
@@ -305,20 +321,20 @@ class Annealed(Algorithm):
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
         return AnnealState(messages=messages, eta=eta, mean=mean, good=good)
 
-    def step(self, state: AnnealState, count: int) -> None:
+    def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes; every few passes the node marginals are added to the average."""
         most = self.rule.longest_momentum(state.eta, self.scale)
         if state.calm < 1.0:
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         if due and state.lent:
-            state.mean, state.lent = _copied(state.mean, self.threads), False
+            state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
         sampling = Sampling(state.passes, state.samples, most, mean)
-        self.engine.sampled_passes(state.messages, count, state.eta, sampling)
-        after = sampling.after(count)
+        done = self.engine.sampled_passes(state.messages, count, state.eta, sampling, deadline)
+        after = sampling.after(done)
         state.passes, state.samples = after.passes, after.samples
-        state.work += 2 * self.engine.model.m * count
+        state.work += 2 * self.engine.model.m * done
 
     def settle(self, state: AnnealState) -> None:
         self.engine.settle(state.messages)
@@ -333,13 +349,21 @@ class Annealed(Algorithm):
     def propose(self, state: AnnealState) -> Proposal:
         return self.answer(state, Ask.EVERYTHING)
 
-    def answer(self, state: AnnealState, ask: Ask) -> Proposal:
+    def answer(
+        self, state: AnnealState, ask: Ask, deadline: core.Deadline | None = None
+    ) -> Proposal:
         if ask is Ask.BOUND:
-            return self._brief(state)
+            late = deadline is not None and deadline.passed
+            return self._bound_alone(state) if late else self._brief(state)
         if ask is Ask.POINT:
-            return self._proposal(state, (), 0)
+            return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
-        return self._proposal(state, average, polish(state.passes))
+        return self._proposal(state, average, polish(state.passes), deadline)
+
+    def _bound_alone(self, state: AnnealState) -> Proposal:
+        """Propose the bound of the messages, also after a pass that was stopped: half a pass."""
+        proved = self.engine.prove(state.messages, 0)
+        return Proposal(proved.lam, state.eta, bound=proved.bound, labels=proved.labels)
 
     def _brief(self, state: AnnealState) -> Proposal:
         messages = state.messages
@@ -350,7 +374,13 @@ class Annealed(Algorithm):
             proved.lam, state.eta, nodes=(nodes,), bound=proved.bound, labels=proved.labels
         )
 
-    def _proposal(self, state: AnnealState, more: tuple[Floats, ...], hard: int) -> Proposal:
+    def _proposal(
+        self,
+        state: AnnealState,
+        more: tuple[Floats, ...],
+        hard: int,
+        deadline: core.Deadline | None,
+    ) -> Proposal:
         """Propose the current marginals, those in `more`, and the bound after hard-min passes."""
         messages, engine = state.messages, self.engine
         engine.resend(messages, state.eta)
@@ -359,11 +389,15 @@ class Annealed(Algorithm):
         nodes, coupling, price = (found.nodes, *more), found.coupling, found.price
         points: tuple[Coupled, ...] = ()
         if price is not None:  # the entropy of the averaged point is not needed
-            points = tuple(price(p, whole=not k) for k, p in enumerate(nodes))
-        proved = engine.prove(messages, hard)
+            with suppress(core.OutOfTime):
+                points = tuple(
+                    price(p, whole=not k, deadline=deadline) for k, p in enumerate(nodes)
+                )
+        abandoned = not points and deadline is not None and deadline.passed
+        proved = engine.prove(messages, hard, deadline)
         return Proposal(
             proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,
-            proved.labels,
+            proved.labels, abandoned,
         )  # fmt: skip
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
@@ -395,12 +429,6 @@ class Annealed(Algorithm):
         state.calm /= RECOVERY.calmer
 
 
-def _copied(array: Floats, threads: int) -> Floats:
-    room: Floats = aligned(array.size, array.dtype)
-    core.copy_into(array, room, threads)
-    return room
-
-
 class Anneal(Annealed):
     """The annealed method over monotonic chains: smoothed TRW-S passes."""
 
@@ -408,22 +436,30 @@ class Anneal(Annealed):
     engine_type = Chains
     engine: Chains
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
-        state = super().init(model, lam, seed)
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> AnnealState:
+        state = super().init(model, lam, seed, deadline)
         if self.couplings:
             self.engine.keep_couplings()
         return state
 
-    def start_coarse(self, state: AnnealState, stop: Callable[[], bool]) -> None:
+    def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
         small = coarser(self.engine.model)
         if small is None:
             return
         method = Anneal(threads=self.threads)
-        there = method.init(small.model, None, 0)
-        method.start_coarse(there, stop)
-        while there.passes < COARSENING.passes and not stop():
-            method.step(there, 1)
+        try:
+            there = method.init(small.model, None, 0, deadline)
+        except core.OutOfTime:
+            return
+        method.start_coarse(there, deadline)
+        method.step(there, COARSENING.passes, deadline)
         state.work += there.work
         if there.passes < COARSENING.passes:
             return

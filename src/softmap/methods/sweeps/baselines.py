@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
 from softmap.methods.sweeps.chains import Chains, Messages
@@ -70,15 +71,22 @@ class TRWS(Algorithm):
     def configured(cls, eta: float | None, threads: int) -> Self:
         return cls(eta=eta, threads=threads)
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
-        self.chains = Chains(model, self.threads)
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> TRWSState:
+        self.chains = Chains(model, self.threads, deadline)
         self.eta = self.sharpness or SHARPNESS.rounded / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 
-    def step(self, state: TRWSState, count: int) -> None:
+    def step(self, state: TRWSState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes, each forward and backward."""
-        self.chains.passes(state.messages, count, np.inf, momentum=False)
-        state.work += 2 * self.chains.model.m * count
+        messages = state.messages
+        done = self.chains.passes(messages, count, np.inf, momentum=False, deadline=deadline)
+        state.work += 2 * self.chains.model.m * done
 
     def propose(self, state: TRWSState) -> Proposal:
         self.chains.resend(state.messages, np.inf)
@@ -136,18 +144,26 @@ class Sweeping(Algorithm):
     def configured(cls, eta: float | None, threads: int) -> Self:
         return cls(eta=eta, threads=threads)
 
-    def init(self, model: Model, lam: Floats | None, seed: int) -> SweepState:
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> SweepState:
         """Return the initial state at λ (0 if None)."""
-        self.stars = Stars(model, self.threads)
+        self.stars = Stars(model, self.threads, deadline)
         self.eta = self.given or self.sharpness / cost_scale(model)
         return SweepState(messages=self.stars.start(lam))
 
-    def step(self, state: SweepState, count: int) -> None:
+    def step(self, state: SweepState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` sweeps over all colours."""
         eta = self.eta if self.rule is Rule.GRADIENT else np.inf
         momentum, rule = self.momentum, self.rule
-        self.stars.passes(state.messages, count, eta, momentum=momentum, rule=rule)
-        state.work += 2 * self.stars.model.m * count
+        done = self.stars.passes(
+            state.messages, count, eta, momentum=momentum, rule=rule, deadline=deadline
+        )
+        state.work += 2 * self.stars.model.m * done
 
     def restart_point(self, state: SweepState) -> Floats:
         return self.stars.lam(state.messages.msg)

@@ -1,13 +1,28 @@
-"""Passes over monotonic chains of one model: the core of the annealed solver and of TRW-S."""
+"""Passes over monotonic chains of one model: the core of the annealed solver and of TRW-S.
+
+The messages into early endpoints are in one of two states::
+
+               ┌──────────┐     prove      ┌────────────┐
+     start ──▶ │  of the  │ ─────────────▶ │   of the   │
+    passes ──▶ │   run    │ ◀───────────── │ last bound │
+               └──────────┘     settle     └────────────┘
+
+A bound is computed from the messages of the run after some hard passes. `Messages.aside` tells how
+to return from there: a copy of the messages of the run, or, on a large model, how far each of them
+was moved, in single precision and in the memory of momentum, which restarts. `settle` returns, and
+hands the messages of the bound to its `KeptBound` if the bound is still in use.
+
+Forward messages are recomputed by every pass. `Messages.overwritten` says that they are not those
+of the run, after a bound; `resend` recomputes them if they are needed without a pass.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +33,7 @@ from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule
+from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, copied
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
@@ -72,21 +87,29 @@ class Sampling:
         return replace(self, passes=passes, samples=self.samples + taken)
 
 
-def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: Sampling) -> None:
+def sampled_by_turns(
+    engine: Any,
+    state: Any,
+    count: int,
+    eta: float,
+    sampling: Sampling,
+    deadline: core.Deadline | None = None,
+) -> int:
     """Do `count` passes with momentum and sampling; the Python twin of `core.sampled_passes`."""
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
-    while count > 0:
-        now = min(count, AVERAGING.every - passes % AVERAGING.every)
-        engine.passes(state, now, eta, momentum=True)
-        passes, count = passes + now, count - now
-        if passes % AVERAGING.every:
-            return
+    while passes < sampling.passes + count:
+        now = min(sampling.passes + count - passes, AVERAGING.every - passes % AVERAGING.every)
+        made = engine.passes(state, now, eta, momentum=True, deadline=deadline)
+        passes += made
+        if made < now or passes % AVERAGING.every:
+            break
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
             weight = (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
             before = mean.astype(np.float64)
             mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
+    return passes - sampling.passes
 
 
 Singles = NDArray[np.float32]
@@ -108,22 +131,22 @@ class Messages:
         Nesterov's t, the number of restarts, and the last inner product of the restart test.
     shift : array
         Sum of the constants that the last half pass subtracted from the messages of each block.
-    moved : float32 array
-        How far computing a bound has moved the messages into early endpoints: adding this gives
-        those of the run. Empty if it has not.
     overwritten : bool
-        Whether computing a bound has overwritten the forward messages and their shifts.
+        Whether a bound, or a pass that was stopped, has overwritten forward messages and shifts.
+    aside : float64 or float32 array
+        The way back from the messages of a bound to those of the run; empty in state *run*.
+    proved : function
+        Returns the bound that was computed last, or None if it is not in use.
     """
 
     msg: Floats
     drift: Singles
     clock: Floats
     shift: Floats
-    moved: Singles = field(default_factory=lambda: NONE)
     overwritten: bool = False
 
     def __post_init__(self) -> None:
-        # The bound that was computed last, while it is in use and its messages are in `msg`.
+        self.aside: NDArray[Any] = NONE
         self.proved: Callable[[], KeptBound | None] = lambda: None
 
 
@@ -165,42 +188,88 @@ class ChainLoops:
         """Whether the forward messages and the shares are those of the bound `token`."""
         return self._sent is token
 
-    def passes(self, halves: int, state: Messages, eta: float, *, momentum: bool) -> None:
-        """Do `halves` half passes at η (inf: hard-min), forward first."""
-        self._pace.run(halves, partial(self._passes, halves, state, eta, momentum))
+    def _arrays(self, state: Messages) -> core.ChainArrays:
+        """The arrays of a loop, which changes the messages."""
+        self.forget()
+        return core.ChainArrays(
+            state.msg, state.drift, self._theta, state.shift, self._dot, state.clock
+        )
 
-    def polish(self, halves: int, state: Messages) -> None:
+    def passes(
+        self,
+        halves: int,
+        state: Messages,
+        eta: float,
+        *,
+        momentum: bool,
+        deadline: core.Deadline | None = None,
+    ) -> int:
+        """Do half passes at η (inf: hard-min), forward first; return how many were completed."""
+        loop = partial(self._passes, halves, state, eta, momentum, deadline)
+        return self._pace.run(halves, loop)
+
+    def polish(self, halves: int, state: Messages, deadline: core.Deadline | None = None) -> None:
         """Do hard half passes without momentum, forward first, between two passes of a run."""
-        self._passes(halves, state, np.inf, False, self._pace.threads)
+        self._passes(halves, state, np.inf, False, deadline, self._pace.threads)
 
     def _passes(
-        self, halves: int, state: Messages, eta: float, momentum: bool, threads: int
-    ) -> None:
-        self.forget()
-        core.passes(
-            self.layout, self.plan.native, halves, state.msg, state.drift, self._theta, eta,
-            momentum, state.shift, self._dot, state.clock, threads,
+        self,
+        halves: int,
+        state: Messages,
+        eta: float,
+        momentum: bool,
+        deadline: core.Deadline | None,
+        threads: int,
+    ) -> int:
+        done: int = core.passes(
+            self.layout, self.plan.native, self._arrays(state), halves, eta, momentum, threads,
+            deadline,
         )  # fmt: skip
-        self._shared = state.msg
+        self._shared = state.msg if done == halves else None
+        return done
 
-    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """Do `count` passes with momentum, and add marginals to the average at intervals."""
-        while count > 0:
-            now = 1 if self._pace.trying else count
-            self._pace.run(2 * now, partial(self._soft_passes, state, now, eta, sampling))
-            sampling, count = sampling.after(now), count - now
+    def sampled_passes(
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        sampling: Sampling,
+        deadline: core.Deadline | None = None,
+    ) -> int:
+        """Do passes with momentum, and add marginals to the average at intervals.
+
+        Returns the number of passes that were completed before the deadline.
+        """
+        done = 0
+        while done < count:
+            now = 1 if self._pace.trying else count - done
+            made = self._pace.run(
+                now, partial(self._soft_passes, state, now, eta, sampling, deadline)
+            )
+            sampling, done = sampling.after(made), done + made
+            if made < now:
+                break
+        return done
 
     def _soft_passes(
-        self, state: Messages, count: int, eta: float, sampling: Sampling, threads: int
-    ) -> None:
-        self.forget()
-        core.sampled_passes(
-            self.layout, self.plan.native, count, state.msg, state.drift,
-            self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
-            AVERAGING.every, sampling.longest, sampling.mean, sampling.samples,
-            AVERAGING.recent, threads,
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        sampling: Sampling,
+        deadline: core.Deadline | None,
+        threads: int,
+    ) -> int:
+        average = core.Averaging(
+            sampling.mean, sampling.passes, AVERAGING.every, sampling.longest, sampling.samples,
+            AVERAGING.recent,
         )  # fmt: skip
-        self._shared = state.msg
+        done: int = core.sampled_passes(
+            self.layout, self.plan.native, self._arrays(state), count, eta, average, threads,
+            deadline,
+        )  # fmt: skip
+        self._shared = state.msg if done == count else None
+        return done
 
     def half_pass(
         self,
@@ -229,22 +298,19 @@ class ChainLoops:
         levels : compiled schedule, optional
             The levels to process; all by default.
         """
-        self.forget()
         momentum, moving = drift is not None, NONE if drift is None else drift
         taken = np.empty(len(self.plan.blocks)) if shift is None else shift
         native = self.plan.native if levels is None else levels
-        core.half_pass(
-            self.layout, native, forward, messages, moving, self._theta, eta, momentum, taken,
-            self._dot, self.threads,
-        )  # fmt: skip
+        arrays = self._arrays(Messages(messages, moving, np.array(CLOCK), taken))
+        core.half_pass(self.layout, native, arrays, forward, eta, momentum, self.threads)
 
-    def traced_passes(self, count: int, messages: Floats, moved: Singles, shift: Floats) -> None:
-        """Do hard passes; what they subtract from messages into early endpoints goes to `moved`."""
-        self.forget()
-        core.traced_passes(
-            self.layout, self.plan.native, count, messages, moved, self._theta, shift, self._dot,
-            self._pace.threads,
-        )  # fmt: skip
+    def traced_passes(
+        self, count: int, state: Messages, deadline: core.Deadline | None = None
+    ) -> None:
+        """Do hard passes; what they subtract from messages into early endpoints goes to `aside`."""
+        arrays = self._arrays(replace(state, drift=state.aside))
+        threads = self._pace.threads
+        core.traced_passes(self.layout, self.plan.native, arrays, count, threads, deadline)
 
     @property
     def product(self) -> float:
@@ -253,9 +319,9 @@ class ChainLoops:
 
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
         """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
-        self.forget()
         native, threads = self.plan.native, self._pace.threads
-        core.lowered_half(self.layout, native, messages, self._theta, shift, self._dot, threads)
+        arrays = self._arrays(Messages(messages, NONE, np.array(CLOCK), shift))
+        core.lowered_half(self.layout, native, arrays, threads)
         self._sent = token
         constant = self.model.constant
         return float(core.chain_bound(native, self._theta, shift, constant, self.threads))
@@ -330,14 +396,26 @@ class ChainLoops:
         core.couplings(self.layout, self.plan.native, messages, shares, coupling, self.threads)
         return coupling
 
-    def price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
+    def price(
+        self,
+        messages: Floats,
+        eta: float,
+        nodes: Floats,
+        *,
+        whole: bool,
+        deadline: core.Deadline | None = None,
+    ) -> Coupled:
         """As `relaxation.polytope.couple` with κ = θ̂_i / n_i - M, which is not stored.
 
         The scratch memory must hold the shares; entropy and slack are computed only if `whole`.
+        Raises `core.OutOfTime` if the deadline passes first.
         """
         model, native = self.model, self.plan.native
         out = np.empty((core.portions(native), 3))
-        core.price(self.layout, native, messages, self._theta, nodes, eta, whole, out, self.threads)
+        core.price(
+            self.layout, native, messages, self._theta, nodes, eta, whole, out, self.threads,
+            deadline,
+        )  # fmt: skip
         terms = np.append(out[:, 0], [node_cost(model, nodes, self.threads), model.constant])
         total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
         entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
@@ -443,9 +521,9 @@ class Chains:
     couplings and node marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int) -> None:
+    def __init__(self, model: Model, threads: int, deadline: core.Deadline | None = None) -> None:
         self.model = model
-        self.plan = chain_schedule(model, threads)
+        self.plan = chain_schedule(model, threads, deadline)
         self.loops = ChainLoops(model, self.plan, threads)
         self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model)
@@ -487,17 +565,45 @@ class Chains:
             self.resend(state, eta)
             return self.loops.lam(state.msg)
 
-    def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
-        """Do `count` passes at η (inf: hard-min), each forward and backward."""
-        self._make_ready(state)
-        self.loops.passes(2 * count, state, eta, momentum=momentum)
-        self._came(state, eta, forward=False)
+    def passes(
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        *,
+        momentum: bool,
+        deadline: core.Deadline | None = None,
+    ) -> int:
+        """Do `count` passes at η (inf: hard-min), each forward and backward.
 
-    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """Do `count` passes with momentum, and add marginals to the average at intervals."""
+        Returns the number of passes that were completed before the deadline. One that was not has
+        changed the messages that it had reached.
+        """
         self._make_ready(state)
-        self.loops.sampled_passes(state, count, eta, sampling)
-        self._came(state, eta, forward=False)
+        done = self.loops.passes(2 * count, state, eta, momentum=momentum, deadline=deadline) // 2
+        self._ended(state, eta, complete=done == count)
+        return done
+
+    def sampled_passes(
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        sampling: Sampling,
+        deadline: core.Deadline | None = None,
+    ) -> int:
+        """As `passes` with momentum; marginals are added to the average at intervals."""
+        self._make_ready(state)
+        done = self.loops.sampled_passes(state, count, eta, sampling, deadline)
+        self._ended(state, eta, complete=done == count)
+        return done
+
+    def _ended(self, state: Messages, eta: float, *, complete: bool) -> None:
+        """Record the last pass. If it stopped, forward messages and shifts are to be recomputed."""
+        if complete:
+            self._came(state, eta, forward=False)
+        else:
+            self._last, state.overwritten = None, True
 
     def resend(self, state: Messages, eta: float) -> None:
         """Return to the messages of the run, if `prove` has overwritten them."""
@@ -542,59 +648,66 @@ class Chains:
         total = core.careful_sum(shift, self.loops.threads)
         return float(core.careful_sum(np.array([total, minima, self.model.constant])))
 
-    def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
+    def prove(
+        self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+    ) -> Proved:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes recover part of the loss of the bound to the entropy. They never lower the bound
         of hard messages, but may slightly lower that of smooth messages; the bound stays valid. The
-        forward messages and the shifts are overwritten; the next pass recomputes them.
+        forward messages and the shifts are overwritten; the next pass recomputes them. Hard passes
+        end at the deadline, the half pass after them does not.
         """
         self.settle(state)
         self._hand_back()
         sent = KeptBound(self, state)
         if self.large:
-            self._polish(state, hard)
+            self._polish(state, hard, deadline)
         else:
-            sent.keep()
+            state.aside = copied(state.msg[: self.plan.back_size], self.loops.threads)
             if hard:
                 polished = Messages(state.msg, NONE, np.ones(3), state.shift)
-                self.loops.polish(2 * hard, polished)
+                self.loops.polish(2 * hard, polished, deadline)
         bound = self.loops.lowered(state.msg, state.shift, sent.token)
-        if hard and not self.large:  # keep the messages of the bound, restore those of the run
-            sent.swap()
         state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
         return Proved(sent, bound, labels)
 
-    def _polish(self, state: Messages, hard: int) -> None:
+    def _polish(self, state: Messages, hard: int, deadline: core.Deadline | None) -> None:
         """Do `hard` hard passes over a large model before a bound is computed.
 
-        `moved`, in the memory of momentum, which restarts, tells how to return to the messages of
-        the run. Messages are rounded to single precision, in which those of a bound are kept.
+        Messages are rounded to single precision, in which those of a bound are kept.
         """
         self._allot_drift(state)
         state.drift[:] = 0.0
-        state.moved, state.drift = state.drift, NONE
+        state.aside, state.drift = state.drift, NONE
         if hard:
-            self.loops.traced_passes(hard, state.msg, state.moved, state.shift)
-        core.round_off(state.msg, state.moved, self.loops.threads)
+            self.loops.traced_passes(hard, state, deadline)
+        core.round_off(state.msg, state.aside, self.loops.threads)
 
     def settle(self, state: Messages) -> None:
-        """Return to the messages into early endpoints that a large run had before `prove`.
+        """Return to the messages into early endpoints that the run had before `prove`.
 
-        The messages of the bound are copied only now, and only if the bound is still in use: then
+        The messages of the bound are stored only now, and only if the bound is still in use: then
         the worse of two bounds has been dropped. A large run thus holds the messages of both
         directions and, in single precision, those of one direction for momentum and one for the
         best bound. Each message returns up to a rounding error, in single precision, of the
         distance that it was moved.
         """
-        if not len(state.moved):
+        if not len(state.aside):
             return
         with self.making:
-            if (proved := state.proved()) is not None:
-                proved.keep()
-            core.put_back(state.msg, state.moved, self.loops.threads)
-            state.moved, state.drift = NONE, state.moved
+            sent, threads, bound = state.msg[: len(state.aside)], self.loops.threads, state.proved()
+            if self.large:
+                if bound is not None:
+                    bound.keep(copied(sent, threads, np.float32))
+                core.put_back(state.msg, state.aside, threads)
+                state.drift = state.aside
+            else:
+                core.exchange(sent, state.aside, threads)
+                if bound is not None:
+                    bound.keep(state.aside)
+            state.aside = NONE
 
     def _make_ready(self, state: Messages) -> None:
         """Return to the messages of the run, and allocate the drift of momentum if necessary."""
@@ -670,7 +783,7 @@ class KeptPoint:
 class KeptBound:
     """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    On a large model they are those of the run until `Chains.settle` returns to others.
+    They are in the place of the run's until `Chains.settle` hands them over.
     """
 
     def __init__(self, chains: Chains, state: Messages) -> None:
@@ -678,18 +791,9 @@ class KeptBound:
         self._back: NDArray[Any] | None = None
         self.token = object()
 
-    def keep(self) -> None:
-        """Copy the messages, which will change; those of large models are in single precision."""
-        if self._back is None:
-            sent = self._state.msg[: self._chains.plan.back_size]
-            self._back = aligned(len(sent), np.float32 if self._chains.large else sent.dtype)
-            core.copy_into(sent, self._back, self._chains.loops.threads)
-
-    def swap(self) -> None:
-        """Exchange the kept messages with those of the run."""
-        if self._back is not None:
-            sent = self._state.msg[: len(self._back)]
-            core.exchange(sent, self._back, self._chains.loops.threads)
+    def keep(self, back: NDArray[Any]) -> None:
+        """Store the messages; those of large models are in single precision."""
+        self._back = back
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
@@ -711,35 +815,19 @@ class KeptBound:
         return labels
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        chains, state = self._chains, self._state
+        """Call `work` with the messages of the bound in the place of the run's."""
+        chains, state, back = self._chains, self._state, self._back
         with chains.making:
-            if self._back is None:
+            if back is None:
                 return work(state.msg, self.token)
             chains.settle(state)
-            forward = state.msg[len(self._back) :]
-            needed = None if state.overwritten else forward.copy()
+            threads = chains.loops.threads
+            changed = state.msg[: len(back)] if state.overwritten else state.msg
+            own = copied(changed, threads)
             try:
-                with self._in_place(self._back):
-                    return work(state.msg, self.token)
+                core.copy_into(back, state.msg[: len(back)], threads)
+                return work(state.msg, self.token)
             finally:
-                if needed is not None:
-                    forward[:] = needed
+                core.copy_into(own, changed, threads)
+                if not state.overwritten:
                     chains.loops.forget()
-
-    @contextmanager
-    def _in_place(self, back: NDArray[Any]) -> Iterator[None]:
-        """Put the kept messages in the place of the run's, for some time."""
-        sent, threads = self._state.msg[: len(back)], self._chains.loops.threads
-        alike = back.dtype == sent.dtype
-        if alike:
-            self.swap()
-        else:
-            own = sent.copy()
-            core.copy_into(back, sent, threads)
-        try:
-            yield
-        finally:
-            if alike:
-                self.swap()
-            else:
-                core.copy_into(own, sent, threads)

@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -43,14 +42,6 @@ ROW = np.dtype(
         *((name, np.int32) for name in ("first", "nodes", "labels", "degree", "step", "way")),
     ]
 )
-
-
-class Way(IntEnum):
-    """How the messages into a row's nodes are collected."""
-
-    ALONE = 0
-    GATHERED = 1
-    STRAIGHT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +206,13 @@ def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
     return raw[first : first + size]
 
 
+def copied(array: NDArray[Any], threads: int, dtype: Any = None) -> NDArray[Any]:
+    """Return a copy, made by several threads, in another precision if `dtype` is given."""
+    out = aligned(array.size, array.dtype if dtype is None else dtype)
+    core.copy_into(array, out, threads)
+    return out
+
+
 @dataclass(frozen=True)
 class PlanLimits:
     """When passes reorder the nodes, and which plans are cached.
@@ -275,29 +273,36 @@ def decoding_order(graph: Graph, variables: int) -> Ints:
 LANES = core.LANES
 
 
-def chain_schedule(model: Model, threads: int = 1) -> Schedule:
+def chain_schedule(
+    model: Model, threads: int = 1, deadline: core.Deadline | None = None
+) -> Schedule:
     """Return the schedule of monotonic chains in the order of `pass_order`.
 
     Nodes of one level are independent. Node i lies on
-    `max(#earlier neighbours, #later neighbours)` chains.
+    `max(#earlier neighbours, #later neighbours)` chains. Raises `core.OutOfTime` if the deadline
+    passes first.
     """
 
     def make() -> Plan:
-        return _plan(model, *pass_order(model.graph), threads=threads)
+        order = pass_order(model.graph)
+        return _plan(model, *order, threads=threads, deadline=deadline)
 
-    return _remembered(model, "chains", make).filled(model, threads)
+    return _remembered(model, "chains", make).filled(model, threads, deadline)
 
 
-def colour_schedule(model: Model) -> Schedule:
-    """Return the schedule of stars: levels are colours, and node costs are not divided."""
+def colour_schedule(model: Model, deadline: core.Deadline | None = None) -> Schedule:
+    """Return the schedule of stars: levels are colours, and node costs are not divided.
+
+    Raises `core.OutOfTime` if the deadline passes first.
+    """
 
     def make() -> Plan:
         level = model.graph.colouring().astype(np.int64)
-        plan = _plan(model, np.arange(model.n), level, leading=False)
+        plan = _plan(model, np.arange(model.n), level, leading=False, deadline=deadline)
         plan.arrays["chains"] = np.ones_like(plan.arrays["chains"])
         return plan
 
-    return _remembered(model, "colours", make).filled(model)
+    return _remembered(model, "colours", make).filled(model, 1, deadline)
 
 
 def level_schedule(model: Model, rank: Ints, level: Ints) -> Schedule:
@@ -323,8 +328,12 @@ class Plan:
     cost_size: int
     table_size: int
 
-    def filled(self, model: Model, threads: int = 1) -> Schedule:
+    def filled(
+        self, model: Model, threads: int = 1, deadline: core.Deadline | None = None
+    ) -> Schedule:
         """Return the schedule with the costs of a model."""
+        if deadline is not None:
+            deadline.require()
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
         data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
         weight = _by_lane([each.weight for each in data], 1.0, len(edge))
@@ -332,6 +341,8 @@ class Plan:
         truncation = _by_lane([each.truncation for each in data], 0.0, len(edge) if cuts else 0)
         table = aligned(self.table_size)
         core.pack_lanes(layout(model), _plain(blocks), edge, weight, truncation, table, threads)
+        if deadline is not None:
+            deadline.require()
         unary = aligned(self.cost_size + LANES)
         nodes, rows = self.arrays["nodes"], _plain(self.arrays["rows"])
         core.by_strip(layout(model), nodes, rows, unary, threads)
@@ -368,9 +379,17 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     return plan
 
 
-def _plan(model: Model, rank: Ints, level: Ints, *, leading: bool = True, threads: int = 1) -> Plan:
+def _plan(
+    model: Model,
+    rank: Ints,
+    level: Ints,
+    *,
+    leading: bool = True,
+    threads: int = 1,
+    deadline: core.Deadline | None = None,
+) -> Plan:
     """Make a plan; `leading` keeps, for straight rows, only the messages into their first node."""
-    made = core.plan(layout(model), rank, level, _tile_keys(model), leading, threads)
+    made = core.plan(layout(model), rank, level, _tile_keys(model), leading, threads, deadline)
     sizes = {name: made.pop(name) for name in ("cost_size", "table_size")}
     for name, kind in (("rows", ROW), ("blocks", BLOCK)):
         made[name] = made[name].reshape(-1).view(kind)

@@ -40,12 +40,12 @@ class Stars:
     marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int) -> None:
+    def __init__(self, model: Model, threads: int, deadline: core.Deadline | None = None) -> None:
         self.model, self.threads = model, threads
         self._pace = Pace(threads)
         self.point_dtype = np.dtype(np.float64)
         self._layout = layout(model)
-        self.plan = colour_schedule(model)
+        self.plan = colour_schedule(model, deadline)
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
         i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
@@ -71,22 +71,37 @@ class Stars:
         return flat
 
     def passes(
-        self, state: Messages, count: int, eta: float, *, momentum: bool, rule: Rule = Rule.STAR
-    ) -> None:
-        """Do `count` sweeps at η (inf: hard-min) by one rule."""
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        *,
+        momentum: bool,
+        rule: Rule = Rule.STAR,
+        deadline: core.Deadline | None = None,
+    ) -> int:
+        """Do `count` sweeps at η (inf: hard-min) by one rule; return how many were completed."""
         dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
         drift = state.drift if momentum else NONE
-        self._pace.run(
+        return self._pace.run(
             count,
             lambda threads: sweep(
                 self._layout, self.plan.native, count, state.msg, drift, self._origin,
                 self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
+                deadline,
             ),
         )  # fmt: skip
 
-    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
+    def sampled_passes(
+        self,
+        state: Messages,
+        count: int,
+        eta: float,
+        sampling: Sampling,
+        deadline: core.Deadline | None = None,
+    ) -> int:
         """Do `count` sweeps with momentum; every few sweeps the marginals are averaged."""
-        sampled_by_turns(self, state, count, eta, sampling)
+        return sampled_by_turns(self, state, count, eta, sampling, deadline)
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Return the node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
@@ -117,15 +132,20 @@ class Stars:
     def settle(self, state: Messages) -> None:
         """Do nothing: `prove` does not change the messages."""
 
-    def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
+    def prove(
+        self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+    ) -> Proved:
         """Return λ after a few hard-min sweeps; the judge computes its bound."""
-        return Proved(self.bounding(state.msg, hard))
+        return Proved(self.bounding(state.msg, hard, deadline))
 
-    def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
+    def bounding(
+        self, messages: Floats, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+    ) -> Floats:
         """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()
         shift = np.empty(len(self.plan.blocks))
-        self.passes(Messages(msg, NONE, np.ones(3), shift), hard, np.inf, momentum=False)
+        polished = Messages(msg, NONE, np.ones(3), shift)
+        self.passes(polished, hard, np.inf, momentum=False, deadline=deadline)
         return self.lam(msg)
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, float]:

@@ -100,7 +100,12 @@ class Adjacency:
 
 
 def short_cycles(
-    graph: Adjacency, longest: int = 6, *, paths: int | None = None, threads: int = 1
+    graph: Adjacency,
+    longest: int = 6,
+    *,
+    paths: int | None = None,
+    threads: int = 1,
+    deadline: core.Deadline | None = None,
 ) -> Generator[None, None, list[Ints]]:
     """Return the chordless cycles of 3 to `longest` (at most 6) variables. Yields between steps.
 
@@ -116,6 +121,8 @@ def short_cycles(
         Largest number of paths, and of pairs of paths, that are searched per smallest variable and
         length; by default `ClusterLimits.paths`.
     threads : int, default 1
+    deadline : core.Deadline, optional
+        When to stop; the cycles found so far are returned.
     """
     n, start, near = graph.n, graph.start, graph.neighbour
     most = SEARCHED.paths if paths is None else paths
@@ -126,7 +133,9 @@ def short_cycles(
     steps = np.arange(SEARCHED.step, int(examined[-1]) if n else 0, SEARCHED.step)
     ends = [0, *np.unique(np.searchsorted(examined, steps) + 1).tolist(), n]
     for first, last in pairwise(ends):
-        some = core.short_cycles(start, near, longest, most, kept, first, last, threads)
+        if deadline is not None and deadline.passed:
+            break
+        some = core.short_cycles(start, near, longest, most, kept, first, last, threads, deadline)
         for rows, more in zip(found, some, strict=True):
             rows.append(np.asarray(more))
         yield
@@ -170,7 +179,13 @@ class Limits:
 
 
 def select(
-    tight: Tightened, costs: PairCosts, limits: Limits, least: float, *, threads: int = 1
+    tight: Tightened,
+    costs: PairCosts,
+    limits: Limits,
+    least: float,
+    *,
+    threads: int = 1,
+    deadline: core.Deadline | None = None,
 ) -> Generator[None, None, Scopes]:
     """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
@@ -189,21 +204,23 @@ def select(
     least : float
         Smallest gain, in units of cost.
     threads : int, default 1
+    deadline : core.Deadline, optional
+        When to stop; clusters are then chosen from the cycles found so far.
     """
     most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
     found: list[Ints] = []
     scores: list[Floats] = []
     for longest in (4, 6):
-        cycles = yield from short_cycles(costs.graph, longest, threads=threads)
+        cycles = yield from short_cycles(costs.graph, longest, threads=threads, deadline=deadline)
         cycles = [_small(tight, some, limits) for some in cycles[-2:]]
         yield
-        if longest == 4 and not len(tight.scopes):
+        if longest == 4 and not len(tight.scopes) and not (deadline and deadline.passed):
             faces = _faces(tight, costs.graph, cycles, limits)
             if len(faces):
                 return faces
         found += [_spread(some, most) for some in cycles]
         for some in found[-2:]:
-            gains = yield from _scored(costs, some, threads)
+            gains = yield from _scored(costs, some, threads, deadline)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
         ranked = _ranked(found, scores, tight.base.num_variables)
         chosen, all_fit = _within(tight, ranked, limits, limits.growth)
@@ -428,25 +445,34 @@ def _entries(edges: Ints, shapes: Ints) -> tuple[Ints, Ints, Ints]:
     return edges[each], *np.divmod(inside, shapes[each, 1])
 
 
-def cycle_gains(costs: PairCosts, cycles: Ints, *, threads: int = 1) -> Floats:
+def cycle_gains(
+    costs: PairCosts,
+    cycles: Ints,
+    *,
+    threads: int = 1,
+    deadline: core.Deadline | None = None,
+) -> Floats:
     """Return the guaranteed increase of the bound for each cycle (a row of variables).
 
     It is the minimum of the joint cost of the cycle's pairs minus the sum of their minima (Sontag
     et al. 2008), computed by dynamic programming around the cycle. It is +inf if no labelling of
-    the cycle is feasible.
+    the cycle is feasible, and 0 for the cycles that are left at the deadline.
     """
     gains = np.zeros(len(cycles))
     graph, rows = costs.graph, np.ascontiguousarray(cycles)
-    core.cycle_gains(costs.tables, graph.code, graph.n, rows, gains, threads)
+    core.cycle_gains(costs.tables, graph.code, graph.n, rows, gains, threads, deadline)
     return gains
 
 
-def _scored(costs: PairCosts, cycles: Ints, threads: int) -> Generator[None, None, Floats]:
+def _scored(
+    costs: PairCosts, cycles: Ints, threads: int, deadline: core.Deadline | None
+) -> Generator[None, None, Floats]:
     """As `cycle_gains`, in short steps, between which it yields."""
     step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
     gains = [np.zeros(0)]
     for at in range(0, len(cycles), step):
-        gains.append(cycle_gains(costs, cycles[at : at + step], threads=threads))
+        some = cycles[at : at + step]
+        gains.append(cycle_gains(costs, some, threads=threads, deadline=deadline))
         yield
     return np.concatenate(gains)
 

@@ -15,8 +15,8 @@ from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
-from softmap.scale.distributed.passes import Passes
-from softmap.scale.parts import Part, piece
+from softmap.scale.distributed.passes import PartsPasses
+from softmap.scale.parts import ModelPart, piece
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +38,7 @@ class LabelsByParts:
 
     rounds = 2
 
-    def __init__(self, passes: Passes) -> None:
+    def __init__(self, passes: PartsPasses) -> None:
         self._passes = passes
         self.labels: dict[int, Ints] = {
             number: np.zeros(chains.part.model.n, dtype=np.int64)
@@ -107,7 +107,7 @@ class LabelsByParts:
 class _Inner:
     """The submodel of the own variables of one part and the edges among them."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ModelPart) -> None:
         self._part, self.own, nodes = part, part.own, np.arange(part.model.n)
         self._inside = (part.model.edges < self.own).all(axis=1)
         inner = np.flatnonzero(self._inside)
@@ -153,7 +153,7 @@ class _Inner:
         return self._model.replace(unary=total)
 
 
-def _costs(part: Part, labels: Ints) -> Floats:
+def _costs(part: ModelPart, labels: Ints) -> Floats:
     """The cost terms of own variables and own edges in a complete labelling."""
     model, own = part.model, part.own
     terms = [model.unary[model.node_offset[:own] + labels[:own]]]

@@ -14,7 +14,7 @@ from softmap.methods.sweeps.chains import CLOCK, NONE, ChainLoops
 from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
 from softmap.model.inputs import within
 from softmap.scale.distributed.team import Boundary, Team, message_exchanges
-from softmap.scale.parts import Part, Whole
+from softmap.scale.parts import ModelPart, Whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class PartChains:
         Running average of the own nodes' marginals.
     """
 
-    def __init__(self, part: Part, threads: int) -> None:
+    def __init__(self, part: ModelPart, threads: int) -> None:
         self.part = part
         level, phases = part.levels()
         plan = level_schedule(part.model, part.rank, level)
@@ -143,7 +143,7 @@ def _slice(plan: Schedule, first: int, last: int) -> Any:
     ).native
 
 
-class Passes:
+class PartsPasses:
     """The messages of this process's parts, and collective passes of all processes.
 
     Attributes
@@ -158,7 +158,7 @@ class Passes:
         Bytes that this process sends to others in one pass.
     """
 
-    def __init__(self, team: Team, whole: Whole, parts: list[Part], threads: int) -> None:
+    def __init__(self, team: Team, whole: Whole, parts: list[ModelPart], threads: int) -> None:
         self.team, self.whole = team, whole
         self.chains = {part.number: PartChains(part, threads) for part in parts}
         self.boundary = Boundary(team, parts)

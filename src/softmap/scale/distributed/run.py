@@ -24,9 +24,9 @@ from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
-from softmap.scale.distributed.passes import Passes
+from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
-from softmap.scale.parts import Part, Whole
+from softmap.scale.parts import ModelPart, Whole
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, StageName, Status, Trace
 
@@ -52,7 +52,7 @@ class Survey:
     averaging: bool
 
 
-def survey(team: Team, parts: list[Part]) -> Survey:
+def survey(team: Team, parts: list[ModelPart]) -> Survey:
     """Compute the statistics of the costs of all parts."""
     table = team.table([_row(part) for part in parts], 7)
     widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
@@ -68,7 +68,7 @@ def survey(team: Team, parts: list[Part]) -> Survey:
     return Survey(scale, float(steps / inverse) if inverse else 0.0, easy)
 
 
-def _row(part: Part) -> list[float]:
+def _row(part: ModelPart) -> list[float]:
     """Ranges and steps of the tables of own nodes and edges, and whether edges are easy."""
     model = part.model
     mine = np.concatenate([np.arange(model.n) < part.own, part.counted])
@@ -82,7 +82,7 @@ def _row(part: Part) -> list[float]:
     ]  # fmt: skip
 
 
-def tightened(team: Team, parts: list[Part]) -> list[Part]:
+def tightened(team: Team, parts: list[ModelPart]) -> list[ModelPart]:
     """Return the parts with cost +inf on every state that arc consistency removes.
 
     Every part removes states of its own nodes and exchanges its halo, until no part changes.
@@ -149,12 +149,12 @@ class Judgement:
     nodes: Arrays
 
 
-def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
+def judge(passes: PartsPasses, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
     """Check the bound, and the point if requested; collective call of all processes.
 
     Parameters
     ----------
-    passes : Passes
+    passes : PartsPasses
         The messages of this process's parts.
     eta : float
         The inverse temperature η.
@@ -179,7 +179,9 @@ def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Ju
     return _summed(passes, rows, lam, nodes, priced)
 
 
-def _points(passes: Passes, eta: float, averaged: bool) -> tuple[dict[int, list[float]], Arrays]:
+def _points(
+    passes: PartsPasses, eta: float, averaged: bool
+) -> tuple[dict[int, list[float]], Arrays]:
     """Cost terms of the points, by part, and node marginals."""
     shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
     passes.boundary.states(shares)
@@ -202,7 +204,7 @@ def _points(passes: Passes, eta: float, averaged: bool) -> tuple[dict[int, list[
 
 
 def _summed(
-    passes: Passes, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
+    passes: PartsPasses, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
 ) -> Judgement:
     constant = passes.whole.constant
     table = passes.team.table(list(rows.values()), 7)
@@ -222,7 +224,7 @@ def _summed(
     )
 
 
-def bound_of(passes: Passes, lam: Arrays) -> float:
+def bound_of(passes: PartsPasses, lam: Arrays) -> float:
     """The lower bound that λ proves; collective call of all processes."""
     rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
     terms = np.append(passes.team.table(rows, 1)[:, 0], passes.whole.constant)
@@ -280,12 +282,12 @@ class PartsRun:
     checks = Checks()
 
     def __init__(
-        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, threads: int
+        self, team: Team, whole: Whole, parts: list[ModelPart], eta: float | None, threads: int
     ) -> None:
         self.team, self.whole = team, whole
         tight = tightened(team, parts)
         self.survey = survey(team, tight)
-        self.passes = Passes(team, whole, tight, threads)
+        self.passes = PartsPasses(team, whole, tight, threads)
         self.labels = LabelsByParts(self.passes)
         cooling = Cooling(eta=eta or self.annealing.first_eta(self.survey.scale))
         self.progress = PartsProgress(cooling)

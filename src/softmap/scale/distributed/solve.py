@@ -21,7 +21,7 @@ from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed import storage
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
-from softmap.scale.parts import Part, Whole, cut_model
+from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
@@ -224,7 +224,7 @@ def _threads(team: Team, threads: Any) -> int:
 
 def _begun(
     model: Any, comm: Any, parts: int | None, partition: str
-) -> tuple[Team, Whole, list[Part]]:
+) -> tuple[Team, Whole, list[ModelPart]]:
     """Return the team, the properties of the model, and the parts of this process."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):

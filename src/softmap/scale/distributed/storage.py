@@ -29,7 +29,7 @@ from softmap.model import Model, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed.run import PartsProgress, PartsRun
-from softmap.scale.parts import Part, Whole, cut_model, part_nodes
+from softmap.scale.parts import ModelPart, Whole, cut_model, part_nodes
 from softmap.solving.archive import digest, read_archive, write_archive
 from softmap.solving.trace import Trace
 
@@ -111,7 +111,7 @@ class _Grid:
         col = np.searchsorted(self.col_cuts, node % self.cols, side="right") - 1
         return np.asarray(row * self.across + col)
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> ModelPart:
         """The part of a tile."""
         tile_row, tile_col = divmod(number, self.across)
         r0, r1 = self.row_cuts[tile_row], self.row_cuts[tile_row + 1]
@@ -124,7 +124,7 @@ class _Grid:
         home = self._home(nodes)
         potts = Potts(np.full(len(edges), self.weight))
         model = Model(self._unary(nodes), local, potts)
-        return Part(number, model, len(own), nodes, edges, home, self._turn(home))
+        return ModelPart(number, model, len(own), nodes, edges, home, self._turn(home))
 
     def _edges(self, r0: int, r1: int, c0: int, c1: int) -> tuple[Ints, Ints]:
         """Endpoints and numbers (as in `grid_edges`) of all edges with a node in the tile."""
@@ -184,7 +184,7 @@ def checked_folder(folder: Any) -> Path:
     return Path(folder)
 
 
-def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
+def write_folder(folder: Any, whole: Whole, parts: Iterable[ModelPart]) -> None:
     """Write parts one by one, then the manifest: a folder with a manifest is complete."""
     path = checked_folder(folder)
     try:
@@ -232,7 +232,7 @@ def read_whole(folder: Path) -> Whole:
     return whole
 
 
-def read_part(folder: Path, number: int, whole: Whole) -> Part:
+def read_part(folder: Path, number: int, whole: Whole) -> ModelPart:
     """Return a part, mapped into memory."""
     path = _file(folder, number)
     arrays = mapped(path)
@@ -242,13 +242,13 @@ def read_part(folder: Path, number: int, whole: Whole) -> Part:
     model = model_from_arrays(arrays, path)
     found: dict[str, Any] = {name: np.asarray(own[name], dtype=np.int64) for name in EXTRA}
     found["own"] = int(found["own"])
-    part = Part(number=number, model=model, **found)
+    part = ModelPart(number=number, model=model, **found)
     if not _sound(part, whole):
         raise FormatError("not a sound part: its arrays do not fit together", path)
     return part
 
 
-def _sound(part: Part, whole: Whole) -> bool:
+def _sound(part: ModelPart, whole: Whole) -> bool:
     """Whether the arrays of a part are consistent, so that other code may rely on them."""
     n, m = part.model.n, part.model.m
     sizes = [(part.nodes, n, whole.variables), (part.home, n, whole.parts)]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.errors import OptionError, shown
-from softmap.scale.parts import Part, states_of
+from softmap.scale.parts import ModelPart, states_of
 from softmap.scale.processes import Alone
 
 Floats = NDArray[np.float64]
@@ -146,7 +146,7 @@ class Boundary:
         Fills in the halo entries of float arrays over node states.
     """
 
-    def __init__(self, team: Team, parts: Iterable[Part]) -> None:
+    def __init__(self, team: Team, parts: Iterable[ModelPart]) -> None:
         by_number = {part.number: part for part in parts}
         cuts = [_CutEdges(part).nodes() for part in by_number.values()]
         shared, halo = (_merged(cut[side] for cut in cuts) for side in (0, 1))
@@ -159,7 +159,7 @@ class Boundary:
 
 
 def message_exchanges(
-    team: Team, places: Iterable[tuple[Part, Places]], phases: int
+    team: Team, places: Iterable[tuple[ModelPart, Places]], phases: int
 ) -> dict[tuple[bool, int], Exchange]:
     """Return, by (forward, phase), the exchange of messages that nodes send to other parts."""
     cuts = [(_CutEdges(part), at) for part, at in places]
@@ -178,7 +178,7 @@ def message_exchanges(
 class _CutEdges:
     """The edges of one part that lead to other parts, in the order of the whole model."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ModelPart) -> None:
         self.part = part
         first_own = part.model.edges[:, 0] < part.own
         edges = np.flatnonzero(first_own != (part.model.edges[:, 1] < part.own))
