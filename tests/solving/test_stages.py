@@ -125,10 +125,9 @@ def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, toge
     meeting = threading.Barrier(2, timeout=10.0 if together else 0.05)
     begun = []
 
-    def search(outcome, labels, *, seconds, work, stopped):
+    def search(outcome, labels, *, deadline, work):
         begun.append(labels)
-        assert seconds > 0.0
-        assert not stopped()
+        assert not deadline.passed
         meeting.wait()  # breaks unless the other search runs at the same time
         return outcome
 
