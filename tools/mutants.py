@@ -7,7 +7,7 @@ first. Changes that no test can notice, because they change no result, are liste
 tests/verification/mutants.txt with the reason. The program fails if less than 98 % of all other
 mutants are caught, or if one of the list is caught.
 
-    python tools/mutants.py [--workers 2] [--only reduction] [--again FILE] [--list]
+    python tools/mutants.py [--workers 2] [--only reduction] [--again FILE] [--longest 0.3]
 """
 
 from __future__ import annotations
@@ -205,7 +205,8 @@ def mutants_of(module: str) -> Iterator[Mutant]:
 def every_mutant() -> list[Mutant]:
     """The mutants of all modules."""
     modules = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
-    return [mutant for module in modules for mutant in mutants_of(module)]
+    found = [mutant for module in modules for mutant in mutants_of(module)]
+    return sorted(found, key=lambda mutant: not mutant.inside)  # a constant takes a new process
 
 
 # --- loading a changed module ---------------------------------------------------------------------
@@ -391,16 +392,20 @@ class Campaign:
         0 if enough mutants were caught.
     """
 
-    def __init__(self, mutants: list[Mutant], workers: int) -> None:
+    def __init__(self, mutants: list[Mutant], workers: int, longest: float) -> None:
         self._mutants, self._workers, self.status = mutants, workers, 2
+        self._longest = longest
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Replace pytest's own loop."""
         tests, reasons = measured(session.items), known()
+        tests = [test for test in tests if test.seconds <= self._longest]
         seconds = sum(test.seconds for test in tests)
         print(f"{len(self._mutants)} mutants, {len(tests)} tests of {seconds:.1f} s", flush=True)
         missed = listed = wrong = 0
-        for mutant, found in attempts(self._mutants, tests, self._workers):
+        for k, (mutant, found) in enumerate(attempts(self._mutants, tests, self._workers), 1):
+            if k % 100 == 0:
+                print(f"{k} done", flush=True)
             expected = mutant.name in reasons
             listed, wrong = listed + expected, wrong + (expected and found)
             missed += not expected and not found
@@ -435,6 +440,8 @@ def options() -> argparse.Namespace:
     reader.add_argument(
         "--again", type=Path, help="the mutants that an earlier output calls missed"
     )
+    reader.add_argument("--tests", nargs="*", default=TESTS, help="files or folders of tests")
+    reader.add_argument("--longest", type=float, default=1e9, help="leave out longer tests, in s")
     reader.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     reader.add_argument("--one", help=argparse.SUPPRESS)
     return reader.parse_args()
@@ -465,8 +472,8 @@ def main() -> int:
     if said.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
         return 0
-    campaign = Campaign(mutants, said.workers)
-    pytest.main([*PYTEST, *TESTS], plugins=[campaign])
+    campaign = Campaign(mutants, said.workers, said.longest)
+    pytest.main([*PYTEST, *said.tests], plugins=[campaign])
     return campaign.status
 
 
