@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import itertools
 import json
 import math
 import os
@@ -32,9 +33,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 
 import numpy as np
 
@@ -45,10 +45,11 @@ from softmap.proof.search.exact import ExactSearch
 from support.oracles import brute_force
 from support.stage_runs import tightened
 
+HERE = Path(__file__).resolve().parent
 LIMIT = 60  # seconds for one run
 
 
-# --- runs: each returns a function to repeat, which returns (lower bound, energy) ------------------
+# --- runs: each is a model and a function that returns a lower bound and an energy --------------
 
 Run = Callable[[], tuple[float, float]]
 
@@ -215,7 +216,7 @@ def one_run(run: Run, optimum: float) -> str:
 
 
 def campaign(kind: str, seed: int, first: int, every: int, told: Path) -> None:
-    """Repeat one run until no allocation of it fails; write the place and what is wrong to a file."""
+    """Repeat one run until no allocation of it fails; `told` holds the place and what is wrong."""
     model, run = KINDS[kind](seed)
     optimum = float(brute_force(model)[0])
     allocations = Allocations()
@@ -259,7 +260,7 @@ def leaked(run: Run, allocations: Allocations, number: int) -> str:
         allocations.arm(0)
     gc.collect()
     counts.append(allocations.live)
-    steps = [b - a for a, b in zip(counts, counts[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(counts)]
     return f"blocks remain after each failure: {steps}" if min(steps[1:]) > 0 else ""
 
 

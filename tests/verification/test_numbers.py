@@ -219,7 +219,7 @@ def test_a_model_of_factors_is_flat():
     )
     model = model.replace(constant=0.5)
     flat = flat_model(model)
-    tables = {scope: table for scope, table in flat.factors}
+    tables = dict(flat.factors)
     assert set(tables) == {(0, 1, 2), (1, 2)}
     assert (tables[0, 1, 2] + 0 == triple).all() or np.allclose(tables[0, 1, 2], triple)
     assert (tables[1, 2] == pair).all()
@@ -298,7 +298,7 @@ def test_arrays_that_end_too_early_are_rejected(kind, size):
     body = bytes([kind]) + (3 if kind == 17 else 1) * array(tuple(range(size)), 3)
     assert len(list(Records(body, 0))) == 1
     for cut in (1, 8, len(body) - 1, len(body) - 4):
-        with pytest.raises(Rejected, match="ends within|longer than"):
+        with pytest.raises(Rejected, match=r"ends within|longer than"):
             list(Records(body[: len(body) - cut], 0))
 
 
@@ -324,14 +324,14 @@ def test_headers_are_read_and_checked(tmp_path):
         (f'"crc32": {zlib.crc32(body)}', '"crc32": 1', "damaged or altered"),
         (good, "[1]", "not a proof"),
     ):
-        with file_of(tmp_path / "x", good.replace(old, new).encode(), body) as data:
-            with pytest.raises(FormatError, match=words):
-                read_header(data, tmp_path / "x")
+        changed = file_of(tmp_path / "x", good.replace(old, new).encode(), body)
+        with changed as data, pytest.raises(FormatError, match=words):
+            read_header(data, tmp_path / "x")
     for at in (5, CHUNK + 5):
-        changed = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
-        with file_of(tmp_path / "x", good.encode(), changed) as data:
-            with pytest.raises(FormatError, match="damaged or altered"):
-                read_header(data, tmp_path / "x")
+        other = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+        changed = file_of(tmp_path / "x", good.encode(), other)
+        with changed as data, pytest.raises(FormatError, match="damaged or altered"):
+            read_header(data, tmp_path / "x")
 
 
 def test_an_empty_file_is_no_proof(tmp_path):

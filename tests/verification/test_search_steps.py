@@ -211,8 +211,11 @@ def test_the_costs_of_a_variable_join_its_factors(removed):
         return out
 
     # the table is 1, 5, 5, and 9 without label 1, else min(9, 3)
-    assert [limit(made, word) for word in (8, 9, 10, 11)] == [1, 5 if removed else 3, 1] + [
-        5 if removed else 3
+    assert [limit(made, word) for word in (8, 9, 10, 11)] == [
+        1,
+        5 if removed else 3,
+        1,
+        5 if removed else 3,
     ]
 
 

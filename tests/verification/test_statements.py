@@ -275,7 +275,7 @@ def test_a_primal_value_is_that_of_its_point(loose):
 
 
 def test_a_primal_value_may_be_the_bound_that_it_rounds_to(loose):
-    """A cost below the bound is replaced by the bound: allowed as far as points may be infeasible."""
+    """A cost below the bound is replaced by it, as far as points may be infeasible."""
     found = membership(loose.model, loose.node_marginals, loose.edge_marginals)
     for factor, expected in ((0.5, CHECKED), (3.0, FALSE)):
         value = found.cost + factor * ALLOWED.feasible * found.size

@@ -10,11 +10,11 @@ namespace softmap {
 namespace {
 
 template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
-    new (self) HeldSchedule<S>();
-    Schedule<S> &v = self->view;
+    HeldSchedule<S> made; // not *self, which is never destroyed if an array is refused
+    Schedule<S> &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
         const auto array = nb::cast<In<T>>(arrays[name]);
-        place = self->keep(array);
+        place = made.keep(array);
         return Index(array.size());
     };
     const std::uint8_t *rows, *blocks;
@@ -57,6 +57,7 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
         Index &widest = block.count ? v.widest_tile : v.widest_single;
         widest = std::max({widest, Index(block.early), Index(block.late)});
     }
+    new (self) HeldSchedule<S>(std::move(made));
 }
 
 template <class S> struct ChainCalls {
