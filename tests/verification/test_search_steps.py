@@ -233,6 +233,19 @@ def test_costs_moved_before_count_in_combined_factors():
     assert [limit(made, word) for word in (8, 9, 10, 11)] == [0, 2, 0, 2]
 
 
+def test_costs_moved_to_labels_of_both_variables_count():
+    """1, 2, 9, 8 are left of the first factor; with the second one the least is 3, 5, 4, 6."""
+
+    def made() -> Tree:
+        table = np.array([[2, 4], [9, 9]])
+        out = tree([[0, 0], [0, 0], [0, 0]], [([0, 1], table), ([0, 2], table)])
+        step(out, words=(0, 3), amounts=(1, 1))
+        out.combine((), (0, 1), (1, 2))
+        return out
+
+    assert [limit(made, word) for word in (8, 9, 10, 11)] == [3, 4, 3, 5]
+
+
 @pytest.mark.parametrize(
     "amount", [LARGEST_COST, LARGEST_COST + 1, -LARGEST_COST, -LARGEST_COST - 1]
 )

@@ -12,7 +12,7 @@ import softmap
 from softmap.errors import OptionError
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import PROVED, Status, Trace
-from softmap.verification import Report, Statement, Verdict, verify
+from softmap.verification import Report, Statement, Verdict, checks, verify
 from softmap.verification.checks import (
     ALLOWED,
     EPSILON,
@@ -98,6 +98,33 @@ def test_a_point_of_the_polytope():
 )
 def test_the_largest_violation(nodes, edges, outside):
     assert membership(PAIR, np.array(nodes), np.array(edges)).outside == outside
+
+
+WIDE = softmap.Model([[0.0] * 3, [0.0] * 3, [0.0, 0.0]], [[0, 1]], np.arange(9.0).reshape(1, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "alone", "masses"),
+    [
+        # a sum that is not 1, of masses that agree
+        ([0.5, 0.5, 0.25], [0.5, 0.5, 0.25], [1.0, 0.0], np.diag([0.5, 0.5, 0.25])),
+        ([0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.5, 0.75], np.diag([0.5, 0.5, 0.0])),
+        # a negative mass of a variable, and of a pair
+        ([0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [-0.25, 1.25], np.diag([0.5, 0.5, 0.0])),
+        (
+            [0.5, 0.5, 0.0],
+            [0.5, 0.5, 0.0],
+            [1.0, 0.0],
+            [[0.75, -0.25, 0], [-0.25, 0.75, 0], [0, 0, 0]],
+        ),
+        # rows, then columns
+        ([0.25, 0.75, 0.0], [0.5, 0.5, 0.0], [1.0, 0.0], np.diag([0.5, 0.5, 0.0])),
+        ([0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [1.0, 0.0], np.diag([0.5, 0.5, 0.0])),
+    ],
+)
+def test_each_violation_alone(first, second, alone, masses):
+    nodes = np.array([*first, *second, *alone])
+    assert membership(WIDE, nodes, np.asarray(masses, dtype=float).ravel()).outside == 0.25
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -259,6 +286,15 @@ def test_a_bound_far_below_that_of_lam_is_false(loose):
     assert verdict(loose, "LP bound", lp_bound=-INF) is CHECKED
 
 
+def test_bounds_of_large_models_may_be_summed_in_single_precision(loose, monkeypatch):
+    size = dual_proves(loose.model, loose.lam, loose.lp_bound).size
+    low = loose.lp_bound - 0.5 * ALLOWED.single * size
+    for large, expected in ((loose.model.m, FALSE), (loose.model.m - 1, CHECKED)):
+        monkeypatch.setattr(checks, "ALLOWED", dataclasses.replace(ALLOWED, large=large))
+        assert verdict(loose, "LP bound", lp_bound=low) is expected
+        assert verdict(loose, "LP bound", lp_bound=low - ALLOWED.single * size) is FALSE
+
+
 def test_a_lam_of_another_size_or_not_finite_is_false(loose):
     for lam in (loose.lam[:-1], np.append(loose.lam, 0.0), np.append(loose.lam[:-1], math.nan)):
         assert verdict(loose, "LP bound", lam=lam) is FALSE
@@ -292,9 +328,9 @@ def test_a_point_outside_of_the_polytope_is_false(loose):
         changed[0] += off * ALLOWED.feasible
         point = dataclasses.replace(loose.point, nodes=changed, labels=None)
         found = membership(loose.model, changed, loose.edge_marginals)
-        if expected is FALSE:
-            assert found.outside > ALLOWED.feasible
-            assert verdict(loose, "primal", point=point) is FALSE
+        assert (found.outside > ALLOWED.feasible) is (expected is FALSE)
+        near = {"primal": found.cost, "point": point}
+        assert verdict(loose, "primal", **near) is expected
 
 
 def gaps(result, **fields) -> Verdict:
