@@ -52,18 +52,26 @@ def test_no_more_is_moved_than_a_factor_costs():
 
 
 def test_no_more_is_moved_than_a_factor_of_three_variables_costs():
-    table = np.arange(1, 13).reshape(2, 3, 2)
+    table = np.random.default_rng(2).permutation(np.arange(1, 13)).reshape(2, 3, 2)
 
     def made() -> Tree:
         return tree([[0, 0], [0, 0, 0], [0, 0]], [([0, 1, 2], table)])
 
     expected = [*table.min(axis=(1, 2)), *table.min(axis=(0, 2)), *table.min(axis=(0, 1))]
     assert [limit(made, word) for word in range(7)] == expected
-    # what went to one label is missing for the others
-    moved = step(made(), words=(0,), amounts=(1,))
-    with pytest.raises(Rejected, match="from a factor"):
-        step(moved, words=(2,), amounts=(1,))
-    assert limit(lambda: step(made(), words=(0,), amounts=(1,)), 6) == 1
+
+
+def test_what_went_to_one_label_is_missing_for_the_others():
+    table = np.array([[[3, 5], [6, 7]], [[8, 9], [4, 6]]])
+
+    def three_left() -> Tree:
+        return step(tree([[0, 0]] * 3, [([0, 1, 2], table)]), words=(0,), amounts=(1,))
+
+    assert [limit(three_left, word) for word in (0, 1, 2, 4)] == [2, 4, 2, 2]
+    wide = [([0, 1], np.array([[1, 4], [4, 2]]))]
+    for word, left in ((0, 0), (1, 2), (2, 0), (3, 2)):
+        made = lambda: step(tree(factors=wide), words=(2,), amounts=(1,))  # noqa: E731
+        assert limit(made, word) == left
 
 
 def test_costs_of_removed_labels_do_not_count():
@@ -115,6 +123,18 @@ def test_a_reason_adds_the_least_of_a_factor(cut):
     """Label 1 of the first variable costs 3, and 4 + 5 or 0 + 2 with the second variable."""
     made = tree([[0, 3], [5, 2]], cut=cut)
     if cut <= 5:
+        step(made, out=(1,))
+    else:
+        with pytest.raises(Rejected, match="do not reach the cut"):
+            step(made, out=(1,))
+
+
+@pytest.mark.parametrize(("cut", "holds"), [(6, True), (7, False)])
+def test_a_reason_does_not_count_what_was_moved_twice(cut, holds):
+    """Label 1 of the first variable: 3, and min(4 + 5, 1 + 2) with the second variable."""
+    made = tree([[0, 3], [5, 2]], [([0, 1], np.array([[0, 0], [4, 1]]))], cut)
+    step(made, words=(1,), amounts=(1,))
+    if holds:
         step(made, out=(1,))
     else:
         with pytest.raises(Rejected, match="do not reach the cut"):
@@ -340,19 +360,15 @@ def test_nothing_happens_outside_of_a_dive():
     ],
 )
 def test_decisions_and_their_negations(kind, here, there):
-    """A node whose label is left and costs nothing cannot be closed; all others can."""
-    for labels, order in ((here, "first"), (there, "second")):
-        costs = [0 if a in labels else 9 for a in range(5)]
-        made = Tree([costs], [])
+    """A node is closed unless its one label that costs nothing is left."""
+    for label in range(5):
+        made = Tree([[0 if a == label else 9 for a in range(5)]], [])
         made.cut((9,))
         made.dive((0,))
         made.branch((0, kind, 2))
-        if order == "first":
-            assert not closes(made)
-        else:
-            step(made, variables=(0,), falls=(9,))
-            made.close()
-            assert not closes(made)
+        assert closes(made) is (label not in here)
+        if label not in here:
+            assert closes(made) is (label not in there)
 
 
 def closes(made: Tree) -> bool:
@@ -421,6 +437,35 @@ def test_a_node_that_reaches_the_cut_is_not_left_open():
     step(made, variables=(0,), falls=(4,))
     made.leave()
     assert made.bound() == 4
+    with pytest.raises(Rejected, match="not open"):
+        made.dive((1,))
+
+
+def test_one_dive_at_a_time():
+    made = Tree([[0, 0]], [])
+    made.cut((4,))
+    made.dive((0,))
+    made.branch((0, 0, 0))
+    made.leave()
+    made.dive((1,))
+    with pytest.raises(Rejected, match="not open"):
+        made.dive((2,))
+
+
+def test_an_empty_node_is_closed_and_the_next_one_is_not():
+    made = tree([[9, 9], [0, 0]])
+    made.dive((0,))
+    made.branch((1, 0, 0))
+    step(made, out=(-1, -2))
+    made.close()
+    with pytest.raises(Rejected, match="does not reach the cut"):
+        made.close()
+
+
+def test_nothing_is_closed_outside_of_a_dive():
+    made = step(tree([[3, 4], [0, 0]]), variables=(0,), falls=(3,))
+    with pytest.raises(Rejected, match="does not reach the cut"):
+        made.close()
 
 
 def test_the_bound_of_a_node_is_no_less_than_where_its_dive_began():
