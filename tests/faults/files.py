@@ -306,9 +306,10 @@ def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: 
         found.append(f"exit code {ended.code}: {said[-300:]}")
     if "Traceback" in said or "inside softmap" in said:
         found.append(f"an error of its own: {said[-300:]}")
-    if ended.code in (1, 2) and ended.hit and broken != "stderr" and not clear(said):
+    if ended.code in (1, 2) and ended.hit and broken != "stderr" and not clear(said, broken):
         found.append(f"no clear message: {said!r}")
-    early = (broken in before and broken not in command.targets) or broken in ("", ".")
+    tried = broken in ("", ".") or broken.endswith("(deleted)")  # whether a folder can be written
+    early = tried or (broken in before and broken not in command.targets)
     if not early and broken not in INSIDE and command.answer not in shown:
         found.append(f"the answer is lost (exit code {ended.code}): {said[-300:]}")
     rest = {k for k in after if k not in before and k.partition("/")[0] not in command.targets}
@@ -326,9 +327,9 @@ def documented() -> set[int]:
     return {code for code in vars(Exit).values() if isinstance(code, int)}
 
 
-def clear(said: str) -> bool:
-    """Whether standard error has one sentence that names a reason of the operating system."""
-    return said.startswith("softmap: ") and any(reason in said for reason in REASONS)
+def clear(said: str, broken: str) -> bool:
+    """Whether standard error has a sentence that names the reason, or the file not read."""
+    return said.startswith("softmap: ") and any(words in said for words in (*REASONS, broken))
 
 
 def lost(command: Command, before: dict, after: dict, folder: Path, ended: Ended) -> list[str]:

@@ -31,18 +31,18 @@ def ran(program: str, *words: str) -> str:
 
 
 @needs_compiler
+@pytest.mark.timeout(900)  # many processes, perhaps on a busy machine
 def test_calls_of_the_operating_system_that_fail():
-    said = ran("files.py", "--only", "files", "json", "convert-uai.gz", "verify", "--every", "7")
-    assert int(said.splitlines()[-1].split()[0]) > 30
+    said = ran("files.py", "--only", "files", "json", "convert-uai.gz", "verify", "--every", "12")
+    assert int(said.splitlines()[-1].split()[0]) > 20
 
 
 @needs_compiler
+@pytest.mark.timeout(900)  # many processes, perhaps on a busy machine
 def test_allocations_that_fail():
-    said = ran(
-        "memory.py", "--only", "cut", "decoding", "elimination", "--seeds", "1", "--every", "11"
-    )
+    said = ran("memory.py", "--only", "cut", "decoding", "--seeds", "1", "--every", "11")
     counts = [int(line.split()[1]) for line in said.splitlines()]
-    assert len(counts) == 3
+    assert len(counts) == 2
     assert min(counts) > 1
 
 
@@ -55,4 +55,5 @@ def test_arrays_that_are_refused_are_released(name):
     for _ in range(3):
         with pytest.raises(ValueError, match=name):
             core.Layout(arrays)
-    assert sys.getrefcount(arrays["unary"]) == before
+    after = sys.getrefcount(arrays["unary"])
+    assert after == before

@@ -169,6 +169,9 @@ def test_a_common_divisor_is_that_of_exact_costs():
     assert convert([3.0, 6.0], granule=2) == ([0, 2], 1, 1)
     assert convert([6.0, 10.0, 1e9], most=5) == ([0, 4, FORBIDDEN], 6, 2)
     assert convert([6.0, 10.5, 10.0]) == ([0, 4, 4], 6, 1)
+    assert convert([5.0, 9.0], granule=2) == ([0, 2], 2, 1)
+    assert convert([5.0, 8.0], granule=2) == ([0, 2], 2, 1)
+    assert convert([5e-324, 4.0], exponent=1) == ([0, 2], 0, 1)
     scale = Scale(1, 0, 100)
     for costs in ([4.0, 8.0], [6.0, 6.0]):
         scale.convert(np.array(costs))
@@ -232,6 +235,15 @@ def test_a_model_of_factors_is_flat():
         [np.zeros(2)] * 2,
     )
     assert part.factors[0][0] == (1, 0)
+
+
+def test_factors_keep_their_own_tables():
+    rng = np.random.default_rng(4)
+    scopes = [(0, 1, 2), (1, 2, 3), (0, 2, 3)]
+    factors = {scope: rng.integers(0, 9, (2, 2, 2)).astype(float) for scope in scopes}
+    model = softmap.Model.from_factors([2] * 4, list(factors.items()))
+    for scope, table in flat_model(model).factors:
+        assert (table == factors[scope]).all()
 
 
 def test_joint_states_in_another_order_are_rejected():

@@ -10,7 +10,7 @@ import pytest
 
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale
 from softmap.verification.records import Rejected
-from softmap.verification.reduction import LARGEST_MOVE, Reduction
+from softmap.verification.reduction import LARGEST_MOVE, Reduction, _dominates
 
 INF = np.inf
 
@@ -165,6 +165,15 @@ def test_forbidden_entries_and_domination():
     never.remove((0,), (1, 0))
 
 
+def test_a_forbidden_entry_is_outweighed_by_nothing():
+    """Three times the largest cost is more than the number that stands for infinity."""
+    much = [np.array([[0], [HALF - 1]])] * 3
+    assert _dominates(much, 0, 1)
+    assert not _dominates([*much, np.array([[FORBIDDEN], [0]])], 0, 1)
+    assert not _dominates([*much, np.array([[FORBIDDEN, 0], [0, 0]])], 0, 1)
+    assert _dominates([*much, np.array([[FORBIDDEN, 0], [FORBIDDEN, 0]])], 0, 1)
+
+
 def test_without_labels_the_problem_is_closed():
     left = reduction([[0, 1]], most=3)
     left.unary[0][:] = FORBIDDEN
@@ -284,6 +293,27 @@ def test_a_split_is_a_lower_bound_or_rejected(seed):
     assert optimum(left) <= before
 
 
+def test_a_split_numbers_its_pairs_by_their_last_variable():
+    """Pairs that cost nothing get no number."""
+    table = np.zeros((2, 2, 2, 2))
+    table[1, 1] += 2  # the first two variables
+    table[:, 0, :, 1] += 3  # the second and the last one
+    table[0, :, 1] += 5  # the first and the third one
+    left = reduction([[0, 0]] * 4, [((0, 1, 2, 3), table)])
+    before = optimum(left)
+    left.split((0,))
+    assert left.scopes == {1: (0, 1), 2: (0, 2), 3: (1, 3)}
+    assert left.tables[1].tolist() == [[0, 0], [0, 2]]
+    assert left.tables[2].tolist() == [[0, 5], [0, 0]]
+    assert left.tables[3].tolist() == [[0, 3], [0, 0]]
+    assert optimum(left) == before
+    every = reduction([[0, 0]] * 4, [((0, 1, 2, 3), np.indices((2,) * 4).sum(axis=0) ** 2 % 5)])
+    every.split((0,))
+    order = [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]
+    assert list(every.scopes.values()) == [pair for pair in order if pair in every.scopes.values()]
+    assert len(every.scopes) > 1
+
+
 def test_only_larger_factors_are_split():
     left = random_reduction(1)
     with pytest.raises(Rejected, match="two variables"):
@@ -310,6 +340,13 @@ def test_a_function_of_a_variable_replaces_another_variable(order, seed):
     before = optimum(left)
     left.substitute((0, 0, 1), (1, 0, 1))
     assert 1 not in left.unary
+    assert optimum(left) == before
+
+
+def test_a_function_of_a_second_variable_with_fewer_labels():
+    left = reduction([[0, 1, 2], [0, 2]], [((0, 1), [[INF, 3], [INF, INF], [0, INF]])])
+    before = optimum(left)
+    left.substitute((0, 1, 0), (2, 0))
     assert optimum(left) == before
 
 
@@ -382,7 +419,7 @@ def test_shifts_keep_every_cost(seed):
     assert all(int(table.min()) == 0 for table in [*left.unary.values(), *left.tables.values()])
 
 
-@pytest.mark.parametrize("places", [(9, 0), (0, 2), (0, -1), (-1, 0)])
+@pytest.mark.parametrize("places", [(9, 0), (0, 2), (0, -1), (-1, 0), (0, 0, 9, 0), (9, 0, 0, 0)])
 def test_shifts_of_what_there_is_not(places):
     with pytest.raises(Rejected, match="there is no such factor"):
         random_reduction(1).shift(places, (0, 0, 0))
@@ -406,6 +443,8 @@ def test_a_component_has_its_own_numbers():
         ((1, 1), ()),
         ((1, 2), (0, 0)),
         ((1, 2), (5,)),
+        ((1, 2), (0, 5)),
+        ((0, 1), (5, 0)),
         ((1,), (0,)),
         ((0, 1), (0,)),
         ((7,), ()),
@@ -427,3 +466,10 @@ def test_a_solved_component_adds_its_bound(bound, closed):
     assert left.base == base + bound
     assert list(left.unary) == [2]
     assert left.scopes == {}
+
+
+def test_a_closed_problem_stays_closed():
+    left = reduction([[0, 2], [0, 0], [1, 1]])
+    left.closed = True
+    left.close((0,), (), 0)
+    assert left.closed

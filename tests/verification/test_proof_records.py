@@ -10,6 +10,7 @@ import pytest
 
 import softmap
 from softmap.errors import FormatError
+from softmap.verification.dual import tightened
 from softmap.verification.integers import HALF
 from softmap.verification.proof import Checked, check_proof
 from support.proof_files import packed, put_together, taken_apart, write_proof
@@ -116,7 +117,7 @@ def test_records_out_of_their_place(tmp_path, records, words):
 
 @pytest.mark.parametrize("exponent", [5001, -5001, "1", None, 1.0])
 def test_exponents_that_are_none(tmp_path, exponent):
-    rejected(tmp_path, pair(), searched(), "exponent", exponent)
+    rejected(tmp_path, pair(), searched(), "the exponent of the costs", exponent)
 
 
 @pytest.mark.parametrize("exponent", [5000, -5000])
@@ -192,9 +193,15 @@ TRIANGLE = softmap.Model(
     ("sizes", "members"), [((3,), (0, 1)), ((0, 3), (0, 1, 2)), ((2,), (0, 1, 2)), ((-3,), ())]
 )
 def test_clusters_of_other_sizes(tmp_path, sizes, members):
-    rejected(
-        tmp_path, TRIANGLE, [dual([0.0] * 400, sizes, members)], "other sizes|λ is not|cluster"
-    )
+    rejected(tmp_path, TRIANGLE, [dual([0.0] * 400, sizes, members)], "clusters have other sizes")
+
+
+def test_a_cluster_proves_more_and_has_no_pieces(tmp_path):
+    size = int(tightened(TRIANGLE, [(0, 1, 2)], 1 << 20).half_offset[-1])
+    records = [dual([0.0] * size, (3,), (0, 1, 2))]
+    assert check(tmp_path, TRIANGLE, records).bound <= 1
+    inner = ("PIECE", [[0], [], bits([0.0, 0.0])])
+    rejected(tmp_path, TRIANGLE, [*records, inner, LOAD], "without clusters and larger factors")
 
 
 # --- λ and pieces ---------------------------------------------------------------------------------
@@ -228,6 +235,9 @@ def test_a_piece_adds_its_bound(tmp_path):
     found = check(tmp_path, chain(), [dual(lam), piece(), *triangle_search()])
     assert found.bound == 1
     assert without.bound <= 0
+    more = chain().replace(constant=0.5)
+    assert check(tmp_path, more, [dual(lam), piece(), *triangle_search()]).bound == Fraction(3, 2)
+    rejected(tmp_path, chain(), [dual(lam), piece()], "there is no model")
 
 
 def test_two_pieces_add_their_bounds(tmp_path):
