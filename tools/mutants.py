@@ -469,6 +469,8 @@ def main() -> int:
         sys.meta_path.insert(0, Changed(found))
         return int(pytest.main([*PYTEST, *TESTS]))
     mutants = chosen(said)
+    for name in known().keys() - {mutant.name for mutant in every_mutant()}:
+        print("listed, but no mutant any more:", name)
     if said.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
         return 0

@@ -80,7 +80,7 @@ static const char *absolute(const char *path, char *room) {
     return room;
 }
 
-#define NEXT(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
+#define NEXT(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
 
 #define OPEN(name)                                                                                 \
     int name(const char *path, int flags, ...) {                                                   \

@@ -240,6 +240,15 @@ def test_a_piece_adds_its_bound(tmp_path):
     rejected(tmp_path, chain(), [dual(lam), piece()], "there is no model")
 
 
+def test_nodes_and_edges_outside_of_a_piece_count(tmp_path):
+    """The triangle costs 1, the two last variables -3 and 2, and the edges to them -4 and 0."""
+    unary = np.array([[0.0, 0.0]] * 3 + [[-3.0, 0.0], [2.0, 5.0]])
+    tables = [[[1.0, 0.0], [0.0, 1.0]]] * 3 + [[[-4.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]
+    model = softmap.Model(unary, chain().edges, np.array(tables))
+    found = check(tmp_path, model, [dual(np.zeros(20)), piece(), *triangle_search()])
+    assert found.bound == 1 - 3 + 2 - 4
+
+
 def test_two_pieces_add_their_bounds(tmp_path):
     """The last two variables: 0 and 1 cost 1, 0 and 0 cost 2, 1 and 1 cost 3."""
     last = ("PIECE", [[3, 4], [4], bits([0.0, 3.0, 2.0, 0.0])])

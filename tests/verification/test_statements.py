@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,7 +25,14 @@ from softmap.verification.checks import (
     energy_terms,
     membership,
 )
-from softmap.verification.dual import allowed_states, blocks, dual_proves, exact_bound, largest_cost
+from softmap.verification.dual import (
+    allowed_states,
+    blocks,
+    dual_proves,
+    exact_bound,
+    largest_cost,
+    tightened,
+)
 from softmap.verification.exact import TINIEST
 
 INF = math.inf
@@ -471,6 +479,13 @@ def test_blocks_cover_every_edge_once(monkeypatch):
             assert (table == model.table(e)).all()
 
 
+def test_tables_of_other_shapes_are_in_other_blocks():
+    """The shapes (1, 3) and (2, 1)."""
+    tables = [np.ones((1, 3)), np.ones((2, 1))]
+    model = softmap.Model([np.zeros(1), np.zeros(2), np.zeros(3)], [[0, 2], [1, 0]], tables)
+    assert sorted(block.cost.shape for block in blocks(model)) == [(1, 1, 3), (1, 2, 1)]
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0**-450, 2.0**-1000, 2.0**900])
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_decided_exactly_at_every_scale(scale, seed):
@@ -483,4 +498,53 @@ def test_bounds_are_decided_exactly_at_every_scale(scale, seed):
     exact = exact_bound(model, lam, shift)
     for steps in range(-3, 4):
         bound = float(exact) + steps * math.ulp(float(exact))
-        assert dual_proves(model, lam, bound).proved == (exact >= bound)
+        found = dual_proves(model, lam, bound)
+        assert found.proved == (exact >= bound)
+        assert math.isclose(found.found, float(exact), rel_tol=1e-9)
+        assert abs(found.found) <= found.size <= 100 * scale
+    undefined = dual_proves(model, lam, math.nan)
+    assert (undefined.proved, undefined.size) == (False, INF)
+    assert math.isnan(undefined.found)
+
+
+def test_clusters_need_variables_and_a_lam_of_their_size():
+    model = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], np.zeros((3, 2, 2)))
+    assert tightened(model, [], 0) is model
+    assert tightened(model, [(0, 1, 2)], 8).n > 3
+    for clusters, held, words in (
+        ([(0, 1, 2)], 7, "joint states"),
+        ([(0, 1, 3)], 100, "no variable 3"),
+        ([(-1, 0, 1)], 100, "no variable -1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tightened(model, clusters, held)
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_exact_bound_is_that_of_fractions(seed, forbidden):
+    rng = np.random.default_rng(seed)
+    table = np.where(rng.random((3, 3)) < forbidden, INF, rng.normal(size=(3, 3)))
+    table[0, 0] = 0.3
+    weights, lam = np.abs(rng.normal(size=2)), rng.normal(size=12)
+    unary = rng.normal(size=(3, 3))
+    unary[:, 2] = INF if forbidden else unary[:, 2]
+    shared = softmap.SharedTables(table[None], [0, 0], weights)
+    model = softmap.Model(unary, [[0, 1], [1, 2]], shared, constant=0.1)
+    allowed, moved = allowed_states(model).reshape(3, 3), [Fraction(x) for x in lam]
+    total = Fraction(0.1)
+    halves = {0: [0], 1: [1, 2], 2: [3]}
+    for i in range(3):
+        total += min(
+            Fraction(unary[i, x]) - sum(moved[3 * h + x] for h in halves[i])
+            for x in np.flatnonzero(allowed[i]).tolist()
+        )
+    for e in range(2):
+        total += min(
+            Fraction(weights[e]) * Fraction(table[x, y]) + moved[6 * e + x] + moved[6 * e + 3 + y]
+            for x, y in np.argwhere(np.isfinite(table)).tolist()
+            if allowed[e, x] and allowed[e + 1, y]
+        )
+    assert exact_bound(model, lam) == total
+    near = dual_proves(model, lam, float(total))
+    assert near.proved == (Fraction(float(total)) <= total)
