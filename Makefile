@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | bench | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test thorough test-gpu check native-checks other-machine adversary lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants lint bench docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -136,10 +136,22 @@ SECONDS ?= 600
 adversary: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python tests/adversary/run.py --seconds $(SECONDS) --first $$(date +%s)000 --workers $(WORKERS)
 
+# Every call of the operating system and every allocation fails once; parallel runs are repeated.
+TIMES ?= 10000
+faults: $(BUILT) $(VENV)/installed-test
+	$(BIN)/python tests/faults/files.py
+	$(BIN)/python tests/faults/memory.py
+	$(BIN)/python tests/faults/resident.py
+	$(BIN)/python tests/faults/repeats.py --times $(TIMES)
+
+# The checker, changed in one place at a time: how many changes do its tests notice?
+mutants: $(BUILT) $(VENV)/installed-test
+	$(BIN)/python tools/mutants.py --workers $(WORKERS)
+
 lint: $(BUILT) $(VENV)/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/clang-format --dry-run -Werror $$(find src/core tests/native -name '*.[ch]pp')
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core tests/native tests/faults -name '*.[ch]pp' -o -name '*.c')
 	$(MAKE) stubs STUB=$(VENV)/build/_native.pyi
 	diff $(STUB) $(VENV)/build/_native.pyi || { echo "$(STUB) is not up to date: make stubs"; exit 1; }
 	$(BIN)/mypy
@@ -154,7 +166,7 @@ stubs: $(BUILT) $(VENV)/installed-dev
 # The tests of the core, with checks of every memory access and, in several threads, for data races.
 sanitize: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python tools/sanitize.py address,undefined tests/core
-	$(BIN)/python tools/sanitize.py thread -m threads tests/core
+	$(BIN)/python tools/sanitize.py thread -m threads tests/core tests/faults
 
 # Wheels for every Python at hand, in dist/, each tried in an environment of its own.
 wheel: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)

@@ -21,6 +21,7 @@ from unittest import mock
 import numpy as np
 
 import softmap
+from adversary.exact_kinds import EXACT_KINDS
 from adversary.making import spec as random_spec
 from adversary.promises import numbers_broken, optimum
 from adversary.specs import Spec
@@ -348,4 +349,5 @@ KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
     "warm starts": _warmed,
     "offsets": _offset,
     "files": _aliased,
+    **EXACT_KINDS,
 }

@@ -28,7 +28,11 @@ from adversary.shrinking import shrunk
 SHARE = 10  # trials handed to a worker at a time
 TOGETHER = 60  # models of a share on a device, which are also solved as a batch
 MODELS = "models"  # the kind that is told to the device, and made smaller when it is found
-OFTEN = {MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2}  # per share
+OFTEN = {
+    MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2, "proofs": 2, "codes": 2,
+    "cuts": 2, "elimination": 2, "permutations": 2, "infeasible": 2, "cutoffs": 2,
+    "saved results": 1, "terminated": 1,
+}  # per share  # fmt: skip
 PACE = 20.0  # seconds between lines that say how many are done
 
 

@@ -8,11 +8,11 @@ namespace softmap {
 namespace {
 
 void fill_layout(HeldLayout *self, nb::dict arrays) {
-    new (self) HeldLayout();
-    Layout &v = self->view;
+    HeldLayout made; // not *self, which is never destroyed if an array is refused
+    Layout &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
         const auto array = nb::cast<In<T>>(arrays[name]);
-        place = self->keep(array);
+        place = made.keep(array);
         return Index(array.size());
     };
     v.m = take("node", v.node) / 2;
@@ -52,6 +52,7 @@ void fill_layout(HeldLayout *self, nb::dict arrays) {
     require(offsets == 2 * v.m + 1 || (even && offsets == 0), "half_offset needs 2m + 1 entries");
     if (!offsets)
         v.half_offset = nullptr;
+    new (self) HeldLayout(std::move(made));
 }
 
 // Soft message (hard at eta = inf) into half-edge h; used by tests of the potential families.

@@ -12,11 +12,11 @@ namespace softmap {
 namespace {
 
 void fill_schedule(HeldSchedule *self, nb::dict arrays) {
-    new (self) HeldSchedule();
-    Schedule &v = self->view;
+    HeldSchedule made; // not *self, which is never destroyed if an array is refused
+    Schedule &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
         const auto array = nb::cast<In<T>>(arrays[name]);
-        place = self->keep(array);
+        place = made.keep(array);
         return Index(array.size());
     };
     const std::uint8_t *rows, *blocks;
@@ -59,6 +59,7 @@ void fill_schedule(HeldSchedule *self, nb::dict arrays) {
         Index &widest = block.count ? v.widest_tile : v.widest_single;
         widest = std::max({widest, Index(block.early), Index(block.late)});
     }
+    new (self) HeldSchedule(std::move(made));
 }
 
 // The arrays of a run of passes, checked and kept alive.

@@ -1,0 +1,340 @@
+"""Every allocation of the compiled core fails, one after the other.
+
+Small runs of each kind are repeated, once per allocation: the k-th allocation fails. The program
+replaces operator new of its own process (allocations.cpp, loaded by LD_PRELOAD), so that the module
+that is tested is the one that is shipped. After each run:
+
+- it has raised MemoryError (or NotEnoughMemory), or has returned an answer that holds;
+- a result attached to the exception holds;
+- as many blocks are allocated as before;
+- the same run without a failure gives its answer;
+- no process has died, and none has stopped to run (a limit on the time of one run).
+
+    python tests/faults/memory.py [--only search] [--seeds 10] [--every 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import itertools
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+import numpy as np
+
+import softmap
+from softmap.labels.cuts import Expansions, Fusion, solve_binary
+from softmap.labels.feasibility import find_feasible
+from softmap.proof.search.exact import ExactSearch
+from support.oracles import brute_force
+from support.stage_runs import tightened
+
+HERE = Path(__file__).resolve().parent
+LIMIT = 60  # seconds for one run
+
+
+# --- runs: each is a model and a function that returns a lower bound and an energy --------------
+
+Run = Callable[[], tuple[float, float]]
+
+
+def whole_answer(result: softmap.Result) -> tuple[float, float]:
+    """The bound and the energy of a result, if every statement of it holds."""
+    assert softmap.verify(result), str(softmap.verify(result))
+    return result.bound, result.energy
+
+
+def passes(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(7, 3, seed=seed)
+    work = 2 * model.m * 30
+    return model, lambda: whole_answer(
+        softmap.solve(model, goal="lp", method="anneal", threads=2, max_work=work)
+    )
+
+
+def solved(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(9, 3, seed=seed)
+    return model, lambda: whole_answer(softmap.solve(model, threads=4))
+
+
+def search(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(11, 3, seed=seed)
+
+    def run() -> tuple[float, float]:
+        found = ExactSearch(model, threads=4, split_work=0, dp_limit=0.0).go_on()
+        return found.lower_bound, exact_energy(model, found)
+
+    return model, run
+
+
+def elimination(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(8, 3, seed=seed)
+
+    def run() -> tuple[float, float]:
+        options = {"presolve": False, "ascent": False, "tried_first": 0.0}
+        found = ExactSearch(model, threads=2, **options).go_on()
+        return found.lower_bound, exact_energy(model, found)
+
+    return model, run
+
+
+def exact_energy(model: softmap.Model, found: Any) -> float:
+    energy = float(model.energy(found.labels))
+    assert math.isclose(energy, found.energy, rel_tol=1e-9, abs_tol=1e-12)
+    return energy
+
+
+def cut(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.potts_grid(3, 3, 2 + seed % 2, seed=seed)
+
+    def run() -> tuple[float, float]:
+        if seed % 2 == 0:
+            labels, lam = solve_binary(model)
+            return float(softmap.relaxation.bounds.dual_bound(model, lam)), energy_of(labels)
+        labels = np.zeros(model.num_variables, dtype=np.int64)
+        fusion = Fusion(model, threads=4)
+        try:
+            Expansions(fusion).run(labels)
+        finally:
+            fusion.release()
+        return -math.inf, energy_of(labels)
+
+    def energy_of(labels: Any) -> float:
+        return float(model.energy(np.asarray(labels)))
+
+    return model, run
+
+
+def tightening(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(7, 3, seed=seed)
+    lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(7, dtype=np.int64)
+
+    def run() -> tuple[float, float]:
+        found, _ = tightened(model, lam.copy(), labels.copy(), max_work=3000)
+        assert found.energy == model.energy(found.labels)
+        return found.bound, found.energy
+
+    return model, run
+
+
+def feasibility(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.ragged_constrained(7, seed=seed)
+
+    def run() -> tuple[float, float]:
+        found = find_feasible(model)
+        labels = getattr(found, "labels", found)
+        return -math.inf, math.inf if labels is None else float(model.energy(labels))
+
+    return model, run
+
+
+def decoding(seed: int) -> tuple[softmap.Model, Run]:
+    rng = np.random.default_rng(seed)
+    code = softmap.codes.ParityCode([rng.permutation(10)[:3] for _ in range(5)], 10)
+    ratios = rng.normal(1.0, 1.0, 10)
+    model = code.model(ratios)
+
+    def run() -> tuple[float, float]:
+        found = code.decode(ratios)
+        return float(found.bounds), float(found.costs)
+
+    return model, run
+
+
+KINDS: dict[str, Callable[[int], tuple[softmap.Model, Run]]] = {
+    "pass": passes, "search": search, "cut": cut, "elimination": elimination,
+    "tightening": tightening, "feasibility": feasibility, "decoding": decoding, "solve": solved,
+}  # fmt: skip
+
+
+# --- the library ----------------------------------------------------------------------------------
+
+
+class Allocations:
+    """The allocations of the process."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None)
+        for name in ("calls", "failed", "live"):
+            getattr(self._library, f"allocations_{name}").restype = ctypes.c_long
+        for begin, end in code_of("softmap/core/_", "libstdc++"):
+            self._library.allocations_watch(ctypes.c_size_t(begin), ctypes.c_size_t(end))
+
+    def arm(self, number: int) -> None:
+        """Let allocation `number` fail, counted from now; 0: none."""
+        self._library.allocations_arm(ctypes.c_long(number))
+
+    def __getattr__(self, name: str) -> int:
+        return int(getattr(self._library, f"allocations_{name}")())
+
+
+def code_of(*names: str) -> Iterator[tuple[int, int]]:
+    """The address ranges of the code of loaded libraries."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, rights, *_ = line.split()
+        if "x" in rights and any(name in line for name in names):
+            begin, _, end = place.partition("-")
+            yield int(begin, 16), int(end, 16)
+
+
+# --- campaigns ------------------------------------------------------------------------------------
+
+
+def one_run(run: Run, optimum: float) -> str:
+    """Run once; return what is wrong."""
+    try:
+        bound, energy = run()
+    except MemoryError as error:
+        result = getattr(error, "result", None)
+        if result is None:
+            return ""
+        with np.errstate(all="ignore"):
+            report = softmap.verify(result)
+        return "" if report else f"the result of the exception is false: {report}"
+    except BaseException:
+        return traceback.format_exc(limit=-4)
+    slack = 1e-9 * (1.0 + abs(optimum))
+    if bound > optimum + slack or energy < optimum - slack:
+        return f"bound {bound!r}, energy {energy!r}, optimum {optimum!r}"
+    return ""
+
+
+def campaign(kind: str, seed: int, first: int, every: int, told: Path) -> None:
+    """Repeat one run until no allocation of it fails; `told` holds the place and what is wrong."""
+    model, run = KINDS[kind](seed)
+    optimum = float(brute_force(model)[0])
+    allocations = Allocations()
+    expected = rounded(run())
+    run()
+    number, failures, problems = first, 0, []
+    while True:
+        told.write_text(json.dumps([number, failures, problems]))
+        gc.collect()
+        before = allocations.live
+        signal.alarm(LIMIT)
+        allocations.arm(number)
+        said = one_run(run, optimum)
+        hit = allocations.failed
+        allocations.arm(0)
+        gc.collect()
+        after = allocations.live
+        if hit and after > before and rounded(run()) == expected:
+            gc.collect()  # what the run keeps on purpose, it keeps once
+            said = said or leaked(run, allocations, number)
+        elif rounded(run()) != expected:
+            said = said or "another answer afterwards"
+        signal.alarm(0)
+        if said:
+            problems.append([number, said])
+        if not hit:
+            break
+        failures += 1
+        number += every
+    told.write_text(json.dumps([-1, failures, problems]))
+
+
+def leaked(run: Run, allocations: Allocations, number: int) -> str:
+    """Repeat a failing run; return how many blocks remain after each."""
+    counts = []
+    for _ in range(4):
+        gc.collect()
+        counts.append(allocations.live)
+        allocations.arm(number)
+        one_run(run, math.inf)
+        allocations.arm(0)
+    gc.collect()
+    counts.append(allocations.live)
+    steps = [b - a for a, b in itertools.pairwise(counts)]
+    return f"blocks remain after each failure: {steps}" if min(steps[1:]) > 0 else ""
+
+
+def rounded(answer: tuple[float, float]) -> tuple[float, float]:
+    return tuple(float(f"{value:.9g}") for value in answer)  # type: ignore[return-value]
+
+
+def watched(kind: str, seed: int, every: int, place: Path) -> tuple[int, list[Any]]:
+    """Run a campaign in processes of its own; one that dies is a problem, and the next goes on."""
+    first, failures, problems = 1, 0, []
+    while first > 0:
+        told, errors = place / "told", place / "errors"
+        told.write_text(json.dumps([first, 0, []]))
+        words = [sys.executable, __file__, "--one", kind, str(seed), str(first), str(every)]
+        with errors.open("w") as file:
+            code = subprocess.run([*words, str(told)], stderr=file, check=False).returncode
+        number, more, wrong = json.loads(told.read_text())
+        failures, problems = failures + more, problems + wrong
+        if number < 0:
+            break
+        last = errors.read_text()[-600:]
+        problems.append([number, f"the process ended with {code}: {last}"])
+        first = number + every
+        if len(problems) > 50:
+            break
+    return failures, problems
+
+
+def main() -> int:
+    """Run all campaigns; 1 if something is wrong."""
+    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader.add_argument("--only", nargs="*", default=list(KINDS))
+    reader.add_argument("--seeds", type=int, default=10)
+    reader.add_argument("--every", type=int, default=1, help="every n-th allocation only")
+    reader.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    said = reader.parse_args()
+    if said.one:
+        kind, seed, first, every, told = said.one
+        campaign(kind, int(seed), int(first), int(every), Path(told))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="softmap-faults-") as place:
+        library = compiled(Path(place))
+        if library is None:
+            print("needs Linux and a C++ compiler")
+            return 2
+        os.environ["LD_PRELOAD"] = str(library)
+        return campaigns(Path(place), said)
+
+
+def campaigns(place: Path, said: argparse.Namespace) -> int:
+    wrong = 0
+    for kind in said.only:
+        began, failures, count = time.monotonic(), 0, 0
+        for seed in range(said.seeds):
+            more, problems = watched(kind, seed, said.every, place)
+            failures, count = failures + more, count + len(problems)
+            for number, words in problems[:5]:
+                print(f"{kind}, seed {seed}, allocation {number}: {words}", flush=True)
+        took = time.monotonic() - began
+        print(f"{kind}: {failures} failed allocations, {count} wrong, {took:.0f} s", flush=True)
+        wrong += count
+    return int(wrong > 0)
+
+
+def compiled(folder: Path) -> Path | None:
+    """Compile the replacement of operator new; None where that is not possible."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    library = folder / "allocations.so"
+    flags = ["-std=c++20", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", str(library)]
+    subprocess.run([compiler, *flags, str(HERE / "allocations.cpp")], check=True)
+    return library
+
+
+if __name__ == "__main__":
+    sys.exit(main())

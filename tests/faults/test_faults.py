@@ -1,0 +1,59 @@
+"""Failures on purpose, a sample of them; tests/faults/files.py and memory.py try all of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap import core
+from softmap.model.layout import _arrays
+
+HERE = Path(__file__).resolve().parent
+needs_compiler = pytest.mark.skipif(
+    not sys.platform.startswith("linux")
+    or shutil.which("cc") is None
+    or shutil.which("c++") is None,
+    reason="needs Linux and a compiler",
+)
+
+
+def ran(program: str, *words: str) -> str:
+    command = [sys.executable, str(HERE / program), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_compiler
+@pytest.mark.timeout(900)  # many processes, perhaps on a busy machine
+def test_calls_of_the_operating_system_that_fail():
+    said = ran("files.py", "--only", "files", "json", "convert-uai.gz", "verify", "--every", "12")
+    assert int(said.splitlines()[-1].split()[0]) > 20
+
+
+@needs_compiler
+@pytest.mark.timeout(900)  # many processes, perhaps on a busy machine
+def test_allocations_that_fail():
+    said = ran("memory.py", "--only", "cut", "decoding", "--seeds", "1", "--every", "11")
+    counts = [int(line.split()[1]) for line in said.splitlines()]
+    assert len(counts) == 2
+    assert min(counts) > 1
+
+
+@pytest.mark.parametrize("name", ["kind", "half"])
+def test_arrays_that_are_refused_are_released(name):
+    model = softmap.generators.random_tree(5, seed=1)
+    arrays = {k: np.ascontiguousarray(a) for k, a in _arrays(model, np.dtype(float)).items()}
+    arrays[name] = arrays[name][:-1].copy()
+    before = sys.getrefcount(arrays["unary"])
+    for _ in range(3):
+        with pytest.raises(ValueError, match=name):
+            core.Layout(arrays)
+    after = sys.getrefcount(arrays["unary"])
+    assert after == before

@@ -1,0 +1,352 @@
+"""The numbers of the checker: exact sums, costs as integers, and the bytes of records."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import zlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.errors import FormatError
+from softmap.verification.exact import (
+    TINIEST,
+    Expansion,
+    exact_sum,
+    product,
+    sign_of_sum,
+    two_sum,
+)
+from softmap.verification.integers import (
+    FORBIDDEN,
+    HALF,
+    Scale,
+    _lower_tables,
+    along,
+    flat_model,
+    flat_piece,
+)
+from softmap.verification.records import CHUNK, Records, Rejected, mapped, read_header
+
+INF = math.inf
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def floats(seed: int, count: int = 200, low: int = -60, high: int = 60) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=count) * 2.0 ** rng.integers(low, high, count)
+
+
+def test_two_sum_loses_nothing():
+    a, b = floats(1), floats(2)
+    total, error = two_sum(a, b)
+    assert (total == a + b).all()
+    for x, y, s, e in zip(a, b, total, error, strict=True):
+        assert Fraction(x) + Fraction(y) == Fraction(s) + Fraction(e)
+    assert np.any(error != 0)
+
+
+@pytest.mark.parametrize("shift", [0, 40, -40])
+def test_products_are_exact_or_within_their_rest(shift):
+    a, b = floats(3), floats(4)
+    found = product(a, b, shift)
+    assert (found.rest == 0).all()
+    for x, y, high, low in zip(a, b, found.high, found.low, strict=True):
+        assert Fraction(high) + Fraction(low) == Fraction(x) * Fraction(y) * Fraction(2) ** shift
+
+
+@pytest.mark.parametrize("power", [-500, -530, -540])
+def test_products_that_underflow_say_so(power):
+    a, b = floats(5, low=power, high=power + 1), floats(6, low=power, high=power + 1)
+    found = product(a, b)
+    for x, y, high, low, rest in zip(a, b, found.high, found.low, found.rest, strict=True):
+        lost = abs(Fraction(x) * Fraction(y) - Fraction(high) - Fraction(low))
+        assert lost <= Fraction(rest)
+        assert (rest == 0) == (lost == 0) or rest == 2 * TINIEST
+    assert (found.rest > 0).any()
+    exact = product(np.array([2.0**-500]), np.array([2.0**-500]))
+    assert exact.high[0] == 2.0**-1000
+    assert exact.rest[0] == 0
+
+
+def test_an_expansion_keeps_what_it_loses():
+    total, exact = Expansion.of(np.zeros(50)), [Fraction(0)] * 50
+    for seed in range(30):
+        values = floats(100 + seed, 50, -200, 200)
+        total = total.add(values)
+        exact = [x + Fraction(v) for x, v in zip(exact, values, strict=True)]
+    for x, high, low, rest in zip(exact, total.high, total.low, total.rest, strict=True):
+        assert abs(x - Fraction(high) - Fraction(low)) <= Fraction(rest)
+    assert (total.rest > 0).any()
+
+
+def test_the_rest_is_rounded_up_and_grows_only_with_a_loss():
+    start = Expansion(np.array([2.0**110] * 2), np.array([1.0] * 2), np.array([1.0] * 2))
+    grown = start.add(np.array([2.0**-60, 1.0]))
+    assert Fraction(grown.rest[0]) >= 1 + Fraction(1, 2**60)
+    assert grown.rest[1] == 1.0
+    assert grown.take(np.array([1])).rest.tolist() == [1.0]
+    below = start.add(np.array([-(2.0**-60), 0.0]))
+    assert Fraction(below.rest[0]) >= 1 + Fraction(1, 2**60)
+
+
+def least(high, low, rest, start, allowed) -> Fraction | float:
+    parts = [np.array(values, dtype=float) for values in (high, low, rest)]
+    terms = Expansion(*parts).least(np.array(start), np.array(allowed, dtype=bool))
+    return INF if math.inf in terms else sum(map(Fraction, terms))
+
+
+def test_the_least_of_blocks():
+    zeros, yes = [0.0] * 5, [True] * 5
+    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], yes) == 6
+    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], [1, 0, 1, 1, 1]) == 7
+    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], [1, 1, 1, 0, 0]) == INF
+    # `low` decides between entries with the same rounded sum, also if it is larger than `high`
+    tiny = 2.0**-60
+    assert least([1, 1, 2], [tiny, -tiny, 0], [0, 0, 0], [0], [1, 1, 1]) == 1 - Fraction(tiny)
+    assert least([1, 1, 2], [tiny, -tiny, 0], [0, 0, 0], [0], [1, 0, 1]) == 1 + Fraction(tiny)
+    assert least([5, 9], [0, -8], [0, 0], [0], [1, 1]) == 1
+
+
+def test_the_rest_of_entries_near_the_least_is_subtracted():
+    assert least([0, 3], [0, 0], [0, 1], [0], [1, 1]) == -1
+    assert least([0, 100], [0, 0], [0, 1], [0], [1, 1]) == 0
+    assert least([0, 3], [0, 0], [0, 1], [0], [1, 0]) == 0
+    assert least([0, 3, 0], [0, 0, 0], [0.5, 1, 2], [0, 2], [1, 1, 1]) == -3
+    assert least([2.0**60, 2.0**60 + 512], [0, 0], [0, 1], [0], [1, 1]) == 2**60 - 1
+
+
+def test_exact_sums_of_cancelling_terms():
+    terms = [1e300, 1.0, -1e300, 2.0**-70, -(2.0**-80)]
+    assert exact_sum(terms) == sum(map(Fraction, terms))
+    assert exact_sum([]) == 0
+    assert [sign_of_sum([1e300, x, -1e300]) for x in (-1e-300, 0.0, 1e-300)] == [-1, 0, 1]
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "unit", [(0, 0, 5), (-1, 0, 5), (1, 5000, 5), (1, -5000, 5), (1, 0, -1), (1, 0, HALF)]
+)
+def test_units_that_are_none_are_rejected(unit):
+    with pytest.raises(Rejected):
+        Scale(*unit)
+
+
+@pytest.mark.parametrize("unit", [(1, 4999, 0), (1, -4999, HALF - 1), (2, 0, 0)])
+def test_units_at_their_limits_are_accepted(unit):
+    granule, exponent, most = unit
+    scale = Scale(*unit)
+    assert (scale.unit, scale.most) == (granule * Fraction(2) ** exponent, most)
+
+
+def convert(costs, granule=1, exponent=0, most=HALF - 1):
+    scale = Scale(granule, exponent, most)
+    return scale.convert(np.array(costs, dtype=float)).tolist(), scale.base, scale.common
+
+
+def test_costs_are_rounded_down_to_units():
+    assert convert([3.5, 1.0, 9.0, INF], most=5) == ([2, 0, FORBIDDEN, FORBIDDEN], 1, 1)
+    assert convert([1.0, 6.0], most=5) == ([0, 5], 1, 1)
+    assert convert([1.0, 7.0], most=5) == ([0, FORBIDDEN], 1, 1)
+    assert convert([-1.5, 0.0]) == ([0, 2], -2, 1)
+    assert convert([1.5, 2.0]) == ([0, 1], 1, 1)
+    assert convert([4.0, 6.0], exponent=1) == ([0, 1], 2, 1)
+    assert convert([0.5, 1.5], exponent=-1) == ([0, 2], 1, 1)
+    assert convert([INF, INF]) == ([FORBIDDEN, FORBIDDEN], 0, 0)
+    assert convert([INF, 3.0]) == ([FORBIDDEN, 0], 3, 3)
+
+
+def test_a_common_divisor_is_that_of_exact_costs():
+    assert convert([4.0, 8.0, 12.0], granule=2) == ([0, 2, 4], 2, 2)
+    assert convert([3.0, 6.0], granule=2) == ([0, 2], 1, 1)
+    assert convert([6.0, 10.0, 1e9], most=5) == ([0, 4, FORBIDDEN], 6, 2)
+    assert convert([6.0, 10.5, 10.0]) == ([0, 4, 4], 6, 1)
+    assert convert([5.0, 9.0], granule=2) == ([0, 2], 2, 1)
+    assert convert([5.0, 8.0], granule=2) == ([0, 2], 2, 1)
+    assert convert([5e-324, 4.0], exponent=1) == ([0, 2], 0, 1)
+    scale = Scale(1, 0, 100)
+    for costs in ([4.0, 8.0], [6.0, 6.0]):
+        scale.convert(np.array(costs))
+    assert (scale.base, scale.common) == (10, 2)
+
+
+def test_costs_beyond_int64_or_float64_are_converted_exactly():
+    assert convert([2.0**70, 2.0**70 + 2.0**20]) == ([0, 2**20], 2**70, 2**20)
+    assert convert([2.0**63, 0.0]) == ([FORBIDDEN, 0], 0, 0)
+    assert convert([-(2.0**63), 0.0]) == ([0, FORBIDDEN], -(2**63), 2**63)
+    assert convert([5e-324, 2.0], exponent=1) == ([0, 1], 0, 1)
+    assert convert([-5e-324, 2.0], exponent=1) == ([0, 2], -1, 1)
+    assert convert([-5e-324, 3.0], exponent=1) == ([0, 2], -1, 1)
+    assert convert([2.0**70, 2.0**71], exponent=69) == ([0, 2], 2, 2)
+
+
+def test_values_along_an_axis():
+    assert along(np.arange(3), 1, 3).shape == (1, 3, 1)
+    assert along(np.arange(2), 0, 2).shape == (2, 1)
+
+
+def test_products_of_weights_and_tables_are_rounded_down():
+    rng = np.random.default_rng(7)
+    weights, table = (
+        rng.normal(size=6),
+        np.where(rng.random((3, 3)) < 0.2, INF, rng.normal(size=(3, 3))),
+    )
+    table[0, 0] = 0.5  # exact products
+    weights = np.abs(weights)
+    edges = [(i, i + 1) for i in range(6)]
+    model = softmap.Model(
+        np.zeros((7, 3)), edges, softmap.SharedTables(table[None], [0] * 6, weights)
+    )
+    for e, low in _lower_tables(model).items():
+        for x, y in np.ndindex(3, 3):
+            if table[x, y] == INF:
+                assert low[x, y] == INF
+                continue
+            exact = Fraction(weights[e]) * Fraction(table[x, y])
+            assert Fraction(low[x, y]) <= exact < Fraction(math.nextafter(low[x, y], INF))
+
+
+def test_a_model_of_factors_is_flat():
+    rng = np.random.default_rng(1)
+    triple, pair = rng.normal(size=(2, 3, 2)), rng.normal(size=(3, 2))
+    model = softmap.Model.from_factors(
+        [2, 3, 2], [((0, 1, 2), triple), ((1, 2), pair), ((0,), [1.0, 2.0])]
+    )
+    model = model.replace(constant=0.5)
+    flat = flat_model(model)
+    tables = dict(flat.factors)
+    assert set(tables) == {(0, 1, 2), (1, 2)}
+    assert (tables[0, 1, 2] + 0 == triple).all() or np.allclose(tables[0, 1, 2], triple)
+    assert (tables[1, 2] == pair).all()
+    assert [len(costs) for costs in flat.unary] == [2, 3, 2]
+    assert flat.constant == Fraction(1, 2)
+    part = flat_piece(
+        softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2]], np.ones((2, 2, 2))),
+        np.array([2, 1]),
+        np.array([1]),
+        [np.zeros(2)] * 2,
+    )
+    assert part.factors[0][0] == (1, 0)
+
+
+def test_factors_keep_their_own_tables():
+    rng = np.random.default_rng(4)
+    scopes = [(0, 1, 2), (1, 2, 3), (0, 2, 3)]
+    factors = {scope: rng.integers(0, 9, (2, 2, 2)).astype(float) for scope in scopes}
+    model = softmap.Model.from_factors([2] * 4, list(factors.items()))
+    for scope, table in flat_model(model).factors:
+        assert (table == factors[scope]).all()
+
+
+def test_joint_states_in_another_order_are_rejected():
+    model = softmap.Model.from_factors(
+        [2, 3, 2], [((0, 1, 2), np.random.default_rng(2).normal(size=(2, 3, 2)))]
+    )
+    other = copy.copy(model)
+    turned = dataclasses.replace(model.auxiliaries, stride=model.auxiliaries.stride[::-1].copy())
+    object.__setattr__(other, "auxiliaries", turned)
+    with pytest.raises(Rejected, match="order of a table"):
+        flat_model(other)
+
+
+def test_states_without_support_are_forbidden():
+    table = np.array([[[0.0, INF], [INF, INF]]])
+    flat = flat_model(softmap.Model(np.zeros((2, 2)), [[0, 1]], table))
+    assert [costs.tolist() for costs in flat.unary] == [[0.0, INF], [0.0, INF]]
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def array(numbers, width: int) -> bytes:
+    head = bytes([min(len(numbers), 63) << 2 | width])
+    if len(numbers) >= 63:
+        head += len(numbers).to_bytes(8, "little")
+    return head + b"".join(x.to_bytes(1 << width, "little", signed=True) for x in numbers)
+
+
+@pytest.mark.parametrize("width", range(4))
+@pytest.mark.parametrize("size", [0, 1, 62, 63, 64, 200])
+def test_arrays_of_every_width_and_length_are_read(width, size):
+    numbers = tuple(range(-(size // 2), size - size // 2))
+    numbers = tuple(max(-128, min(127, x)) for x in numbers)
+    before = b"xyz"
+    body = bytes([1]) + array(numbers, width) + bytes([9]) + bytes([17]) + 3 * array(numbers, width)
+    records = Records(before + body, len(before))
+    read = iter(records)
+    assert next(read) == ("load", [numbers])
+    assert (records.count, records.place) == (1, 3)
+    assert next(read) == ("end", [])
+    assert (records.count, records.place) == (2, 4 + len(array(numbers, width)))
+    name, found = next(read)
+    assert name == "dual"
+    assert [part.tolist() for part in found] == [list(numbers)] * 3
+    assert all(part.dtype == np.int64 for part in found)
+    assert list(read) == []
+    assert records.count == 3
+
+
+@pytest.mark.parametrize("kind", [0, 19, 255])
+def test_other_kinds_of_records_are_rejected(kind):
+    with pytest.raises(Rejected, match=f"kind {kind}"):
+        list(Records(bytes([kind]) + bytes(30), 0))
+
+
+def test_the_last_kind_is_a_piece():
+    assert next(iter(Records(bytes([18]) + 3 * array((), 3), 0)))[0] == "piece"
+
+
+@pytest.mark.parametrize("kind", [1, 17])
+@pytest.mark.parametrize("size", [5, 70])
+def test_arrays_that_end_too_early_are_rejected(kind, size):
+    body = bytes([kind]) + (3 if kind == 17 else 1) * array(tuple(range(size)), 3)
+    assert len(list(Records(body, 0))) == 1
+    for cut in (1, 8, len(body) - 1, len(body) - 4):
+        with pytest.raises(Rejected, match=r"ends within|longer than"):
+            list(Records(body[: len(body) - cut], 0))
+
+
+def file_of(path, header: bytes, body: bytes):
+    path.write_bytes(header + b"\n" + body)
+    return mapped(path)
+
+
+def test_headers_are_read_and_checked(tmp_path):
+    body = bytes(range(256)) * (CHUNK // 256 + 3)  # more than one chunk
+    good = (
+        f'{{"format": "softmap proof", "version": 2, "bytes": {len(body)}, '
+        f'"crc32": {zlib.crc32(body)}}}'
+    )
+    with file_of(tmp_path / "x", good.encode(), body) as data:
+        header, begin = read_header(data, tmp_path / "x")
+        assert header["version"] == 2
+        assert begin == len(good) + 1
+    for old, new, words in (
+        ("softmap proof", "another", "not a proof"),
+        ('"version": 2', '"version": 3', "version 3"),
+        (f'"bytes": {len(body)}', f'"bytes": {len(body) + 1}', "it was cut"),
+        (f'"crc32": {zlib.crc32(body)}', '"crc32": 1', "damaged or altered"),
+        (good, "[1]", "not a proof"),
+    ):
+        changed = file_of(tmp_path / "x", good.replace(old, new).encode(), body)
+        with changed as data, pytest.raises(FormatError, match=words):
+            read_header(data, tmp_path / "x")
+    for at in (5, CHUNK + 5):
+        other = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+        changed = file_of(tmp_path / "x", good.encode(), other)
+        with changed as data, pytest.raises(FormatError, match="damaged or altered"):
+            read_header(data, tmp_path / "x")
+
+
+def test_an_empty_file_is_no_proof(tmp_path):
+    (tmp_path / "x").write_bytes(b"")
+    with pytest.raises(FormatError, match="not a proof"):
+        mapped(tmp_path / "x")
