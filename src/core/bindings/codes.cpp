@@ -61,7 +61,7 @@ Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<In
     require(checks >= 0 && bits > 0 && start.data()[0] == 0,
             "start must begin with 0, and degree must not be empty");
     for (Index c = 0; c < checks; ++c)
-        require(start.data()[c] < start.data()[c + 1], "a check needs a bit");
+        require(start.data()[c] <= start.data()[c + 1], "start must not decrease");
     require_size(member, start.data()[checks], "member");
     std::vector<Index> count(bits, 0);
     for (Index e = 0; e < Index(member.size()); ++e) {

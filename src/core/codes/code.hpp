@@ -122,12 +122,24 @@ class Decoder {
         return true;
     }
 
-    // Stores a codeword if its cost is the lowest so far; returns whether it was stored.
-    bool take(const std::uint8_t *word) {
+    // Writes the costs of the bits of a word to x_; returns how many.
+    Index gather(const std::uint8_t *word) {
         Index count = 0;
         for (Index i = 0; i < code_.bits; ++i)
             if (word[i])
                 x_[count++] = gamma_[i];
+        return count;
+    }
+
+    // A lower bound (rounded down) on the cost of a word.
+    double lower_cost(const std::uint8_t *word) {
+        const Index count = gather(word);
+        return lower_sum(x_.data(), count);
+    }
+
+    // Stores a codeword if its cost is the lowest so far; returns whether it was stored.
+    bool take(const std::uint8_t *word) {
+        const Index count = gather(word);
         const double cost = careful_sum(x_.data(), count);
         if (!(cost < found_.cost))
             return false;
@@ -191,7 +203,7 @@ class Decoder {
                 for (Index e = 0; e < code_.edges(); ++e)
                     lam_[e] = turn(code_.member[e]) * b_[e];
                 found_.proved = true;
-                found_.bound = found_.cost;
+                found_.bound = lower_cost(best_); // λ proves the exact cost; `cost` may be above it
                 return true;
             }
         }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +47,34 @@ LIMITS = CodeLimits()
 Bytes = NDArray[np.uint8]
 
 
+class CheckArrays(NamedTuple):
+    """The checks as arrays for the compiled core.
+
+    Attributes
+    ----------
+    start : int64[checks + 1]
+        First entry of each check in `member`.
+    member : int32[entries]
+        The bits of check 0, of check 1, ...
+    degree : int64[bits]
+        Number of checks that contain the bit.
+    """
+
+    start: NDArray[np.int64]
+    member: NDArray[np.int32]
+    degree: NDArray[np.int64]
+
+
+def check_arrays(rows: Sequence[Sequence[int]], num_bits: int) -> CheckArrays:
+    """Return the arrays of checks given by their bits."""
+    member = np.array([bit for row in rows for bit in row], dtype=np.int32)
+    return CheckArrays(
+        frozen(np.cumsum([0, *map(len, rows)]), np.int64),
+        frozen(member, np.int32),
+        frozen(np.bincount(member, minlength=num_bits), np.int64),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Decoded:
     """The decoded words, one row per received word (without the first axis for a single word).
@@ -55,9 +84,9 @@ class Decoded:
     words : uint8[words, bits]
         The best codewords found; bits that violate a check if none was found.
     costs : float64[words]
-        Costs of the codewords; +inf if none was found.
+        Costs of the codewords, rounded to nearest; +inf if none was found.
     bounds : float64[words]
-        Lower bounds on the cost of any codeword.
+        Lower bounds on the cost of any codeword, rounded down; +inf if there is none.
     proved : bool[words]
         Whether λ proves, without a tolerance, that no codeword is more likely.
     lam : float64[words, entries]
@@ -102,9 +131,9 @@ class ParityCode:
     def __init__(self, checks: Iterable[Any], num_bits: int | None = None) -> None:
         if _is_matrix(checks):
             checks, num_bits = _rows_of(checks, num_bits)
-        rows = [Parity(integers(row, "checks")).variables for row in _listed(checks)]
-        most = max((max(row) for row in rows), default=-1) + 1
-        if min((min(row) for row in rows), default=0) < 0:
+        rows = [_bits_of(row) for row in _listed(checks)]
+        most = max((max(row, default=-1) for row in rows), default=-1) + 1
+        if min((min(row, default=0) for row in rows), default=0) < 0:
             raise ModelError("a check has a negative bit; bits are numbered from 0")
         self.num_bits = (
             max(most, 1) if num_bits is None else count("num_bits", num_bits, 1, 1 << 31)
@@ -112,10 +141,13 @@ class ParityCode:
         if most > self.num_bits:
             raise ModelError(f"bit {most - 1} is outside 0..{self.num_bits - 1}")
         self.checks = rows
-        member = [bit for row in rows for bit in row]
-        self._member = frozen(np.array(member, dtype=np.int32), np.int32)
-        self._start = frozen(np.cumsum([0, *map(len, rows)]), np.int64)
-        self._degree = frozen(np.bincount(self._member, minlength=self.num_bits), np.int64)
+        self._arrays = check_arrays(rows, self.num_bits)
+        first: dict[tuple[int, ...], int] = {(): -1}
+        equal = [first.setdefault(tuple(sorted(row)), c) for c, row in enumerate(rows)]
+        #: For each check, the first check with the same bits; -1 for a check without bits.
+        self._first = frozen(np.array(equal, dtype=np.int64), np.int64)
+        self._kept = np.flatnonzero(self._first == np.arange(len(rows)))
+        self._distinct = check_arrays([rows[c] for c in self._kept], self.num_bits)
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> ParityCode:
@@ -128,24 +160,26 @@ class ParityCode:
     def decode(
         self,
         ratios: ArrayLike,
-        odd: ArrayLike | None = None,
+        syndrome: ArrayLike | None = None,
         *,
         rounds: int = 50,
         steps: int = 300,
         sweeps: int = 300,
         threads: int | None = 1,
+        odd: ArrayLike | None = None,
     ) -> Decoded:
         """Decode received words; an answer is proved optimal if the LP relaxation is tight.
 
         Belief propagation proposes a codeword. λ is then improved to prove it optimal. If there is
-        no codeword or no proof, the linear program is solved.
+        no codeword or no proof, the linear program is solved. `Decoder` always returns a codeword,
+        and is faster.
 
         Parameters
         ----------
         ratios : float array (bits,) or (words, bits)
             Log-likelihood ratios log p(0) / p(1): the cost of a 1 at each bit.
-        odd : int array (checks,) or (words, checks), optional
-            1 for each check whose parity must be odd (a syndrome); all even by default.
+        syndrome : int array (checks,) or (words, checks), optional
+            1 for each check whose parity must be odd; all even by default.
         rounds : int, default 50
             Largest number of iterations of belief propagation.
         steps : int, default 300
@@ -154,6 +188,8 @@ class ParityCode:
             Largest number of iterations of the linear program.
         threads : int or None, default 1
             Number of words decoded in parallel; None uses all cores.
+        odd : int array, optional
+            Deprecated name of `syndrome`.
 
         Returns
         -------
@@ -161,52 +197,117 @@ class ParityCode:
         """
         costs = self._ratios(ratios)
         table = np.atleast_2d(costs)
-        parities = np.broadcast_to(self._odd(odd, len(table)), (len(table), len(self.checks)))
-        rounds, steps = (
-            count("rounds", rounds, 0, LIMITS.iterations),
-            count("steps", steps, 0, LIMITS.iterations),
-        )
-        sweeps = count("sweeps", sweeps, 0, LIMITS.iterations)
+        parities = self._parities(syndrome, odd, len(table))
+        limits = [
+            count(name, value, 0, LIMITS.iterations)
+            for name, value in (("rounds", rounds), ("steps", steps), ("sweeps", sweeps))
+        ]
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         words = np.empty((len(table), self.num_bits), np.uint8)
-        lam = np.empty((len(table), len(self._member)))
+        lam = np.empty((len(table), len(self._distinct.member)))
         found = np.empty((len(table), 4))
-        for first in range(0, len(table), LIMITS.at_once * workers):
-            own = slice(first, first + LIMITS.at_once * workers)
+        own_parities = np.broadcast_to(parities, (len(table), len(self.checks)))[:, self._kept]
+        for own in slices(len(table), workers):
             core.decode(
-                self._start, self._member, self._degree, table[own],
-                np.ascontiguousarray(parities[own]), rounds, steps, sweeps, words[own], lam[own],
-                found[own], workers,
+                *self._distinct, table[own], np.ascontiguousarray(own_parities[own]), *limits,
+                words[own], lam[own], found[own], workers,
             )  # fmt: skip
+        found[self.contradicts(parities).nonzero()[0], :3] = np.inf, np.inf, 0.0
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
-        parts: list[Any] = [words, found[:, 0], found[:, 1], proved, lam, iterations]
+        parts: list[Any] = [
+            words, found[:, 0], found[:, 1], proved, self._whole_lam(lam), iterations
+        ]  # fmt: skip
         return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
 
-    def bound(self, ratios: ArrayLike, lam: ArrayLike, odd: ArrayLike | None = None) -> float:
-        """Return the lower bound on the cost of any codeword that λ proves, rounded down."""
+    def contradicts(self, syndrome: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether checks with the same bits, or without bits, differ in their parity.
+
+        No word has such a syndrome. Shape (checks,) or (words, checks), without the last axis.
+        """
+        parities = np.asarray(syndrome)
+        empty = self._first < 0
+        wrong = parities != np.where(empty, 0, parities[..., self._first])
+        return wrong.any(axis=-1)
+
+    def _whole_lam(self, lam: Costs) -> Costs:
+        """Return λ of all checks, given λ of the distinct ones: a repeated check gets zeros."""
+        if len(self._kept) == len(self.checks):
+            return lam
+        kept = np.isin(np.arange(len(self.checks)), self._kept)
+        out = np.zeros((*lam.shape[:-1], len(self._arrays.member)))
+        out[..., np.repeat(kept, np.diff(self._arrays.start))] = lam
+        return out
+
+    def bound(
+        self,
+        ratios: ArrayLike,
+        lam: ArrayLike,
+        syndrome: ArrayLike | None = None,
+        *,
+        odd: ArrayLike | None = None,
+    ) -> float:
+        """Return the lower bound on the cost of any codeword that λ proves, rounded down.
+
+        Parameters
+        ----------
+        ratios : float array (bits,)
+            The cost of a 1 at each bit.
+        lam : float array
+            λ as `decode` returns it.
+        syndrome : int array (checks,), optional
+            1 for each check whose parity must be odd; all even by default.
+        odd : int array, optional
+            Deprecated name of `syndrome`.
+        """
         costs, given = self._ratios(ratios), numbers(lam, "lam")
-        if costs.ndim != 1 or given.shape != self._member.shape or not np.isfinite(given).all():
+        entries = self._arrays.member.shape
+        if costs.ndim != 1 or given.shape != entries or not np.isfinite(given).all():
             raise OptionError("expected the ratios of one word, and λ as `decode` returns it")
-        flat, parities = np.ascontiguousarray(given), self._odd(odd, 1)[0]
-        return core.code_bound(self._start, self._member, self._degree, costs, parities, flat)
+        parities = np.ascontiguousarray(self._parities(syndrome, odd, 1)[0])
+        return core.code_bound(*self._arrays, costs, parities, np.ascontiguousarray(given))
 
     def write_proof(
         self,
         path: str | Path,
         ratios: ArrayLike,
         lam: ArrayLike,
+        syndrome: ArrayLike | None = None,
+        *,
         odd: ArrayLike | None = None,
     ) -> None:
         """Write λ of one word as a proof of its bound (docs/proofs.md).
 
-        `softmap.verification.check_proof(path, code.model(ratios, odd), bound)` checks it.
+        `softmap.verification.check_proof(path, code.model(ratios, syndrome), bound)` checks it.
+
+        Parameters
+        ----------
+        path : str or Path
+        ratios : float array (bits,)
+            The cost of a 1 at each bit.
+        lam : float array
+            λ as `decode` returns it.
+        syndrome : int array (checks,), optional
+            1 for each check whose parity must be odd; all even by default.
+        odd : int array, optional
+            Deprecated name of `syndrome`.
         """
         from softmap.solving.prooffile import write_dual  # imported late
 
-        given, model = numbers(lam, "lam"), self.model(ratios, odd)
-        if given.shape != self._member.shape or len(model.running):
+        given, model = numbers(lam, "lam"), self.model(ratios, syndrome, odd=odd)
+        if given.shape != self._arrays.member.shape or len(model.running):
             raise OptionError("expected λ as `decode` gives it, and checks with tables of words")
         write_dual(checked_path(path), model, self._half_lam(model, given))
+
+    def _by_bits(self, lam: Costs) -> Iterator[tuple[tuple[int, ...], list[float]]]:
+        """Yield the bits and λ of each distinct check; a model merges checks of equal bits."""
+        total = [dict.fromkeys(self.checks[c], 0.0) for c in self._kept]
+        place = {int(c): k for k, c in enumerate(self._kept)}
+        for c, row in enumerate(self.checks):
+            begin = self._arrays.start[c]
+            for t, bit in enumerate(row):
+                total[place[int(self._first[c])]][bit] += float(lam[begin + t])
+        for own in total:
+            yield tuple(own), list(own.values())
 
     def _half_lam(self, model: Model, lam: Costs) -> Costs:
         """Convert λ of the checks to λ of the half-edges of the model."""
@@ -215,31 +316,48 @@ class ParityCode:
         for e, (i, j) in enumerate(model.edges.tolist()):
             edges.setdefault((i, j), []).append(2 * e)
             edges.setdefault((j, i), []).append(2 * e + 1)
-        for row, begin in zip(self.checks, self._start.tolist(), strict=False):
+        for row, own in self._by_bits(lam):
             if len(row) < 2:  # a check of one bit fixes the bit and has no edge
                 continue
             if len(row) == 2:
                 for k, bit in enumerate(row):
                     half = edges[bit, row[1 - k]].pop(0)
-                    out[model.half_offset[half] + 1] = lam[begin + k]
+                    out[model.half_offset[half] + 1] = own[k]
                 continue
             strides = aux.stride[aux.start[nodes - model.num_variables] :].tolist()
             for k, bit in enumerate(row):
                 half = edges[bit, nodes].pop(0)
-                out[model.half_offset[half] + 1] = lam[begin + k]
+                out[model.half_offset[half] + 1] = own[k]
                 states = np.arange(model.num_labels[nodes])
-                out[model.half_slice(half ^ 1)] = -lam[begin + k] * (states // strides[k] % 2)
+                out[model.half_slice(half ^ 1)] = -own[k] * (states // strides[k] % 2)
             nodes += 1
         return out
 
-    def model(self, ratios: ArrayLike | None = None, odd: ArrayLike | None = None) -> Model:
+    def model(
+        self,
+        ratios: ArrayLike | None = None,
+        syndrome: ArrayLike | None = None,
+        *,
+        odd: ArrayLike | None = None,
+    ) -> Model:
         """Return the decoding problem as a `Model`, for `softmap.solve`.
 
         `softmap.solve` can prove optimality also if the relaxation is not tight.
+
+        Parameters
+        ----------
+        ratios : float array (bits,), optional
+            The cost of a 1 at each bit; 0 by default.
+        syndrome : int array (checks,), optional
+            1 for each check whose parity must be odd; all even by default.
+        odd : int array, optional
+            Deprecated name of `syndrome`.
         """
-        parities = self._odd(odd, 1)[0]
+        parities = self._parities(syndrome, odd, 1)[0]
+        if parities[self._first < 0].any():
+            raise ModelError("a check without bits must have odd parity: there is no such word")
         factors: list[Any] = [
-            Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True)
+            Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True) if row
         ]
         model = Model.from_factors([2] * self.num_bits, factors)
         if ratios is None:
@@ -256,10 +374,10 @@ class ParityCode:
         given = integers(words, "words")
         if given.shape[-1:] != (self.num_bits,):
             raise OptionError(f"expected words of {self.num_bits} bits, not {given.shape}")
-        if not self.checks:
-            return np.zeros((*given.shape[:-1], 0), np.uint8)
-        sums = np.add.reduceat(given[..., self._member], self._start[:-1], axis=-1)
-        return (sums % 2).astype(np.uint8)
+        sums = np.zeros((*given.shape[:-1], len(self._arrays.member) + 1), np.int64)
+        np.cumsum(given[..., self._arrays.member], axis=-1, out=sums[..., 1:])
+        start = self._arrays.start
+        return ((sums[..., start[1:]] - sums[..., start[:-1]]) % 2).astype(np.uint8)
 
     def _ratios(self, ratios: ArrayLike) -> Costs:
         costs = numbers(ratios, "ratios")
@@ -269,15 +387,40 @@ class ParityCode:
             raise OptionError(f"expected ratios within ±{LIMITS.ratio:g}")
         return np.ascontiguousarray(costs)
 
-    def _odd(self, odd: ArrayLike | None, words: int) -> Bytes:
-        if odd is None:
+    def _parities(self, syndrome: ArrayLike | None, odd: ArrayLike | None, words: int) -> Bytes:
+        """Return the checked syndromes, with shape (1, checks) or (words, checks)."""
+        if odd is not None:
+            if syndrome is not None:
+                raise OptionError("odd is an old name of syndrome: expected one of the two")
+            message = "odd= is deprecated: write syndrome="
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            syndrome = odd
+        if syndrome is None:
             return np.zeros((1, len(self.checks)), np.uint8)
-        truths = isinstance(odd, np.ndarray) and odd.dtype == bool
-        given = integers(np.asarray(odd, np.int64) if truths else odd, "odd")
         shapes = (len(self.checks),), (1, len(self.checks)), (words, len(self.checks))
-        if given.shape not in shapes or ((given != 0) & (given != 1)).any():
-            raise OptionError(f"odd: expected 0 or 1 for each of {len(self.checks)} checks")
-        return np.atleast_2d(given).astype(np.uint8)
+        return np.atleast_2d(checked_syndrome(syndrome, shapes))
+
+
+def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Bytes:
+    """Return a syndrome of one of these shapes as bytes of 0 and 1."""
+    truths = isinstance(syndrome, np.ndarray) and syndrome.dtype == bool
+    given = integers(np.asarray(syndrome, np.uint8) if truths else syndrome, "syndrome")
+    if given.shape not in shapes or ((given != 0) & (given != 1)).any():
+        raise OptionError(f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks")
+    return given.astype(np.uint8)
+
+
+def slices(words: int, workers: int) -> Iterator[slice]:
+    """Yield parts of the words; Ctrl-C is checked between two of them."""
+    size = LIMITS.at_once * workers
+    return (slice(first, first + size) for first in range(0, words, size))
+
+
+def _bits_of(row: Any) -> tuple[int, ...]:
+    """Return the bits of a check; a check may be empty."""
+    if np.iterable(row) and not isinstance(row, str | bytes) and not len(row):
+        return ()
+    return Parity(integers(row, "checks")).variables
 
 
 def _listed(checks: Any) -> list[Any]:

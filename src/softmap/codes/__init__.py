@@ -1,0 +1,5 @@
+"""Decoders of parity-check codes, without a `Model`: one object decodes many words or syndromes."""
+
+from softmap.codes.parity import Decoded, ParityCode
+
+__all__ = ["Decoded", "ParityCode"]
