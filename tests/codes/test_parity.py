@@ -203,7 +203,7 @@ def test_matrices_and_words_of_any_shape():
     ("call", "message"),
     [
         (lambda: ParityCode([[0, 0]]), "twice"),
-        (lambda: ParityCode([[]]), "a column for each bit"),
+        (lambda: ParityCode.from_matrix([[]]), "a column for each bit"),
         (lambda: ParityCode([[-1, 2]]), "numbered from 0"),
         (lambda: ParityCode([[0, 3]], 3), "outside 0..2"),
         (lambda: ParityCode("abc"), "the bits of each check"),

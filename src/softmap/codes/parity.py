@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.arguments import count
 from softmap.errors import ModelError, OptionError
+from softmap.io.alist import read_checks
+from softmap.io.streams import Source
 from softmap.machine import usable_cores
 from softmap.model import Model, Parity
 from softmap.model.potentials.base import Costs, frozen, integers, numbers, plain
@@ -90,22 +92,31 @@ class Decoded:
     proved : bool[words]
         Whether λ proves, without a tolerance, that no codeword is more likely.
     lam : float64[words, entries]
-        λ: one number per bit of each check, in the order of the checks.
+        λ: one number per bit of each check, in the order of the checks. None if it was not kept.
     iterations : int64[words]
         Number of iterations of all kinds.
+    observables : uint8[words, observables], optional
+        Of `Decoder`: the observables that the word flips.
     """
 
     words: Bytes
     costs: Costs
     bounds: Costs
     proved: NDArray[np.bool_]
-    lam: Costs
+    lam: Costs | None
     iterations: NDArray[np.int64]
+    observables: Bytes | None = None
 
     @property
     def found(self) -> NDArray[np.bool_]:
         """Whether a codeword was found, proved optimal or not."""
         return np.isfinite(self.costs)
+
+    @property
+    def gaps(self) -> Costs:
+        """How much more likely another word may be, as a difference of costs; 0 if proved."""
+        shown = np.asarray(self.found & ~self.proved)
+        return np.subtract(self.costs, self.bounds, out=np.zeros(shown.shape), where=shown)
 
 
 class ParityCode:
@@ -154,6 +165,11 @@ class ParityCode:
         """Return the code of a parity-check matrix of 0 and 1, dense or of scipy.sparse."""
         return cls(*_rows_of(matrix, None))
 
+    @classmethod
+    def from_alist(cls, source: Source) -> ParityCode:
+        """Return the code of an alist file: a path, "-" or a binary file."""
+        return cls(*read_checks(source))
+
     def __repr__(self) -> str:
         return f"ParityCode({self.num_bits} bits, {len(self.checks)} checks)"
 
@@ -195,7 +211,7 @@ class ParityCode:
         -------
         Decoded
         """
-        costs = self._ratios(ratios)
+        costs = self.checked_ratios(ratios)
         table = np.atleast_2d(costs)
         parities = self._parities(syndrome, odd, len(table))
         limits = [
@@ -203,21 +219,53 @@ class ParityCode:
             for name, value in (("rounds", rounds), ("steps", steps), ("sweeps", sweeps))
         ]
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
-        words = np.empty((len(table), self.num_bits), np.uint8)
-        lam = np.empty((len(table), len(self._distinct.member)))
-        found = np.empty((len(table), 4))
-        own_parities = np.broadcast_to(parities, (len(table), len(self.checks)))[:, self._kept]
-        for own in slices(len(table), workers):
-            core.decode(
-                *self._distinct, table[own], np.ascontiguousarray(own_parities[own]), *limits,
-                words[own], lam[own], found[own], workers,
-            )  # fmt: skip
-        found[self.contradicts(parities).nonzero()[0], :3] = np.inf, np.inf, 0.0
+        parities = np.broadcast_to(parities, (len(table), len(self.checks)))
+        found, words, lam = self.decode_rows(table, parities, (*limits, -1, 0), workers)
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
-        parts: list[Any] = [
-            words, found[:, 0], found[:, 1], proved, self._whole_lam(lam), iterations
-        ]  # fmt: skip
+        parts: list[Any] = [words, found[:, 0], found[:, 1], proved, lam, iterations]
         return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
+
+    def decode_rows(
+        self,
+        costs: Costs,
+        parities: Bytes,
+        limits: tuple[int, int, int, int, int],
+        workers: int,
+        *,
+        keep: bool = True,
+    ) -> tuple[Costs, Bytes, Costs | None]:
+        """Decode checked rows by the compiled core.
+
+        Parameters
+        ----------
+        costs : float64[words, bits] or float64[1, bits]
+        parities : uint8[words, checks]
+        limits : tuple of int
+            Rounds, steps, sweeps, the depth of ordered statistics (-1: none), and the number of
+            words that the search after it may visit.
+        workers : int
+            Number of threads.
+        keep : bool, default True
+            Whether λ is returned.
+
+        Returns
+        -------
+        tuple
+            float64[words, 4] with cost, bound, whether proved and iterations; words; λ or None.
+        """
+        shots = len(parities)
+        words = np.empty((shots, self.num_bits), np.uint8)
+        lam = np.empty((shots if keep else 0, len(self._distinct.member)))
+        found = np.empty((shots, 4))
+        own_parities = parities[:, self._kept]
+        for own in slices(shots, workers):
+            core.decode(
+                *self._distinct, costs if len(costs) == 1 else costs[own],
+                np.ascontiguousarray(own_parities[own]), *limits, words[own],
+                lam[own] if keep else lam, found[own], workers,
+            )  # fmt: skip
+        found[self.contradicts(parities), :3] = np.inf, np.inf, 0.0
+        return found, words, self._whole_lam(lam) if keep else None
 
     def contradicts(self, syndrome: ArrayLike) -> NDArray[np.bool_]:
         """Return whether checks with the same bits, or without bits, differ in their parity.
@@ -259,7 +307,7 @@ class ParityCode:
         odd : int array, optional
             Deprecated name of `syndrome`.
         """
-        costs, given = self._ratios(ratios), numbers(lam, "lam")
+        costs, given = self.checked_ratios(ratios), numbers(lam, "lam")
         entries = self._arrays.member.shape
         if costs.ndim != 1 or given.shape != entries or not np.isfinite(given).all():
             raise OptionError("expected the ratios of one word, and λ as `decode` returns it")
@@ -362,7 +410,7 @@ class ParityCode:
         model = Model.from_factors([2] * self.num_bits, factors)
         if ratios is None:
             return model
-        costs = self._ratios(ratios)
+        costs = self.checked_ratios(ratios)
         if costs.ndim != 1:
             raise OptionError("expected the ratios of one word")
         unary = model.unary.copy()
@@ -379,7 +427,8 @@ class ParityCode:
         start = self._arrays.start
         return ((sums[..., start[1:]] - sums[..., start[:-1]]) % 2).astype(np.uint8)
 
-    def _ratios(self, ratios: ArrayLike) -> Costs:
+    def checked_ratios(self, ratios: ArrayLike) -> Costs:
+        """Return costs of shape (bits,) or (words, bits), checked and contiguous."""
         costs = numbers(ratios, "ratios")
         if costs.ndim not in (1, 2) or costs.shape[-1] != self.num_bits:
             raise OptionError(f"expected ratios of {self.num_bits} bits, not {costs.shape}")
@@ -439,7 +488,7 @@ def _is_matrix(checks: Any) -> bool:
         table = np.asarray(checks)
     except Exception:  # rows of several lengths, or objects with their own conversion
         return False
-    if table.ndim != 2 or table.dtype.kind not in "biuf":
+    if table.ndim != 2 or table.dtype.kind not in "biuf" or not table.shape[1]:
         return False
     binary = bool(((table == 0) | (table == 1)).all())
     return table.dtype.kind in "bf" or (binary and table.shape[1] > 2)
