@@ -115,15 +115,15 @@ class Decoder {
         scale_ = sum / double(code_.bits);
     }
 
-    // Ordered statistics in the order of the beliefs `total_`, with signs flipped by the hard
+    // Ordered statistics in the order of the sums of beliefs `x_`, with signs flipped by the hard
     // decision of the channel. Returns whether its word is the best so far.
     bool ordered(Index depth) {
         if (depth < 0)
             return false;
         for (Index i = 0; i < code_.bits; ++i)
             if (gamma_[i] < 0.0)
-                total_[i] = -total_[i];
-        return statistics_.decode(gamma_, odd_, total_.data(), depth, word_.data()) &&
+                x_[i] = -x_[i];
+        return statistics_.decode(gamma_, odd_, x_.data(), depth, word_.data()) &&
                take(word_.data());
     }
 
@@ -211,14 +211,18 @@ class Decoder {
     }
 
     // Normalised min-sum belief propagation, one check after the other (layered schedule). Returns
-    // whether the hard decision `word_` became a codeword.
+    // whether the hard decision `word_` became a codeword. x_ are the sums over all rounds of the
+    // beliefs, which are a better order than oscillating last ones.
     bool propagate(Index rounds) {
         constexpr double smaller = 0.85;
         std::copy(gamma_, gamma_ + code_.bits, total_.begin());
         std::fill(u_.begin(), u_.end(), 0.0);
+        std::fill(x_.begin(), x_.end(), 0.0);
         for (Index round = 0;; ++round) {
-            for (Index i = 0; i < code_.bits; ++i)
+            for (Index i = 0; i < code_.bits; ++i) {
                 word_[i] = total_[i] < 0.0;
+                x_[i] += total_[i];
+            }
             if (is_codeword(word_.data()))
                 return true;
             if (round == rounds)
