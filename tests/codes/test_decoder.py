@@ -214,7 +214,6 @@ def test_received_words_have_costs_of_their_own():
         (lambda: Decoder([[1, 1, 1]], 1.5), "from 0 to 1"),
         (lambda: Decoder([[1, 1, 1]], [0.1, 0.2]), "each of 3 bits"),
         (lambda: Decoder(DEM_PATH_FREE, 0.1), "of its own"),
-        (lambda: Decoder(parse_detectors(b"detector D0")), "at least one error"),
         (lambda: Decoder([[1, 1, 1]]).decode([2]), "syndrome"),
         (lambda: Decoder([[1, 1, 1]]).decode([1, 0]), "each of 1 checks"),
         (lambda: Decoder([[1, 1, 1]]).decode_batch([[1]], threads=0), "threads"),
@@ -232,3 +231,8 @@ def test_no_bit_is_left_to_decide():
     decoder = Decoder([[1, 1]], [0.0, 1.0])
     assert decoder.decode([1]).words.tolist() == [0, 1]
     assert not decoder.decode([0]).found
+    empty = Decoder(parse_detectors(b"detector D0\nlogical_observable L1"))
+    found = empty.decode_batch([[0], [1]])
+    assert found.found.tolist() == [True, False]
+    assert found.proved.tolist() == [True, False]
+    assert found.observables.shape == (2, 2)

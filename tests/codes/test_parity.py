@@ -256,7 +256,9 @@ def test_zero_rows_and_equal_rows_are_legal():
     matrix = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 1]])
     code, costs = ParityCode(matrix), np.array([-3.0, 1.0, 0.5, 2.5])
     assert code.checks == [(0, 1, 3), (), (1, 2), (0, 1, 3)]
-    found = code.decode(np.stack([costs] * 4), [[0, 0, 0, 0], [1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])
+    found = code.decode(
+        np.stack([costs] * 4), [[0, 0, 0, 0], [1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]]
+    )
     assert found.found.tolist() == [True, True, False, False]
     assert found.bounds[2:].tolist() == [np.inf, np.inf]
     assert not found.proved[2:].any()

@@ -96,8 +96,9 @@ class Decoder:
         self._code = ParityCode(rows, max(len(self._free), 1))
         costs = errors.costs[self._free] if len(self._free) else np.zeros(1)
         self._costs = self._code.checked_ratios(costs)
-        whole = ParityCode(errors.checks, self.num_bits)
-        self._shift = whole.syndrome(self._certain)
+        self._shift = np.zeros(self.num_checks, np.uint8)
+        if self._certain.any():
+            self._shift = ParityCode(errors.checks, self.num_bits).syndrome(self._certain)
 
     def __repr__(self) -> str:
         return (
@@ -135,7 +136,7 @@ class Decoder:
         found = self._decoded(rows, ratios, 1, keep=True)
         if time_limit is not None:
             found = self._searched(found, rows, ratios, positive("time_limit", time_limit))
-        return Decoded(*(None if part is None else part[0] for part in vars(found).values()))
+        return found.first()
 
     def decode_batch(
         self,
@@ -164,7 +165,7 @@ class Decoder:
         return self._decoded(syndromes, ratios, workers, keep=False)
 
     def write_proof(self, path: str | Path, syndrome: ArrayLike | None = None) -> Decoded:
-        """Decode one syndrome and write λ as a proof; return the word, with the bound that λ proves.
+        """Decode one syndrome and write λ as a proof; return the word and the bound that λ proves.
 
         A word that a search among the remaining words proved has a higher bound in `decode`. Codes
         with a check of so many bits that its model has chain variables raise `OptionError`.
@@ -178,8 +179,10 @@ class Decoder:
         """
         inner = self._inner(syndrome, 1)[0]
         found = self.decode(syndrome)
+        assert found.lam is not None
         self._code.write_proof(path, self._costs, found.lam, inner)
-        return replace(found, bounds=self._code.bound(self._costs, found.lam, inner))
+        bound = self._code.bound(self._costs, found.lam, inner)
+        return replace(found, bounds=np.array(bound))
 
     def model(self, syndrome: ArrayLike | None = None) -> Any:
         """Return the problem of one syndrome as a `Model`; its variables are the undecided bits.

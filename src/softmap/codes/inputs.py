@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.codes.parity import Bytes, ParityCode
-from softmap.errors import ModelError, OptionError
+from softmap.errors import OptionError
 from softmap.io.dem import Detectors, parse_detectors, read_detectors
 from softmap.io.streams import bare_suffixes
 from softmap.model.potentials.base import Costs, numbers
@@ -65,8 +65,6 @@ def _read_code(code: Any) -> ParityCode:
 
 
 def _of_detectors(found: Detectors) -> Errors:
-    if not len(found.probabilities):
-        raise ModelError("expected at least one error")
     checks: list[list[int]] = [[] for _ in range(found.num_detectors)]
     for error, own in enumerate(found.detectors):
         for detector in own:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,8 +95,8 @@ class Decoded:
         λ: one number per bit of each check, in the order of the checks. None if it was not kept.
     iterations : int64[words]
         Number of iterations of all kinds.
-    observables : uint8[words, observables], optional
-        Of `Decoder`: the observables that the word flips.
+    observables : uint8[words, observables]
+        The observables that the word flips; a `ParityCode` has none.
     """
 
     words: Bytes
@@ -105,12 +105,17 @@ class Decoded:
     proved: NDArray[np.bool_]
     lam: Costs | None
     iterations: NDArray[np.int64]
-    observables: Bytes | None = None
+    observables: Bytes
 
     @property
     def found(self) -> NDArray[np.bool_]:
         """Whether a codeword was found, proved optimal or not."""
         return np.isfinite(self.costs)
+
+    def first(self) -> Decoded:
+        """Return the first word, without the first axis of each array."""
+        parts: list[Any] = [None if part is None else part[0] for part in vars(self).values()]
+        return Decoded(*parts)
 
     @property
     def gaps(self) -> Costs:
@@ -214,16 +219,18 @@ class ParityCode:
         costs = self.checked_ratios(ratios)
         table = np.atleast_2d(costs)
         parities = self._parities(syndrome, odd, len(table))
-        limits = [
-            count(name, value, 0, LIMITS.iterations)
-            for name, value in (("rounds", rounds), ("steps", steps), ("sweeps", sweeps))
-        ]
+        limits = (
+            count("rounds", rounds, 0, LIMITS.iterations),
+            count("steps", steps, 0, LIMITS.iterations),
+            count("sweeps", sweeps, 0, LIMITS.iterations),
+        )
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         parities = np.broadcast_to(parities, (len(table), len(self.checks)))
         found, words, lam = self.decode_rows(table, parities, (*limits, -1, 0), workers)
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
-        parts: list[Any] = [words, found[:, 0], found[:, 1], proved, lam, iterations]
-        return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
+        none = np.zeros((len(table), 0), np.uint8)
+        whole = Decoded(words, found[:, 0], found[:, 1], proved, lam, iterations, none)
+        return whole.first() if costs.ndim == 1 else whole
 
     def decode_rows(
         self,
@@ -467,7 +474,7 @@ def slices(words: int, workers: int) -> Iterator[slice]:
 
 def _bits_of(row: Any) -> tuple[int, ...]:
     """Return the bits of a check; a check may be empty."""
-    if np.iterable(row) and not isinstance(row, str | bytes) and not len(row):
+    if isinstance(row, Sized) and not isinstance(row, str | bytes) and not len(row):
         return ()
     return Parity(integers(row, "checks")).variables
 

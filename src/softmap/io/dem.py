@@ -140,7 +140,9 @@ def parse_circuit(data: bytes | Content) -> Detectors:
     try:
         import stim  # imported late
     except ImportError:
-        message = "circuits are read by the package stim, which is not installed; `.dem` files need no package"
+        message = (
+            "circuits are read by the package stim, which is not installed (`.dem` needs none)"
+        )
         raise FormatError(message, content.name) from None
     try:
         circuit = stim.Circuit(content.data.decode())
