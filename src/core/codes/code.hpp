@@ -64,7 +64,7 @@ class Decoder {
                 const Index i = code_.member[e];
                 z_[e] = turn(i) * gamma_[i] / double(code_.degree[i]);
             }
-            if (prove(limits.steps))
+            if (prove(limits))
                 return found_;
             for (Index e = 0; e < code_.edges(); ++e)
                 trial_[e] = turn(code_.member[e]) * b_[e];
@@ -245,9 +245,10 @@ class Decoder {
     }
 
     // Douglas-Rachford splitting from z_ on, with signs flipped by the best word. Returns whether
-    // it found a proof, which is then in λ. It stops early if Σ_i max(0, Σ_c b_ci - cost of i)
-    // stagnates: then the best word is not optimal, or the relaxation is not tight.
-    bool prove(Index steps) {
+    // it found a proof, which is then in λ. If a search follows, it stops as soon as
+    // Σ_i max(0, Σ_c b_ci - cost of i) stagnates: then the best word is probably not optimal, or
+    // the relaxation is not tight.
+    bool prove(const DecodingLimits &limits) {
         constexpr Index every = 16;   // steps between two checks of progress
         constexpr double least = 0.7; // stop if the violation is above this part of the last one
         const double margin = 1e-4 * scale_;
@@ -257,7 +258,7 @@ class Decoder {
         for (Index e = 0; e < code_.edges(); ++e)
             total_[code_.member[e]] += z_[e];
         double before = infinity;
-        for (Index step = 1; step <= steps; ++step) {
+        for (Index step = 1; step <= limits.steps; ++step) {
             ++found_.steps;
             const double violation = splitting_step(margin);
             if (violation == 0.0 && proves()) {
@@ -267,7 +268,7 @@ class Decoder {
                 found_.bound = lower_cost(best_); // λ proves the exact cost; `cost` may be above it
                 return true;
             }
-            if (step % every == 0) {
+            if (limits.words > 0 && step % every == 0) {
                 if (violation > least * before)
                     return false;
                 before = violation;
@@ -337,7 +338,7 @@ class Decoder {
                 kept_ = z_;
                 for (Index e = 0; e < code_.edges(); ++e)
                     z_[e] = turn(code_.member[e]) * trial_[e];
-                if (prove(limits.steps))
+                if (prove(limits))
                     return;
                 z_ = kept_;
             }
