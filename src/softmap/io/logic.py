@@ -212,8 +212,8 @@ def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints
         weight[marked] = np.inf
     else:
         weight[weight >= top] = np.inf
-    if (bad := ~(weight > 0)).any():
-        raise numbers.fail(int(begin[np.argmax(bad)]), "the weight of a clause (more than 0)")
+    if (bad := ~(weight >= 0)).any():
+        raise numbers.fail(int(begin[np.argmax(bad)]), "the weight of a clause (at least 0)")
     return begin + 1, last, weight
 
 
