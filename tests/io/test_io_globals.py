@@ -159,6 +159,49 @@ def test_they_cost_what_they_mean(name):
         assert model.energy(EVERY).tolist() == pytest.approx(expected)
 
 
+WCSP_ONLY = {
+    "gcc 2 0 1 2 2 0 1": lambda x: _hard(
+        _outside(_counts(x)[0], 1, 2) + _outside(_counts(x)[2], 0, 1)
+    ),
+    "clique 1 1 0 1 1 0 2 0 2 1 2": lambda x: _hard(
+        sum(y in own for y, own in zip(x, [[0], [1], [], [0, 2], [2]], strict=True)) > 1
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WCSP_ONLY)
+def test_words_of_wcsp_files_cost_what_they_mean(words):
+    unary = _unary(words)
+    model = parse_wcsp(_wcsp(words, unary))
+    expected = [
+        sum(unary[i][y] for i, y in enumerate(x)) + WCSP_ONLY[words](x.tolist()) for x in EVERY
+    ]
+    assert model.energy(EVERY).tolist() == pytest.approx(expected)
+
+
+def _soft(violation, most):
+    return INF if violation > most else max(violation, 0)
+
+
+COMPARED = {
+    ">= 1 2": lambda x, y: _soft(y + 1 - x, 2),
+    "> 0 1": lambda x, y: _soft(y + 1 - x, 1),
+    "<= -1 3": lambda x, y: _soft(x + 1 - y, 3),
+    "< 2 0": lambda x, y: _soft(x - 1 - y, 0),
+    "= 1 1": lambda x, y: _soft(abs(y + 1 - x), 1),
+    "disj 2 1 7": lambda x, y: 0 if x >= y + 1 or y >= x + 2 else 7,
+}
+
+
+@pytest.mark.parametrize("words", COMPARED)
+def test_arithmetic_between_two_variables(words):
+    model = parse_wcsp(f"toy 2 4 1 100\n4 3\n2 0 1 -1 {words}\n".encode())
+    for x, y in itertools.product(range(4), range(3)):
+        assert model.energy([x, y]) == COMPARED[words](x, y)
+    with pytest.raises(softmap.FormatError, match="line 3: expected two variables"):
+        parse_wcsp(f"toy 3 4 1 100\n4 3 2\n3 0 1 2 -1 {words}\n".encode())
+
+
 ORACLE = """
 import sys, pytoulbar2
 for path in sys.argv[1:]:

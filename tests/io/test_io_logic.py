@@ -174,3 +174,11 @@ def test_detectors_in_bulk_are_the_parities_one_by_one(seed):
     assert np.allclose(model.energy(every), one_by_one.energy(every))
     assert model.energy(happened) < np.inf
     assert softmap.lp.solve(model).value == pytest.approx(softmap.lp.solve(one_by_one).value)
+
+
+def test_clauses_of_weight_0_cost_nothing():
+    for text in (b"p wcnf 2 3 9\n0 1 0\n9 1 2 0\n2 -1 0\n", b"0 1 0\nh 1 2 0\n2 -1 0\n"):
+        model = parse_wcnf(text)
+        assert [model.energy([a, b]) for a in (0, 1) for b in (0, 1)] == [np.inf, 0.0, 2.0, 2.0]
+    with pytest.raises(softmap.FormatError, match="at least 0"):
+        parse_wcnf(b"p wcnf 1 1 9\n-3 1 0\n")

@@ -259,3 +259,38 @@ def _incoming(potential, k, side, a, d_out):
     rows, cols = (d_out, len(a)) if side == 0 else (len(a), d_out)
     table = potential.as_table(k, rows, cols)
     return (table if side == 0 else table.T) + a
+
+
+def ordered_statistics(matrix, costs, syndrome, keys, depth):
+    """The word of ordered statistics, by elimination of a dense matrix; None if there is none."""
+    m, n = matrix.shape
+    order = np.argsort(keys, kind="stable")
+    table, pivots = np.concatenate([matrix, np.eye(m, dtype=int)], axis=1), {}
+    for i in order:
+        free = [r for r in range(m) if table[r, i] and r not in pivots]
+        if free:
+            pivots[free[0]] = i
+            for r in np.flatnonzero(table[:, i]):
+                if r != free[0]:
+                    table[r] ^= table[free[0]]
+    word = (costs < 0).astype(int)
+    rows = list(pivots)
+    rest = table[:, n:] @ (syndrome + matrix @ word) % 2
+    if rest[[r for r in range(m) if r not in pivots]].any():
+        return None
+    word[[pivots[r] for r in rows]] ^= rest[rows]
+    others = [i for i in order if i not in pivots.values()]
+    pairs = [(k, j) for k in range(min(depth, len(others))) for j in range(k)]
+    moves = []
+    for chosen in [(k,) for k in range(len(others))] + pairs:
+        move = np.zeros(n, int)
+        for k in chosen:
+            move[others[k]] ^= 1
+            move[[pivots[r] for r in rows]] ^= table[rows, others[k]]
+        moves.append(move)
+    while moves:
+        changes = np.array(moves) @ np.where(word, -costs, costs)
+        if changes.min() >= -1e-9 * np.abs(costs).sum():
+            break
+        word = word ^ moves[int(changes.argmin())]
+    return word

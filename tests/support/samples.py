@@ -158,6 +158,7 @@ SAMPLES: dict[str, list[bytes]] = {
     "wcnf": [WCNF, WCNF_TOP, b"2 1 2 3 4 5 6 7 8 0\n"],
     "opb": [OPB, b"min: x1;\n+1 x1 -2 x2 +3 x3 +1 x4 +1 x5 +1 x6 +2 x7 <= 4 ;\n"],
     "dem": [DEM],
+    "alist": [b"3 2\n2 2\n1 2 1\n2 2\n1 0\n1 2\n2 0\n1 2\n2 3\n"],
     "wcsp": [WCSP],
     "qap": [QAP],
 }

@@ -61,7 +61,7 @@ Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<In
     require(checks >= 0 && bits > 0 && start.data()[0] == 0,
             "start must begin with 0, and degree must not be empty");
     for (Index c = 0; c < checks; ++c)
-        require(start.data()[c] < start.data()[c + 1], "a check needs a bit");
+        require(start.data()[c] <= start.data()[c + 1], "start must not decrease");
     require_size(member, start.data()[checks], "member");
     std::vector<Index> count(bits, 0);
     for (Index e = 0; e < Index(member.size()); ++e) {
@@ -75,16 +75,18 @@ Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<In
 }
 
 void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<double> costs,
-            Matrix<std::uint8_t> odd, Index rounds, Index steps, Index sweeps,
-            OutMatrix<std::uint8_t> words, OutMatrix<double> lam, OutMatrix<double> found,
-            int threads) {
+            Matrix<std::uint8_t> odd, Index rounds, Index steps, Index sweeps, Index depth,
+            Index visits, OutMatrix<std::uint8_t> words, OutMatrix<double> lam,
+            OutMatrix<double> found, int threads) {
     const Code code = code_of(start, member, degree);
-    const Index count = Index(costs.shape(0));
-    const auto fits = [&](const auto &array, Index columns) {
-        return Index(array.shape(0)) == count && Index(array.shape(1)) == columns;
+    const Index count = Index(words.shape(0)), kept = Index(lam.shape(0));
+    const auto fits = [&](const auto &array, Index columns, Index rows) {
+        return Index(array.shape(0)) == rows && Index(array.shape(1)) == columns;
     };
-    require(fits(costs, code.bits) && fits(odd, code.checks) && fits(words, code.bits) &&
-                fits(lam, code.edges()) && fits(found, 4),
+    const bool shared = costs.shape(0) == 1; // one row of costs for all words
+    require(fits(costs, code.bits, shared ? 1 : count) && fits(odd, code.checks, count) &&
+                fits(words, code.bits, count) && fits(found, 4, count) &&
+                fits(lam, code.edges(), kept) && (kept == count || kept == 0),
             "the arrays of the words do not fit the code");
     require(threads > 0, "threads must be positive");
     nb::gil_scoped_release unlocked;
@@ -92,17 +94,32 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
     std::vector<Decoder> decoders;
     for (int t = 0; t < team; ++t)
         decoders.emplace_back(code);
+    std::vector<std::vector<double>> room(team, std::vector<double>(kept ? 0 : code.edges()));
     std::atomic<Index> next{0};
     together(team, [&](Member &me) {
         for (Index w = next++; w < count; w = next++) {
             const Decoding d = decoders[me.thread].decode(
-                costs.data() + w * code.bits, odd.data() + w * code.checks, {rounds, steps, sweeps},
-                words.data() + w * code.bits, lam.data() + w * code.edges());
+                costs.data() + (shared ? 0 : w * code.bits), odd.data() + w * code.checks,
+                {rounds, steps, sweeps, depth, visits}, words.data() + w * code.bits,
+                kept ? lam.data() + w * code.edges() : room[me.thread].data());
             double *row = found.data() + 4 * w;
             row[0] = d.cost, row[1] = d.bound, row[2] = d.proved;
             row[3] = double(d.rounds + d.steps + d.sweeps);
         }
     });
+}
+
+void ordered_statistics(In<Index> start, In<std::int32_t> member, In<Index> degree,
+                        In<double> costs, Bytes odd, In<double> keys, Index depth,
+                        Out<std::uint8_t> word, Out<std::uint8_t> found) {
+    const Code code = code_of(start, member, degree);
+    require_size(costs, code.bits, "costs");
+    require_size(keys, code.bits, "keys");
+    require_size(odd, code.checks, "odd");
+    require_size(word, code.bits, "word");
+    require_size(found, 1, "found");
+    found.data()[0] =
+        OrderedStatistics(code).decode(costs.data(), odd.data(), keys.data(), depth, word.data());
 }
 
 double bound(In<Index> start, In<std::int32_t> member, In<Index> degree, In<double> costs,
@@ -126,9 +143,12 @@ void bind_codes(nb::module_ &m) {
     m.def("parity_cones", &cones, arg("values"),
           "Project each row onto the cone of costs at which no even labelling costs less than 0.");
     m.def("decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
-          nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), arg("words"), arg("lam"),
-          arg("found"), nb::arg("threads"),
+          nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"),
+          nb::arg("visits"), arg("words"), arg("lam"), arg("found"), nb::arg("threads"),
           "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.");
+    m.def("ordered_statistics", &ordered_statistics, arg("start"), arg("member"), arg("degree"),
+          arg("costs"), arg("odd"), arg("keys"), nb::arg("depth"), arg("word"), arg("found"),
+          "Write the best word of ordered statistics; `found` is 0 if no word has the parities.");
     m.def("code_bound", &bound, arg("start"), arg("member"), arg("degree"), arg("costs"),
           arg("odd"), arg("lam"), "Return the dual bound at λ, rounded down.");
 }

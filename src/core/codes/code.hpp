@@ -8,28 +8,23 @@
 // cost 0 if every λ_c lies in the cone of its check (no even word costs less than 0) and the λ of
 // every bit add up to at most its cost. Such a λ is searched for by Douglas-Rachford splitting,
 // which needs only the projections onto the two sets and usually ends after finitely many steps.
+// If it finds none, the words that λ does not exclude are searched.
 #pragma once
 
+#include "graph.hpp"
 #include "parity.hpp"
+#include "statistics.hpp"
 
 #include <vector>
 
 namespace softmap {
 
-// A parity-check code. An edge is a pair of a check and one of its bits.
-struct Code {
-    Index bits, checks;
-    const Index *start;         // [checks + 1] first entry of each check in `member`
-    const std::int32_t *member; // [edges] the bits of check 0, of check 1, ...
-    const Index *degree;        // [bits] number of checks that contain the bit
-
-    Index edges() const { return start[checks]; }
-};
-
 struct DecodingLimits {
     Index rounds; // iterations of min-sum belief propagation
     Index steps;  // Douglas-Rachford steps per attempted proof
     Index sweeps; // ADMM iterations on the linear program
+    Index depth;  // of the combination sweep of ordered statistics; -1: no ordered statistics
+    Index words;  // words that an exhaustive search may visit
 };
 
 // The result for one word: cost of the best codeword, best bound, and iterations of each phase.
@@ -39,13 +34,13 @@ struct Decoding {
     Index rounds = 0, steps = 0, sweeps = 0;
 };
 
-// Decodes words of one code by belief propagation, proofs and ADMM, in this order.
+// Decodes words of one code by belief propagation, ordered statistics, proofs and ADMM.
 class Decoder {
   public:
     explicit Decoder(const Code &code)
-        : code_(code), turned_(code.bits), total_(code.bits), x_(code.bits), z_(code.edges()),
-          b_(code.edges()), u_(code.edges()), trial_(code.edges()), kept_(code.edges()),
-          terms_(code.bits + code.checks), word_(code.bits) {
+        : code_(code), statistics_(code), turned_(code.bits), total_(code.bits), excess_(code.bits),
+          x_(code.bits), z_(code.edges()), b_(code.edges()), u_(code.edges()), trial_(code.edges()),
+          kept_(code.edges()), terms_(code.bits + code.checks), word_(code.bits) {
         Index most = 0;
         for (Index c = 0; c < code.checks; ++c)
             most = std::max(most, code.start[c + 1] - code.start[c]);
@@ -59,26 +54,28 @@ class Decoder {
     // [bits] and the multipliers `lam` [edges] of the best bound.
     Decoding decode(const double *gamma, const std::uint8_t *odd, const DecodingLimits &limits,
                     std::uint8_t *word, double *lam) {
-        gamma_ = gamma, odd_ = odd, best_ = word, lam_ = lam;
-        found_ = Decoding{};
-        std::fill(lam, lam + code_.edges(), 0.0);
-        double sum = 0.0;
-        for (Index i = 0; i < code_.bits; ++i)
-            sum += std::abs(gamma[i]);
-        scale_ = sum / double(code_.bits);
-        if (propagate(limits.rounds)) {
-            take(word_.data());
+        begin(gamma, odd, word, lam);
+        std::fill(trial_.begin(), trial_.end(), 0.0);
+        const bool converged = propagate(limits.rounds);
+        std::copy(word_.begin(), word_.end(), best_); // defines bit errors if there is no codeword
+        bool better = converged ? take(word_.data()) : ordered(limits.depth);
+        while (better) {
             for (Index e = 0; e < code_.edges(); ++e) {
                 const Index i = code_.member[e];
                 z_[e] = turn(i) * gamma_[i] / double(code_.degree[i]);
             }
-            if (prove(limits.steps))
+            if (prove(limits))
                 return found_;
             for (Index e = 0; e < code_.edges(); ++e)
                 trial_[e] = turn(code_.member[e]) * b_[e];
-        } else { // no codeword was found: return the hard decision, so that bit errors are defined
-            std::copy(word_.begin(), word_.end(), best_);
-            std::fill(trial_.begin(), trial_.end(), 0.0);
+            keep_bound();
+            const Exhausted found = exhaust(limits.words);
+            if (found.complete) {
+                found_.proved = true;
+                found_.bound = lower_cost(best_);
+                return found_;
+            }
+            better = found.better;
         }
         keep_bound();
         relax(limits);
@@ -108,6 +105,71 @@ class Decoder {
     }
 
   private:
+    void begin(const double *gamma, const std::uint8_t *odd, std::uint8_t *word, double *lam) {
+        gamma_ = gamma, odd_ = odd, best_ = word, lam_ = lam;
+        found_ = Decoding{};
+        std::fill(lam, lam + code_.edges(), 0.0);
+        double sum = 0.0;
+        for (Index i = 0; i < code_.bits; ++i)
+            sum += std::abs(gamma[i]);
+        scale_ = sum / double(code_.bits);
+    }
+
+    // Ordered statistics in the order of the sums of beliefs `x_`, with signs flipped by the hard
+    // decision of the channel. Returns whether its word is the best so far.
+    bool ordered(Index depth) {
+        if (depth < 0)
+            return false;
+        for (Index i = 0; i < code_.bits; ++i)
+            if (gamma_[i] < 0.0)
+                x_[i] = -x_[i];
+        return statistics_.decode(gamma_, odd_, x_.data(), depth, word_.data()) &&
+               take(word_.data());
+    }
+
+    // Visits the words that λ does not exclude, at most `limit` of them.
+    //
+    // The cost of a word x is Σ_i ρ_i x_i + Σ_c λ_c x_c with ρ_i = γ_i - Σ_c λ_ci, and the bound is
+    // the sum of the minima of these terms. So a word costs at least the bound and |ρ_i| for each
+    // bit that does not have the sign of ρ_i; and for a single bit i also what its checks add.
+    Exhausted exhaust(Index limit) {
+        if (limit <= 0)
+            return {};
+        double sizes = 0.0; // Σ |γ| + Σ |λ|, which no partial sum below exceeds
+        for (Index i = 0; i < code_.bits; ++i) {
+            total_[i] = gamma_[i];
+            turned_[i] = excess_[i] = 0.0;
+            sizes += std::abs(gamma_[i]);
+        }
+        for (Index c = 0; c < code_.checks; ++c) {
+            const Index first = code_.start[c], k = size(c);
+            parity_messages(lam_ + first, k, odd_[c], room_.data());
+            for (Index t = 0; t < k; ++t) {
+                const Index i = code_.member[first + t];
+                const double costs_more = lam_[first + t] + room_[t]; // of a 1 than of a 0
+                turned_[i] += std::max(0.0, costs_more);
+                excess_[i] += std::max(0.0, -costs_more);
+                total_[i] -= lam_[first + t];
+                sizes += std::abs(lam_[first + t]);
+            }
+        }
+        for (Index i = 0; i < code_.bits; ++i) {
+            turned_[i] += std::max(0.0, total_[i]);  // penalty of a 1
+            excess_[i] += std::max(0.0, -total_[i]); // penalty of a 0
+            word_[i] = turned_[i] < excess_[i];
+            turned_[i] = std::max(turned_[i], excess_[i]);
+            total_[i] = std::max(0.0, word_[i] ? -total_[i] : total_[i]);
+        }
+        // n additions of terms whose absolute values add up to `sizes` are off by n u sizes
+        const double margin = 8.0 * double(code_.edges() + code_.bits) * unit * sizes;
+        const Exclusion out{word_.data(), turned_.data(), total_.data(),
+                            found_.cost - found_.bound + margin, margin};
+        const Exhausted found = statistics_.exhaust(gamma_, odd_, out, limit, best_);
+        if (found.better)
+            found_.cost = careful_sum(x_.data(), gather(best_));
+        return found;
+    }
+
     Index size(Index c) const { return code_.start[c + 1] - code_.start[c]; }
     double turn(Index i) const { return best_[i] ? -1.0 : 1.0; }
 
@@ -122,12 +184,24 @@ class Decoder {
         return true;
     }
 
-    // Stores a codeword if its cost is the lowest so far; returns whether it was stored.
-    bool take(const std::uint8_t *word) {
+    // Writes the costs of the bits of a word to x_; returns how many.
+    Index gather(const std::uint8_t *word) {
         Index count = 0;
         for (Index i = 0; i < code_.bits; ++i)
             if (word[i])
                 x_[count++] = gamma_[i];
+        return count;
+    }
+
+    // A lower bound (rounded down) on the cost of a word.
+    double lower_cost(const std::uint8_t *word) {
+        const Index count = gather(word);
+        return lower_sum(x_.data(), count);
+    }
+
+    // Stores a codeword if its cost is the lowest so far; returns whether it was stored.
+    bool take(const std::uint8_t *word) {
+        const Index count = gather(word);
         const double cost = careful_sum(x_.data(), count);
         if (!(cost < found_.cost))
             return false;
@@ -137,14 +211,18 @@ class Decoder {
     }
 
     // Normalised min-sum belief propagation, one check after the other (layered schedule). Returns
-    // whether the hard decision `word_` became a codeword.
+    // whether the hard decision `word_` became a codeword. x_ are the sums over all rounds of the
+    // beliefs, which are a better order than oscillating last ones.
     bool propagate(Index rounds) {
         constexpr double smaller = 0.85;
         std::copy(gamma_, gamma_ + code_.bits, total_.begin());
         std::fill(u_.begin(), u_.end(), 0.0);
+        std::fill(x_.begin(), x_.end(), 0.0);
         for (Index round = 0;; ++round) {
-            for (Index i = 0; i < code_.bits; ++i)
+            for (Index i = 0; i < code_.bits; ++i) {
                 word_[i] = total_[i] < 0.0;
+                x_[i] += total_[i];
+            }
             if (is_codeword(word_.data()))
                 return true;
             if (round == rounds)
@@ -167,55 +245,73 @@ class Decoder {
     }
 
     // Douglas-Rachford splitting from z_ on, with signs flipped by the best word. Returns whether
-    // it found a proof, which is then in λ.
-    bool prove(Index steps) {
-        constexpr double relaxation = 1.7;
+    // it found a proof, which is then in λ. If a search follows, it stops as soon as
+    // Σ_i max(0, Σ_c b_ci - cost of i) stagnates: then the best word is probably not optimal, or
+    // the relaxation is not tight.
+    bool prove(const DecodingLimits &limits) {
+        constexpr Index every = 16;   // steps between two checks of progress
+        constexpr double least = 0.7; // stop if the violation is above this part of the last one
         const double margin = 1e-4 * scale_;
         for (Index i = 0; i < code_.bits; ++i)
             turned_[i] = turn(i) * gamma_[i];
-        for (Index step = 0; step < steps; ++step) {
+        std::fill(total_.begin(), total_.end(), 0.0);
+        for (Index e = 0; e < code_.edges(); ++e)
+            total_[code_.member[e]] += z_[e];
+        double before = infinity;
+        for (Index step = 1; step <= limits.steps; ++step) {
             ++found_.steps;
-            add_up(z_);
-            for (Index i = 0; i < code_.bits; ++i)
-                total_[i] = std::max(0.0, total_[i] - turned_[i] + margin) /
-                            double(std::max<Index>(code_.degree[i], 1));
-            for (Index c = 0; c < code_.checks; ++c) {
-                const Index first = code_.start[c], last = code_.start[c + 1];
-                for (Index e = first; e < last; ++e)
-                    b_[e] = z_[e] - 2.0 * total_[code_.member[e]];
-                into_parity_cone(b_.data() + first, last - first);
-                for (Index e = first; e < last; ++e)
-                    z_[e] += relaxation * (b_[e] - z_[e] + total_[code_.member[e]]);
-            }
-            if (proves()) {
+            const double violation = splitting_step(margin);
+            if (violation == 0.0 && proves()) {
                 for (Index e = 0; e < code_.edges(); ++e)
                     lam_[e] = turn(code_.member[e]) * b_[e];
                 found_.proved = true;
-                found_.bound = found_.cost;
+                found_.bound = lower_cost(best_); // λ proves the exact cost; `cost` may be above it
                 return true;
+            }
+            if (limits.words > 0 && step % every == 0) {
+                if (violation > least * before)
+                    return false;
+                before = violation;
             }
         }
         return false;
     }
 
-    void add_up(const std::vector<double> &values) {
-        std::fill(total_.begin(), total_.end(), 0.0);
-        for (Index e = 0; e < code_.edges(); ++e)
-            total_[code_.member[e]] += values[e];
+    // One step: z_ and its sums total_ by bit, b_ in the cones and its sums x_ by bit. Returns
+    // Σ_i max(0, x_i - cost of i).
+    double splitting_step(double margin) {
+        constexpr double relaxation = 1.7;
+        for (Index i = 0; i < code_.bits; ++i) {
+            excess_[i] = std::max(0.0, total_[i] - turned_[i] + margin) /
+                         double(std::max<Index>(code_.degree[i], 1));
+            total_[i] = x_[i] = 0.0;
+        }
+        for (Index c = 0; c < code_.checks; ++c) {
+            const Index first = code_.start[c], last = code_.start[c + 1];
+            for (Index e = first; e < last; ++e)
+                b_[e] = z_[e] - 2.0 * excess_[code_.member[e]];
+            into_parity_cone(b_.data() + first, last - first);
+            for (Index e = first; e < last; ++e) {
+                const Index i = code_.member[e];
+                z_[e] += relaxation * (b_[e] - z_[e] + excess_[i]);
+                total_[i] += z_[e];
+                x_[i] += b_[e];
+            }
+        }
+        double violation = 0.0;
+        for (Index i = 0; i < code_.bits; ++i)
+            violation += std::max(0.0, x_[i] - turned_[i]);
+        return violation;
     }
 
-    // Whether Σ_c b_ci is at most the cost of each bit i, rounding errors included. Each b_c
+    // Whether Σ_c b_ci = x_i is at most the cost of each bit i, rounding errors included. Each b_c
     // already lies in the cone of its check.
     bool proves() {
-        add_up(b_);
-        for (Index i = 0; i < code_.bits; ++i)
-            if (total_[i] > turned_[i])
-                return false;
-        std::fill(x_.begin(), x_.end(), 0.0);
+        std::fill(excess_.begin(), excess_.end(), 0.0);
         for (Index e = 0; e < code_.edges(); ++e)
-            x_[code_.member[e]] += std::abs(b_[e]);
+            excess_[code_.member[e]] += std::abs(b_[e]);
         for (Index i = 0; i < code_.bits; ++i)
-            if (turned_[i] - total_[i] < 4.0 * double(code_.degree[i]) * unit * x_[i])
+            if (turned_[i] - x_[i] < 4.0 * double(code_.degree[i]) * unit * excess_[i])
                 return false;
         return true;
     }
@@ -242,7 +338,7 @@ class Decoder {
                 kept_ = z_;
                 for (Index e = 0; e < code_.edges(); ++e)
                     z_[e] = turn(code_.member[e]) * trial_[e];
-                if (prove(limits.steps))
+                if (prove(limits))
                     return;
                 z_ = kept_;
             }
@@ -290,13 +386,14 @@ class Decoder {
     }
 
     const Code &code_;
+    OrderedStatistics statistics_;
     const double *gamma_ = nullptr;
     const std::uint8_t *odd_ = nullptr;
     std::uint8_t *best_ = nullptr;
     double *lam_ = nullptr;
     double scale_ = 0.0;
     Decoding found_;
-    std::vector<double> turned_, total_, x_, z_, b_, u_, trial_, kept_, terms_, room_, in_;
+    std::vector<double> turned_, total_, excess_, x_, z_, b_, u_, trial_, kept_, terms_, room_, in_;
     std::vector<std::uint8_t> word_;
 };
 

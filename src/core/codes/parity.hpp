@@ -63,6 +63,8 @@ inline void parity_messages(const double *cost, Index k, bool odd, double *out) 
 // others are at least T. T is the root of a convex piecewise linear function; Newton's method
 // descends to it from the right in finitely many steps.
 inline void into_parity_cone(double *v, Index k) {
+    if (k < 2)
+        return;
     Index low = 0;
     double second = infinity;
     for (Index t = 1; t < k; ++t) {
@@ -99,6 +101,8 @@ inline void into_parity_cone(double *v, Index k) {
 // each such corner is at least 1. Only the constraint of the corner nearest to the point can be
 // violated; then the coordinate distances are projected onto the unit simplex (Michelot 1986).
 inline void into_parity_hull(double *v, Index k, bool odd, double *room) {
+    if (k == 0)
+        return;
     double total = 0.0, least = infinity;
     Index closest = 0;
     bool parity = false;

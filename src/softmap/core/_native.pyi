@@ -1519,6 +1519,8 @@ def decode(
     rounds: int,
     steps: int,
     sweeps: int,
+    depth: int,
+    visits: int,
     words: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu")],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     found: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
@@ -1526,6 +1528,33 @@ def decode(
 ) -> None:
     """
     Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.
+    """
+
+def ordered_statistics(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    member: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    degree: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    keys: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    depth: int,
+    word: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
+    found: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write the best word of ordered statistics; `found` is 0 if no word has the parities.
     """
 
 def code_bound(

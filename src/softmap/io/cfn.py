@@ -30,6 +30,8 @@ _LIST_END = re.compile(rb"[\[\]{}]")
 _PLAIN = bytes.maketrans(b',:"', b"   ")
 _PAIR = {b"{": b"}", b"[": b"]"}
 
+_WCSP_ONLY = ("knapsackp", "gcc", "clique")  # knapsackp is the name of knapsackv there
+
 
 class Tokens:
     """A cursor over the text; every error names the line."""
@@ -464,8 +466,9 @@ def _read_global(
     """Read a global cost function, from the word `type` on."""
     tokens.word("type")
     name = tokens.peek()
-    if name not in GLOBALS or name == "knapsackp":  # knapsackp is the name of knapsackv in WCSP
-        raise tokens.error(f"one of {', '.join(GLOBALS)}")
+    known = [word for word in GLOBALS if word not in _WCSP_ONLY]
+    if name not in known:
+        raise tokens.error(f"one of {', '.join(known)}")
     found = Global(tokens.text("a type"), scope, sizes)
     if not scope:
         raise tokens.error(f"variables of {name!r}")

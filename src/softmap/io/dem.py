@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import FormatError, ModelError
 from softmap.io.limits import LIMITS
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.tokens import quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -111,8 +111,15 @@ def parse_dem(content: Content, *, seen: ArrayLike | None = None) -> Model:
     return parse_detectors(content).model(seen)
 
 
+def parse_stim(content: Content, *, seen: ArrayLike | None = None) -> Model:
+    """Return the model of the errors of a circuit; see `Detectors.model`."""
+    return parse_circuit(content).model(seen)
+
+
 def read_detectors(source: Source) -> Detectors:
-    """Read the errors and detectors of a `.dem` file.
+    """Read the errors and detectors of a `.dem` file, or of a circuit (`.stim`).
+
+    Circuits are read by the package `stim`, if it is installed.
 
     Parameters
     ----------
@@ -122,7 +129,28 @@ def read_detectors(source: Source) -> Detectors:
     -------
     Detectors
     """
-    return parse_detectors(load(source))
+    content = load(source)
+    circuit = bare_suffixes(content.name)[-1:] == [".stim"]
+    return parse_circuit(content) if circuit else parse_detectors(content)
+
+
+def parse_circuit(data: bytes | Content) -> Detectors:
+    """Return the errors and detectors of a circuit (`.stim`) given as bytes."""
+    content = open_content(data)
+    try:
+        import stim  # imported late
+    except ImportError:
+        message = (
+            "circuits are read by the package stim, which is not installed (`.dem` needs none)"
+        )
+        raise FormatError(message, content.name) from None
+    try:
+        circuit = stim.Circuit(content.data.decode())
+        model = circuit.detector_error_model()
+    except ValueError as error:
+        first = str(error).strip().splitlines()[0]
+        raise FormatError(f"stim does not take this circuit: {first}", content.name) from error
+    return parse_detectors(Content(str(model).encode(), content.name))
 
 
 def parse_detectors(data: bytes | Content) -> Detectors:

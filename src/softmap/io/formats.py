@@ -147,6 +147,15 @@ FORMATS: dict[str, Format] = {
             _READ_ONLY,
             re.IGNORECASE,
         ),
+        _row("stim", ".stim", _NEVER, "dem", _READ_ONLY),
+        _row(
+            "alist",
+            ".alist",
+            # two lines of two numbers, and a line of more
+            rb"(?:\s|#[^\n]*\n)*(?:\d+[ \t]+\d+\s*\n\s*){2}\d+[ \t]+\d+[ \t]+\d",
+            "alist",
+            _READ_ONLY,
+        ),
         _row(
             "wcsp",
             ".wcsp",
@@ -208,7 +217,7 @@ def read(
         Of `.dd` and `.dat` files: add one constraint over all variables for each label that may be
         used once. The energies are the same, the bound is tighter, and the model larger.
     seen : array of 0 and 1
-        Of `.dem` files: which detectors fired; see `softmap.io.Detectors.model`.
+        Of `.dem` and `.stim` files: which detectors fired; see `softmap.io.Detectors.model`.
     """
     _check_format(format)
     content = load(source)

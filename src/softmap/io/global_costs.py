@@ -26,7 +26,7 @@ class Global:
     """A global cost function of a file: name, variables, label counts and parameters.
 
     A row of `bounds` is value, smallest count, largest count and, for `wdec`, costs of shortage and
-    excess. `weights` has one row per variable, with a weight per label.
+    excess. `weights` has one row per variable, with a weight per label; for `clique`, its values.
     """
 
     name: str
@@ -127,6 +127,14 @@ def _among(found: Global, top: float) -> list[Many]:
     return [Among(found.scope, [found.values] * k, costs)] if costs.any() else []
 
 
+def _clique(found: Global, _: float) -> list[Many]:
+    """At most `capacity` variables have one of the values of their row of `weights`."""
+    own = [(v, values) for v, values in zip(found.scope, found.weights, strict=True) if values]
+    count = np.arange(len(own) + 1.0)
+    costs = np.where(count > found.capacity, np.inf, 0.0)
+    return [Among([v for v, _ in own], [r for _, r in own], costs)] if costs.any() else []
+
+
 def _same(found: Global, top: float) -> list[Many]:
     """Each value occurs equally often in both lists; the cost counts half of the differences."""
     one, other = found.parts
@@ -167,7 +175,7 @@ def _regular(found: Global, top: float) -> list[Many]:
 
 GLOBALS: dict[str, Callable[[Global, float], list[Many]]] = {
     "salldiff": _alldiff, "salldiffdp": _alldiff, "walldiff": _alldiff,
-    "sgcc": _gcc, "sgccdp": _gcc, "wgcc": _gcc,
+    "gcc": _gcc, "sgcc": _gcc, "sgccdp": _gcc, "wgcc": _gcc, "clique": _clique,
     "samong": _among, "samongdp": _among, "wamong": _among,
     "ssame": _same, "sregular": _regular, "sregulardp": _regular,
     "knapsack": _knapsack, "knapsackp": _knapsack, "knapsackv": _knapsack,

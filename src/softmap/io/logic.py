@@ -195,15 +195,22 @@ def _header(content: Content, text: bytes) -> tuple[int | None, float | None, in
     return int(words[0]), top, head.end()
 
 
+def _ends(values: Costs) -> Ints:
+    """Return the places of the zeros that end clauses; a zero at the start of one is its weight."""
+    zeros = np.flatnonzero(values == 0)
+    starts = np.append(True, np.diff(zeros) > 1)[: len(zeros)]
+    place = zeros - np.maximum.accumulate(np.where(starts, zeros, 0))  # within a run of zeros
+    after = np.maximum.accumulate(np.where(starts, zeros, 0)) > 0  # the run follows a clause
+    return zeros[(place % 2 == 0) == after]
+
+
 def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints, Costs]:
     """Return start and end of the literals of each clause, and its weight."""
     values = numbers.values
-    last = np.flatnonzero(values == 0)
+    last = _ends(values)
     if len(values) and (not len(last) or last[-1] != len(values) - 1):
         raise numbers.fail(len(values), "0 at the end of a clause")
     begin = np.append(0, last[:-1] + 1) if len(last) else last
-    if (empty := begin == last).any():
-        raise numbers.fail(int(begin[np.argmax(empty)]), "the weight of a clause (more than 0)")
     weight = values[begin]
     if top is None:
         marked = weight == -1.0
@@ -212,8 +219,8 @@ def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints
         weight[marked] = np.inf
     else:
         weight[weight >= top] = np.inf
-    if (bad := ~(weight > 0)).any():
-        raise numbers.fail(int(begin[np.argmax(bad)]), "the weight of a clause (more than 0)")
+    if (bad := ~(weight >= 0)).any():
+        raise numbers.fail(int(begin[np.argmax(bad)]), "the weight of a clause (at least 0)")
     return begin + 1, last, weight
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -91,10 +91,26 @@ class _WcspReader:
         if not scope:
             raise numbers.fail(numbers.at, "variables of a global cost function")
         sizes = self.num_labels[scope].tolist()
+        if (word := _peek(numbers)) in COMPARISONS:
+            self.assembly.add_factor(scope, self._comparison(word, sizes))
+            return
         found, factors = _read_global(numbers, scope, sizes, float(self.top))
         self._reserve(global_size(found))
         for factor in factors:
             self.assembly.add_many(factor)
+
+    def _comparison(self, word: str, sizes: list[int]) -> Costs:
+        """Return the table of an arithmetic constraint between two variables."""
+        numbers, (count, costs) = self.numbers, COMPARISONS[word]
+        if len(sizes) != 2:
+            raise numbers.fail(numbers.at, f"two variables before {word!r}")
+        numbers.at += 1
+        given = [numbers.whole(f"a number of {word!r}", -(2**53), 2**53) for _ in range(count)]
+        self._reserve(math.prod(sizes))
+        x, y = np.indices(sizes)
+        table = np.asarray(costs(x, y, *given), dtype=np.float64)
+        table[table >= self.top] = np.inf
+        return table
 
     def _known(self, scope: Ints, number: int) -> Costs:
         table = self.declared[number - 1]
@@ -132,8 +148,24 @@ class _WcspReader:
 
 
 _FIRST = 1 << 20  # word k is coded as the number -(_FIRST + k)
-_WORD = re.compile(rb"(?<![^\s])[A-Za-z][A-Za-z_]*+(?![^\s])")
-_WORDS = (*GLOBALS, *METRICS)
+_WORD = re.compile(rb"(?<![^\s])(?:[A-Za-z][A-Za-z_]*+|[<>]=?|=)(?![^\s])")
+
+
+def _excess(amount: Ints, most: int) -> Costs:
+    """Return how far a constraint is violated; violations by more than `most` are forbidden."""
+    return np.where(amount > most, np.inf, np.maximum(amount, 0))
+
+
+# A word, the number of its parameters, and its cost for labels x and y.
+COMPARISONS: dict[str, tuple[int, Callable[..., Costs]]] = {
+    ">=": (2, lambda x, y, c, most: _excess(y + c - x, most)),
+    ">": (2, lambda x, y, c, most: _excess(y + c + 1 - x, most)),
+    "<=": (2, lambda x, y, c, most: _excess(x - c - y, most)),
+    "<": (2, lambda x, y, c, most: _excess(x - c + 1 - y, most)),
+    "=": (2, lambda x, y, c, most: _excess(np.abs(y + c - x), most)),
+    "disj": (3, lambda x, y, a, b, cost: np.where((x >= y + b) | (y >= x + a), 0, cost)),
+}
+_WORDS = (*GLOBALS, *METRICS, *COMPARISONS)
 _CODES = {word.encode(): b"%d" % -(_FIRST + k) for k, word in enumerate(_WORDS)}
 
 
@@ -146,7 +178,7 @@ def _words_as_numbers(content: Content, start: int) -> Content:
         if match.group() in (b"inf", b"nan", b"infinity"):
             return match.group()
         if match.group() not in _CODES:
-            known = ", ".join(GLOBALS)
+            known = ", ".join((*GLOBALS, *COMPARISONS))
             message = f"expected a number or one of {known}, found {quote(match.group())}"
             line = content.data.count(b"\n", 0, start + match.start()) + 1
             raise FormatError(message, content.name, line, expected=known)
@@ -163,6 +195,9 @@ def _read_global(
     found = Global(_word(numbers, tuple(GLOBALS), "a global cost function"), scope, sizes)
     if found.name.startswith("knapsack"):
         _knapsack(numbers, found)
+    elif found.name in ("clique", "gcc"):
+        found.metric = "hard"
+        _hard_counts(numbers, found)
     else:
         if found.name != "ssame":
             found.metric = _word(numbers, METRICS, f"how {found.name} is measured")
@@ -174,13 +209,17 @@ def _read_global(
         raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
 
 
-def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
+def _peek(numbers: Numbers) -> str:
+    """Return the next word; nothing if the next token is a number."""
     code = -float(numbers.values[numbers.at]) - _FIRST if numbers.left else -1.0
-    known = 0 <= code < len(_WORDS) and _WORDS[int(code)] in words  # code may be infinite
-    if not known:
+    return _WORDS[int(code)] if 0 <= code < len(_WORDS) else ""  # code may be infinite
+
+
+def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
+    if (found := _peek(numbers)) not in words:
         raise numbers.fail(numbers.at, f"{what} ({', '.join(words)})")
     numbers.at += 1
-    return _WORDS[int(code)]
+    return found
 
 
 def _knapsack(numbers: Numbers, found: Global) -> None:
@@ -203,6 +242,17 @@ def _knapsack(numbers: Numbers, found: Global) -> None:
             _weigh(numbers, row)
 
 
+def _hard_counts(numbers: Numbers, found: Global) -> None:
+    """Read the ranges of counts of `gcc`; or of `clique` a limit and values of each variable."""
+    if found.name == "gcc":
+        _parameters(numbers, found)
+        return
+    found.capacity = numbers.whole("how many variables may have their values")
+    for d in found.sizes:
+        count = numbers.whole("the number of values of a variable", 0, d)
+        found.weights.append(numbers.wholes(count, "values", 0, d - 1).tolist())
+
+
 def _weigh(numbers: Numbers, row: list[int]) -> None:
     value = numbers.whole("a value", 0, len(row) - 1)
     row[value] = numbers.whole("a weight", -(2**40), 2**40)
@@ -210,7 +260,7 @@ def _weigh(numbers: Numbers, row: list[int]) -> None:
 
 def _parameters(numbers: Numbers, found: Global) -> None:
     k, d = len(found.scope), max(found.sizes)
-    if found.name in ("sgcc", "sgccdp", "wgcc"):
+    if found.name in ("gcc", "sgcc", "sgccdp", "wgcc"):
         for _ in range(numbers.whole("the number of values", 0, d)):
             row = [numbers.whole("a value", 0, d - 1)]
             row += [numbers.whole("a bound of a count") for _ in range(2)]
