@@ -489,4 +489,4 @@ Qed.
 (** The last element of a trie's keys is not needed; the bind of options is. *)
 Notation "'do' p <- a ; b" := (match a with Some p => b | None => None end)
   (at level 200, p pattern, right associativity).
-Notation "'check' a ; b" := (if a then b else None) (at level 200, right associativity).
+Notation "'ensure' a ; b" := (if a then b else None) (at level 200, right associativity).

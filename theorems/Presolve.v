@@ -193,12 +193,12 @@ Definition in_range (R : red) (p : positive * nat) : bool :=
 Definition do_persistent (labels amounts : list Z) (R : red) : option red :=
   do ps <- pairs labels;
   do qs <- fixings ps;
-  check (forallb (in_range R) qs && moderate amounts);
+  ensure (forallb (in_range R) qs && moderate amounts);
   let fix_ := fold_left (fun t p => set (fst p) (Some (snd p)) t) qs Leaf in
-  check (all_cells (fun c => negb (touches fix_ c) || finite (snd c)) (cells R));
+  ensure (all_cells (fun c => negb (touches fix_ c) || finite (snd c)) (cells R));
   let places := flat_map (places_of R) (factors_of R (map fst qs)) in
   do t <- shifts (map_trie twice (cells R)) places amounts;
-  check (all_cells (improves_cell fix_) t);
+  ensure (all_cells (improves_cell fix_) t);
   Some (put (map_trie (fix_cell fix_) (cells R)) R).
 
 Lemma do_persistent_refines labels amounts R R' :
@@ -275,10 +275,10 @@ Definition do_split (which : list Z) (R : red) : option red :=
   | [z] =>
       do f <- number z;
       do (scope, t) <- get (xI f) (cells R);
-      check (Nat.leb 3 (length scope));
+      ensure (Nat.leb 3 (length scope));
       do ds <- shape (cells R) scope;
       let ps := pair_tables ds t (axis_pairs (length scope)) in
-      check (allover (map (seq 0) ds) (fun idx => leb (pair_sum ps idx) (entry t idx)));
+      ensure (allover (map (seq 0) ds) (fun idx => leb (pair_sum ps idx) (entry t idx)));
       add_all (map (fun q => let '(i, j, p) := q in ([nth i scope xH; nth j scope xH], p)) ps)
         (put (set (xI f) None (cells R)) R)
   | _ => None
@@ -353,7 +353,7 @@ Qed.
 (** A table over a scope, from a function of labellings. *)
 Definition over (t : trie factor) (scope : list positive) (f : labelling -> cost) : option factor :=
   do ds <- shape t scope;
-  check (fold_right Z.mul 1 (map Z.of_nat ds) <=? largest_table);
+  ensure (fold_right Z.mul 1 (map Z.of_nat ds) <=? largest_table);
   Some (scope, tabulate ds (fun idx => f (env scope idx))).
 
 Lemma over_value t scope f c x :
@@ -421,10 +421,10 @@ Definition do_substitute (which function : list Z) (R : red) : option red :=
       do image <- every small function;
       do lx <- row (cells R) x; do ly <- row (cells R) y;
       do c <- get (xI f) (cells R);
-      check (if list_eq_dec Pos.eq_dec (fst c) (insert x [y]) then negb (Pos.eqb x y) else false);
-      check (Nat.eqb (length image) (length lx)
+      ensure (if list_eq_dec Pos.eq_dec (fst c) (insert x [y]) then negb (Pos.eqb x y) else false);
+      ensure (Nat.eqb (length image) (length lx)
              && forallb (fun b => Nat.ltb b (length ly)) image);
-      check (allover [seq 0 (length lx); seq 0 (length ly)] (fun ab =>
+      ensure (allover [seq 0 (length lx); seq 0 (length ly)] (fun ab =>
         Nat.eqb (nth 1 ab O) (nth (nth 0 ab O) image O)
         || leb Inf (value c (env [x; y] ab))));
       do (cs, Q) <- take_all y R;

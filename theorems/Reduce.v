@@ -98,9 +98,9 @@ Qed.
 (** ** Numbers of a file *)
 
 Definition number (z : Z) : option positive :=
-  check (0 <=? z); Some (Z.to_pos (z + 1)).
+  ensure (0 <=? z); Some (Z.to_pos (z + 1)).
 Definition small (z : Z) : option nat :=
-  check ((0 <=? z) && (z <? 2 ^ 24)); Some (Z.to_nat z).
+  ensure ((0 <=? z) && (z <? 2 ^ 24)); Some (Z.to_nat z).
 
 Fixpoint every {A B} (f : A -> option B) (l : list A) : option (list B) :=
   match l with
@@ -260,7 +260,7 @@ Qed.
 
 Definition normalise (R : red) : option red :=
   let '(t, d, p) := norm (cells R) in
-  check (cut R - (base R + d) <=? half);
+  ensure (cut R - (base R + d) <=? half);
   Some (Red t (next R) (of R) (base R + d) (cut R) (closed R || p)).
 
 Lemma normalise_val R R' : normalise R = Some R' ->
@@ -285,7 +285,7 @@ Definition shift1 (t : trie factor) (f : positive) (axis : nat) (amounts : list 
   do (scope, tab) <- get (xI f) t;
   do v <- nth_error scope axis;
   do l <- row t v;
-  check (Nat.eqb (length amounts) (length l));
+  ensure (Nat.eqb (length amounts) (length l));
   let moved := Row (map (fun d => Val (Fin d)) amounts) in
   Some (set (xO v) (Some ([v], plust (Row l) moved)) (set (xI f) (Some (scope, sub axis amounts tab)) t)).
 
@@ -347,7 +347,7 @@ Definition moderate (amounts : list Z) : bool :=
 Definition do_shift (places amounts : list Z) (R : red) : option red :=
   do ps <- pairs places;
   do qs <- every place ps;
-  check (moderate amounts);
+  ensure (moderate amounts);
   do t <- shifts (cells R) qs amounts;
   normalise (put t R).
 
@@ -558,13 +558,13 @@ Fixpoint removals (v : positive) (t : trie factor) (kept : list nat) (which : li
   | [] => Some kept
   | (a, reason) :: rest =>
       do a <- small a;
-      check (memn a kept);
+      ensure (memn a kept);
       let rest_of := filter (fun b => negb (Nat.eqb a b)) kept in
-      if reason =? -1 then check (barred v a t); removals v t rest_of rest
+      if reason =? -1 then ensure (barred v a t); removals v t rest_of rest
       else
         do r <- small reason;
-        check (memn r rest_of);
-        check (dominated v a r t);
+        ensure (memn r rest_of);
+        ensure (dominated v a r t);
         removals v t rest_of rest
   end.
 

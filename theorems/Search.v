@@ -32,7 +32,7 @@ Fixpoint removals (s : search) (T : st) (reasons : list Z) : option st :=
       if r <? 0 then
         do k <- number (-1 - r);
         do (v, a) <- get k (marks s);
-        check (enough_own T v a room);
+        ensure (enough_own T v a room);
         do T' <- kill v a T;
         removals s T' rest
       else
@@ -40,7 +40,7 @@ Fixpoint removals (s : search) (T : st) (reasons : list Z) : option st :=
         let '(f, axis) := fa in
         do g <- get f (facs T);
         do v <- nth_error (scope g) axis;
-        check (enough_word T g axis a v room);
+        ensure (enough_word T g axis a v room);
         do T' <- kill v a T;
         removals s T' rest
   end.
@@ -93,7 +93,7 @@ Definition do_combine (s : search) (own members sc : list Z) (T : st) : option s
   do o <- every (variable s) own;
   do m <- every number members;
   do c <- every (variable s) sc;
-  check (match m with [] => false | _ => true end);
+  ensure (match m with [] => false | _ => true end);
   combine_ o m c T.
 
 (** A step on the current node, or on the root outside of a dive. *)
@@ -116,7 +116,7 @@ Fixpoint restricts (ds : path) (T : st) : option st :=
 Definition do_cut (which : list Z) (s : search) : option search :=
   match which with
   | [c] =>
-      check (Z.abs c <=? half);
+      ensure (Z.abs c <=? half);
       Some (Search (place s) (marks s) (root s) (current s) (open s) (opened s) (Z.min (up s) c))
   | _ => None
   end.
@@ -137,7 +137,7 @@ Definition do_branch (what : list Z) (s : search) : option search :=
   | [z; kind; a], Some d =>
       do v <- variable s z;
       let e := Decision v kind a in
-      check (valid e);
+      ensure (valid e);
       do T <- restrict e (dstate d);
       Some (with_dive (Some (Dive (dbound d) (e :: dpath d) T
                               (Level (dstate d) (dpath d) e :: levels d))) s)
@@ -152,7 +152,7 @@ Definition no_label (T : st) : bool :=
 
 Definition do_close (s : search) : option search :=
   do d <- current s;
-  check ((up s <=? lower (dstate d)) || no_label (dstate d));
+  ensure ((up s <=? lower (dstate d)) || no_label (dstate d));
   match levels d with
   | [] => Some (with_dive None s)
   | l :: rest =>

@@ -88,7 +88,10 @@ Inductive record :=
 | STEP (words amounts variables falls reasons : ints)
 | COMBINE (which members scope : ints)
 | DUAL (sizes members bits : ints)
-| PIECE (nodes edges bits : ints).
+| PIECE (nodes edges bits : ints)
+| LABELS (labels : ints)
+| CONCLUDE (what numbers : ints)
+| HARD.
 
 (** A log is about costs in multiples of 2^[exponent]; the solver multiplied them by 2^[shift]. For
     each edge of the relaxation, [edges] has its factor and, if that is a larger one, an axis. No
@@ -97,7 +100,13 @@ Record log := { exponent : Z; shift : Z; edges : list (Z * option Z); records : 
 
 (** ** Statements *)
 
-Inductive verdict := Rejected | Bound (b : Z) | Optimal (b : Z) (x : labelling) | Infeasible.
+(** [Rejected] says nothing. [Between]: no labelling costs less than b, and x costs c. *)
+Inductive verdict :=
+| Rejected
+| Bound (b : Z)
+| Between (b c : Z) (x : labelling)
+| Optimal (b : Z) (x : labelling)
+| Infeasible.
 
 Definition lower_bound (m : model) (b : Z) : Prop := forall x, le (Fin b) (energy m x).
 
@@ -105,6 +114,7 @@ Definition holds (m : model) (v : verdict) : Prop :=
   match v with
   | Rejected => True
   | Bound b => lower_bound m b
+  | Between b c x => energy m x = Fin c /\ lower_bound m b
   | Optimal b x => energy m x = Fin b /\ lower_bound m b
   | Infeasible => forall x, energy m x = Inf
   end.

@@ -135,8 +135,8 @@ Definition move1 (T : st) (m : move) : option st :=
   do v <- nth_error (scope g) (maxis m);
   do l <- var T v;
   do row <- nth_error (moved g) (maxis m);
-  check (Pos.eqb v (mvar m));
-  check (Nat.ltb (mlabel m) (length row) && Nat.eqb (length (scope g)) (length (moved g)));
+  ensure (Pos.eqb v (mvar m));
+  ensure (Nat.ltb (mlabel m) (length row) && Nat.eqb (length (scope g)) (length (moved g)));
   let g' := Fac (scope g) (tab g) (change (maxis m) (change (mlabel m) (Z.add (mby m))) (moved g)) in
   Some (with_vars (set v (Some (v, change (mlabel m) (raise_label (mby m)) l)) (vars T))
          (with_facs (set (mf m) (Some g') (facs T)) T)).
@@ -280,7 +280,7 @@ Qed.
 Definition fall1 (T : st) (p : positive * Z) : option st :=
   let '(v, d) := p in
   do l <- var T v;
-  check (0 <=? d);
+  ensure (0 <=? d);
   let l' := map (raise_label (- d)) l in
   Some (St (set v (Some (v, l')) (vars T)) (facs T) (nf T) (words T) (nw T) (lower T + d) (dead T)).
 
@@ -456,7 +456,7 @@ Definition check_fall (T : st) (v : positive) : bool :=
 Definition step_costs (T : st) (ms : list move) (ps : list (positive * Z)) : option st :=
   do T1 <- moves T ms;
   do T2 <- falls T1 ps;
-  check (forallb (check_move T2) ms && forallb (check_fall T2) (map fst ps));
+  ensure (forallb (check_move T2) ms && forallb (check_fall T2) (map fst ps));
   Some T2.
 
 Lemma step_costs_inv C up P T ms ps T' :
@@ -696,12 +696,12 @@ Fixpoint unique_ (l : list positive) : list positive :=
 Definition combine_ (own members s : list positive) (T : st) : option st :=
   match s with
   | [s0; s1] =>
-      check (negb (Pos.eqb s0 s1) && Nat.leb (length members) 3);
+      ensure (negb (Pos.eqb s0 s1) && Nat.leb (length members) 3);
       do (gs, fs) <- take_facs members (facs T);
       let all := unique_ (flat_map scope gs) in
       let rest := filter (fun v => negb (mem v s || mem v own)) all in
-      check (forallb (fun v => mem v all) (s ++ own) && negb (existsb (fun v => mem v s) own));
-      check (known T all);
+      ensure (forallb (fun v => mem v all) (s ++ own) && negb (existsb (fun v => mem v s) own));
+      ensure (known T all);
       do l0 <- var T s0; do l1 <- var T s1;
       do us <- zero_own own T;
       let t := tabulate [length l0; length l1] (least_sum T gs own s (own ++ rest)) in
