@@ -382,8 +382,7 @@ Proof.
   intros m l. unfold check. destruct (run m l (records l) initial) as [st|] eqn:R; [|exact I].
   apply run_ok in R; [|exact I]. apply proved_sound in R. unfold finish.
   destruct (proved m (at_ st)) as [[b|]|]; [now apply conclude_sound| |exact I].
-  destruct (last st) as [[[|[|[|]|] [|]] [|]]|]; try exact I.
-  all: match goal with |- context [match ?p with _ => _ end] => destruct p; try exact I; auto end.
+  repeat match goal with |- holds m (match ?a with _ => _ end) => destruct a end;
+    try exact I; exact R.
 Qed.
 
-Print Assumptions check_sound.

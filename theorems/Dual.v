@@ -218,11 +218,11 @@ Definition dual (m : model) (e : Z) (edges : list (Z * option Z)) (bits : list Z
   let w := fun z => z * n in
   let most := Z.max 0 (reach w m) in
   ensure ((0 <? n));
-  do R <- load w most m;
+  do R <- load_sums w most m;
   let scopes := fst (fold_left (fun p f => (set (snd p) (Some (fst f)) (fst p), Pos.succ (snd p)))
                        (factors m) (Leaf, xH)) in
   do R1 <- all_edges (put (map_trie (mask_cell (cells R)) (cells R)) R) scopes edges lam;
-  do R2 <- normalise (put (map_trie (mask_cell (cells R1)) (cells R1)) R1);
+  let R2 := settle (put (map_trie (mask_cell (cells R1)) (cells R1)) R1) in
   let b := if closed R2 then cut R2 else Z.min (cut R2) (base R2) in
   Some (constant m - (- b) / n).
 
@@ -246,15 +246,16 @@ Proof.
   unfold dual. destruct (every double bits) as [ds|]; [|easy].
   set (n := 2 ^ (e - finest e ds)). set (w := fun z => z * n). set (most := Z.max 0 (reach w m)).
   destruct (Z.ltb_spec 0 n) as [N|]; [|easy].
-  destruct (load w most m) as [R|] eqn:L; [|easy]. destruct (all_edges _ _ _ _) as [R1|] eqn:A; [|easy].
-  destruct (normalise _) as [R2|] eqn:Q; [|easy]. got.
+  destruct (load_sums w most m) as [R|] eqn:L; [|easy]. destruct (all_edges _ _ _ _) as [R1|] eqn:A; [|easy].
+  cbv zeta. set (R3 := put _ R1). assert (Q := settle_val R3). set (R2 := settle R3) in *. got.
   assert (F : refines R R2).
   { eapply refines_trans; [apply mask_refines|].
     eapply refines_trans; [eapply all_edges_refines, A|].
-    eapply refines_trans; [apply mask_refines|]. apply normalise_refines, Q. }
+    eapply refines_trans; [apply mask_refines|]. apply refines_same; [apply Q|].
+    intros x. rewrite (proj1 (proj2 Q)). auto. }
   assert (M : 0 <= most) by (unfold most; lia).
-  assert (S := load_spec w most M m R L). destruct F as [C F].
-  apply normalise_val in Q as (_ & _ & Q). intros x. unfold energy.
+  assert (S := load_sums_spec w most M m R L). destruct F as [C F].
+  destruct Q as (_ & _ & Q). intros x. unfold energy.
   destruct (sum (map (fun f => value f x) (blocks m))) as [z|] eqn:E; [|exact I]. simpl.
   assert (T : total_units w m x = Fin (z * n)) by now apply scaled_sum.
   destruct (S x) as [S1 _]. rewrite T in S1. destruct (F x) as [x' X].

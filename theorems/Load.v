@@ -200,22 +200,25 @@ Proof.
       split_cost (sum (map (fun f => conv f x) bs)); split_cost (val R x); simpl; auto; lia.
 Qed.
 
-Definition load (m : model) : option red :=
+(** Without the last step, which moves the smallest entries of tables that were added up. *)
+Definition load_sums (m : model) : option red :=
   do R <- load_all load_own (Red Leaf xH Leaf 0 0 false) (owns 1 (unary m));
   do Q <- load_all load_factor R (factors m);
   let b := lows (blocks m) in
-  let Q' := Red (cells Q) (next Q) (of Q) (base Q) (b + most + 1) (closed Q) in
-  normalise Q'.
+  Some (Red (cells Q) (next Q) (of Q) (base Q) (b + most + 1) (closed Q)).
+
+Definition load (m : model) : option red := do R <- load_sums m; normalise R.
 
 Definition total_units (m : model) (x : labelling) : cost := sum (map (fun f => units f x) (blocks m)).
 
-Lemma load_spec m R : load m = Some R -> forall x,
+Definition units_spec (m : model) (R : red) : Prop := forall x,
   le (cmin (Fin (cut R)) (val R x)) (total_units m x) /\
   (forall u, total_units m x = Fin u -> cut R <= u \/ (common_of (blocks m) 0 | u)).
+
+Lemma load_sums_spec m R : load_sums m = Some R -> units_spec m R.
 Proof.
-  unfold load. destruct (load_all load_own _ _) as [P|] eqn:LP; [|easy].
-  destruct (load_all load_factor P _) as [Q|] eqn:LQ; [|easy]. intros N x.
-  apply normalise_val in N as (C & V & _). rewrite V, C. cbn [cut].
+  unfold load_sums. destruct (load_all load_own _ _) as [P|] eqn:LP; [|easy].
+  destruct (load_all load_factor P _) as [Q|] eqn:LQ; [|easy]. got. intros x. cbn [cut].
   apply (load_all_val _ _ load_own_adds _ _ x) in LP.
   apply (load_all_val _ _ load_factor_adds _ _ x) in LQ.
   assert (S := blocks_spec (blocks m) x 0). unfold total_units.
@@ -233,6 +236,12 @@ Proof.
     + split_cost (val Q x); simpl in *; auto; lia.
     + intros u [= <-]. auto.
   - split; [eapply le_trans; [apply cmin_l|auto]|]. intros u U. rewrite U in S1. simpl in S1. auto.
+Qed.
+
+Lemma load_spec m R : load m = Some R -> units_spec m R.
+Proof.
+  unfold load. destruct (load_sums m) as [Q|] eqn:L; [|easy]. intros N x.
+  apply normalise_val in N as (C & V & _). rewrite V, C. now apply load_sums_spec.
 Qed.
 
 End Blocks.

@@ -258,19 +258,30 @@ Proof.
     rewrite entry_mapt by auto. destruct (entry t (map x s)); simpl in *; auto. lia.
 Qed.
 
-Definition normalise (R : red) : option red :=
+Definition settle (R : red) : red :=
   let '(t, d, p) := norm (cells R) in
-  ensure (cut R - (base R + d) <=? half);
-  Some (Red t (next R) (of R) (base R + d) (cut R) (closed R || p)).
+  Red t (next R) (of R) (base R + d) (cut R) (closed R || p).
+
+Lemma settle_val R :
+  cut (settle R) = cut R /\ (forall x, val (settle R) x = val R x) /\
+  (closed (settle R) = true \/ nonneg (cells (settle R))).
+Proof.
+  unfold settle. destruct (norm (cells R)) as [[t d] p] eqn:E. split; [auto|split].
+  - intros x. unfold val. simpl. apply (norm_tot x) in E. destruct (closed R); auto.
+    destruct p; simpl; rewrite E; auto. split_cost (tot x t); simpl; auto. f_equal. lia.
+  - simpl. destruct p; [left; apply orb_true_r|]. right. eapply norm_nonneg, E.
+Qed.
+
+(** As [settle]; costs that are too large for the other checkers are rejected here as well. *)
+Definition normalise (R : red) : option red :=
+  let R' := settle R in
+  ensure (cut R' - base R' <=? half);
+  Some R'.
 
 Lemma normalise_val R R' : normalise R = Some R' ->
   cut R' = cut R /\ (forall x, val R' x = val R x) /\ (closed R' = true \/ nonneg (cells R')).
 Proof.
-  unfold normalise. destruct (norm (cells R)) as [[t d] p] eqn:E.
-  destruct (_ <=? _); [|easy]. got. split; [auto|split].
-  - intros x. unfold val. simpl. apply (norm_tot x) in E. destruct (closed R); auto.
-    destruct p; simpl; rewrite E; auto. split_cost (tot x t); simpl; auto. f_equal. lia.
-  - simpl. destruct p; [left; apply orb_true_r|]. right. eapply norm_nonneg, E.
+  unfold normalise. cbv zeta. destruct (_ <=? _); [|easy]. got. apply settle_val.
 Qed.
 
 Lemma normalise_refines R R' : normalise R = Some R' -> refines R R'.

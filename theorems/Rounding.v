@@ -74,4 +74,3 @@ Proof.
     apply Qmult_le_compat_r; [|apply Qlt_le_weak, P]. rewrite <- Zle_Qle. lia.
 Qed.
 
-Print Assumptions rounded_down.

@@ -190,6 +190,9 @@ def verify_command(
     proof: Annotated[
         Path | None, typer.Option(help="The proof that softmap solve --proof wrote.")
     ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the integer model, for theorems/check.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check every statement of a saved result against its model.
@@ -202,6 +205,8 @@ def verify_command(
     from softmap.views.console import results
 
     loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
+    if export is not None:
+        softmap.verification.export_model(export, loaded)
     report = softmap.verify(result, loaded, proof=proof)
     if as_json:
         print(json.dumps(report.as_dict()))

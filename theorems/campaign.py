@@ -1,0 +1,204 @@
+"""Logs of random and public models, and altered ones: the proved checker beside the other two.
+
+python theorems/campaign.py --models 5000 --public 50 [--data FOLDER]
+
+The checker of softmap.verification, the slow one of tests/support and theorems/check have to give
+the same verdict on every log: accepted with the same bound, or rejected. Rules that the proved
+checker does not cover are counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import softmap
+from adversary.proofs import Proved, changed, proved
+from softmap.errors import FormatError, SoftmapError
+from softmap.verification import check_proof, export_model
+from softmap.verification.dual import exact_bound
+from support.proof_files import SlowChecker, packed, put_together, taken_apart
+
+DATA = HERE.parents[1] / "shared" / "data"
+LARGEST_FILE = 1 << 20  # bytes of a public model, after compression
+LIMIT = 1 << 22  # bytes of a log that the proved checker reads
+
+
+def by_theorem(model: Path, log: Path) -> dict:
+    """The verdict of theorems/check."""
+    command = ["sh", "-c", 'ulimit -s unlimited; exec "$0" "$@"', HERE / "check", model, log]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if not done.stdout:
+        raise RuntimeError(f"theorems/check failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def by_python(model: softmap.Model, log: Path, claimed: float) -> Fraction | None:
+    """The bound that the checker of softmap.verification finds; None if it rejects the log."""
+    try:
+        return check_proof(log, model, claimed).bound
+    except FormatError:
+        return None
+
+
+def slowly(model: softmap.Model, header: dict, records: list) -> Fraction | float | None:
+    """The bound that the slow checker finds; None if it rejects the records."""
+    try:
+        return SlowChecker(model, header["exponent"]).bound(records)
+    except (ArithmeticError, AssertionError, LookupError, StopIteration, TypeError, ValueError):
+        return None
+    except AttributeError:  # a record out of its place
+        return None
+
+
+class Campaign:
+    """Counts of verdicts, and the disagreements."""
+
+    def __init__(self, folder: Path) -> None:
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self._model = folder / "model.json"
+
+    def compare(self, name: str, kind: str, one: Proved, log: Path, *, enumerated: bool) -> None:
+        """Check one log by all checkers, and compare their verdicts."""
+        header, records = taken_apart(log)
+        claimed = one.bound if kind == "honest" else float(one.optimum)
+        ours, theirs = by_python(one.model, log, claimed), by_theorem(self._model, log)
+        self.counts[f"{kind} logs"] += 1
+        if "not covered" in theirs.get("reason", ""):
+            self.counts[f"{kind}, {theirs['reason'].split(',')[1].split(':')[0].strip()} refused"] += 1
+            return
+        accepted = theirs["verdict"] != "rejected"
+        self.counts[f"{kind}, {'accepted' if accepted else 'rejected'} by the theorem"] += 1
+        self.counts[f"{kind}, {'accepted' if ours is not None else 'rejected'} by Python"] += 1
+        if accepted != (ours is not None):
+            self.problems.append(f"{name}: Python {ours}, theorem {theirs}")
+            return
+        if ours is None:
+            return
+        found = Fraction(theirs["bound"]) * Fraction(2) ** theirs["exponent"]
+        self._same_bound(name, one, ours, theirs, records)
+        if enumerated and found > one.optimum:
+            self.problems.append(f"{name}: {float(found)} is above the optimum {float(one.optimum)}")
+        if enumerated and records and records[0][0] == "LOAD":
+            slow = slowly(one.model, header, records)
+            self.counts[f"{kind}, checked slowly"] += 1
+            if slow is None or (slow < ours and slow < one.optimum):
+                self.problems.append(f"{name}: Python {ours}, slow {slow}")
+
+    def _same_bound(
+        self, name: str, one: Proved, ours: Fraction, theirs: dict, records: list
+    ) -> None:
+        """Compare the bounds in units of the integer model, where the theorem rounds up."""
+        unit = Fraction(2) ** theirs["exponent"]
+        if records[0][0] == "DUAL":
+            lam = np.array(records[0][1][2], dtype=np.int64).view(np.float64)
+            ours = exact_bound(one.model, lam)
+            whole = all(np.isfinite(p.high).all() for p in ()) or _plain(one.model)
+            if not whole:
+                return
+            agree = theirs["bound"] >= math.ceil(ours / unit)
+        else:
+            agree = theirs["bound"] == math.ceil(ours / unit)
+        if not agree:
+            self.problems.append(f"{name}: Python {float(ours)}, theorem {theirs}")
+
+    def both(self, name: str, seed: int, one: Proved, *, enumerated: bool) -> None:
+        """Compare an honest log, and an altered one."""
+        export_model(self._model, one.model)
+        self.compare(name, "honest", one, one.path, enumerated=enumerated)
+        rng = np.random.default_rng((7, seed))
+        header, records = taken_apart(one.path)
+        if rng.random() < 0.05:
+            header["exponent"] += int(rng.choice([-1, 1]))
+        altered = one.path.with_name("altered")
+        put_together(altered, header, packed(changed(records, rng)))
+        self.compare(f"{name}, altered", "altered", one, altered, enumerated=enumerated)
+
+
+def _plain(model: softmap.Model) -> bool:
+    """Whether no cost is a rounded product."""
+    from softmap.verification.dual import blocks
+
+    return all((block.exact.low == 0).all() for block in blocks(model))
+
+
+def public_models(data: Path, wanted: int) -> list[Path]:
+    """The smallest public models, at most ten of each folder first."""
+    files = sorted(p for p in data.rglob("*") if p.is_file() and p.stat().st_size < LARGEST_FILE)
+    names = [p for p in files if p.suffix.lower() not in {".md", ".txt", ".evid", ".csv", ".json"}]
+    names.sort(key=lambda p: p.stat().st_size)
+    groups: Counter[str] = Counter()
+    first, later = [], []
+    for path in names:
+        groups[str(path.parent)] += 1
+        (first if groups[str(path.parent)] <= 10 else later).append(path)
+    return [*first, *later]
+
+
+def run_public(campaign: Campaign, data: Path, wanted: int, folder: Path) -> None:
+    """Solve public models with a proof until enough logs were compared."""
+    done = 0
+    for path in public_models(data, wanted):
+        if done >= wanted:
+            break
+        log = folder / "public.proof"
+        try:
+            model = softmap.read(path)
+            result = softmap.solve(model, proof=log, seed=0, seconds=5)
+        except (SoftmapError, OSError, ValueError, NotImplementedError):
+            continue
+        if log.stat().st_size > LIMIT or not math.isfinite(result.energy):
+            campaign.counts["public, log too large or no labelling"] += 1
+            continue
+        one = Proved(model, Fraction(result.energy), log, result.bound)
+        began = time.perf_counter()
+        campaign.both(str(path.name), done, one, enumerated=False)
+        done += 1
+        print(f"{path.name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+    campaign.counts["public models"] = done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=5000, help="random logs to compare")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--public", type=int, default=50)
+    parser.add_argument("--data", type=Path, default=DATA)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        campaign = Campaign(folder)
+        seed = given.first
+        while campaign.counts["random models"] < given.models:
+            one = proved(seed, folder)
+            if one is not None:
+                campaign.counts["random models"] += 1
+                campaign.both(f"seed {seed}", seed, one, enumerated=True)
+            seed += 1
+        if given.data.exists():
+            run_public(campaign, given.data, given.public, folder)
+        else:
+            print("no folder of public models: only random ones were checked")
+    for key, count in sorted(campaign.counts.items()):
+        print(f"{key}: {count}")
+    print(*campaign.problems, sep="\n")
+    print(f"{len(campaign.problems)} disagreements")
+    sys.exit(1 if campaign.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
