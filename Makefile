@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | test-gpu | check | native-checks | other-machine | adversary | theorems | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | theorems | bench | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test test-gpu check native-checks other-machine adversary theorems lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test thorough test-gpu check native-checks other-machine adversary theorems lint bench docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -90,6 +90,11 @@ $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(BUILT) $(VENV)/device $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Laws with many random examples, other ones in each run: EXAMPLES=100 for fewer.
+thorough: export PYTHONDONTWRITEBYTECODE :=
+thorough: $(BUILT) $(VENV)/device $(VENV)/installed-test
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m hypothesis
 
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
 CUDA ?= cuda13

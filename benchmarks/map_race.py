@@ -42,12 +42,17 @@ IMAGES = 5000  # variables from which a model that α-expansion can take is give
 
 @dataclass(frozen=True)
 class Entry:
-    """What one solver says of one model."""
+    """What one solver says of one model.
+
+    `energy` is computed from the model; `stated` is the cost that the solver itself states, if it
+    is another one. The bound of toulbar2 is `energy` minus the gap that it states.
+    """
 
     energy: float
     proved: bool
     seconds: float
     bound: float = -math.inf
+    stated: float | None = None
 
     def better_than(self, other: Entry) -> bool:
         """Whether it proves more, sooner, or has the better labels or bound."""
@@ -112,7 +117,8 @@ def solve_theirs(case: Known, model: softmap.Model, seconds: float) -> Entry | N
 def _entry(model: softmap.Model, found: toulbar2.Found) -> Entry:
     energy = _energy(model, found.labels)
     bound = energy - found.short if math.isfinite(energy) else -math.inf
-    return Entry(energy, found.proved, found.seconds, bound)
+    other = math.isfinite(found.stated) and _sign(energy, found.stated) != 0
+    return Entry(energy, found.proved, found.seconds, bound, found.stated if other else None)
 
 
 def _files(case: Known, model: softmap.Model, folder: Path) -> list[Path]:
@@ -171,7 +177,8 @@ def table(races: list[Race]) -> str:
         if entry is None:
             return ["–", "–", "–"]
         proof = f"{entry.seconds:.2f} s" if entry.proved else "open"
-        return [f"{entry.energy:.8g}", f"{entry.bound:.8g}", proof]
+        stated = "" if entry.stated is None else f" (states {entry.stated:.8g})"
+        return [f"{entry.energy:.8g}{stated}", f"{entry.bound:.8g}", proof]
 
     head = ["model", "variables", "energy", "bound", "proof"]
     head += ["toulbar2: energy", "bound", "proof", "α-expansion"]

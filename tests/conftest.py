@@ -18,7 +18,8 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 settings.register_profile("default", max_examples=25, derandomize=True, **_COMMON)
-settings.register_profile("thorough", max_examples=1000, **_COMMON)
+_MANY = int(os.environ.get("EXAMPLES", "1000"))
+settings.register_profile("thorough", max_examples=_MANY, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -169,7 +169,7 @@ def batch(count=1000):
         "setup_s": results[0].setup_seconds, "passes_mean": float(np.mean(sweeps)),
         "passes_most": max(sweeps), "closed": sum(r.status.name == "LP_GAP" for r in results),
         "cpu_each_s": each, "ratio": each * count / total, "cores": on_cores(count, options),
-        "verified": all(bool(softmap.verify(r)) for r in results[:20]),
+        "verified": all(softmap.verify(r).holds for r in results[:20]),
         "bounds_apart": max(abs(results[k].bound - r.bound) / abs(r.bound)
                             for k, r in zip(some, alone, strict=True)),
     }  # fmt: skip

@@ -19,18 +19,23 @@ from pathlib import Path
 __all__ = ["Found", "by_command", "by_package"]
 
 UNIT = {".uai": 1e-7}  # of its costs, by the kind of file: probabilities become whole numbers
-_OPTIMUM = re.compile(r"Optimum: .*? and ([\d.]+) seconds")
+_OPTIMUM = re.compile(r"Optimum: (-?[\d.]+).*? and ([\d.]+) seconds")
 _GAP = re.compile(r"Optimality gap: \[(-?[\d.]+), (-?[\d.]+)\]")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a run of toulbar2 left: `short` is how far its bound is below its labelling's cost."""
+    """What a run of toulbar2 left.
+
+    `short` is how far its bound is below its labelling's cost, `stated` the cost that it states of
+    a labelling that it has proved, in its own units.
+    """
 
     labels: list[int]
     proved: bool
     seconds: float
     short: float = math.inf
+    stated: float = math.nan
 
 
 def by_command(files: list[Path], seconds: float) -> Found | None:
@@ -49,7 +54,8 @@ def by_command(files: list[Path], seconds: float) -> Found | None:
     proved, gaps = _OPTIMUM.findall(done.stdout), _GAP.findall(done.stdout)
     labels = [int(word) for word in solution.read_text().split()] if solution.exists() else []
     if proved:
-        return Found(labels, True, float(proved[-1]), 0.0)
+        stated, taken = map(float, proved[-1])
+        return Found(labels, True, taken, 0.0, stated)
     if done.returncode != 0 and not labels and not gaps:
         return None
     short = _short(files[0], *map(float, gaps[-1])) if gaps else math.inf
@@ -86,7 +92,11 @@ def main() -> None:
     labels, upper = (list(found[0]), float(found[1])) if found else ([], math.inf)
     proved = taken < seconds and bool(found)
     short = 0.0 if proved else _short(file, lower, upper)
-    print(json.dumps({"labels": labels, "proved": proved, "seconds": taken, "short": short}))
+    print(
+        json.dumps(
+            {"labels": labels, "proved": proved, "seconds": taken, "short": short, "stated": upper}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ enough to find out, and better weights than one would set by hand.
 # Each material has a colour, but the camera is noisy, and its channels are not equally good: red is
 # fine, green is poor, blue is next to useless.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -80,6 +82,7 @@ print(f"by hand, Potts weight {weight}: {hand_set:.1%} of the pixels of new pict
 # difference of their features. The structured hinge asks for labels: every wrong labelling should
 # cost more than the truth, by as many pixels as it gets wrong.
 
+warnings.simplefilter("ignore", softmap.ConvergenceWarning)  # a few rounds are enough here
 scores = {}
 for loss, rounds in (("fenchel-young", 8), ("hinge", 30)):
     learner = StructuredClassifier(loss=loss, alpha=0.01, eta=2.0, max_iter=rounds).fit(X, y)

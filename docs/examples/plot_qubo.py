@@ -9,7 +9,8 @@ graph so that as many edges as possible run between the two sides.
 # %%
 # The problem as a model
 # ----------------------
-# An edge whose ends agree costs 1: a Potts cost with a negative weight and a constant.
+# An edge whose ends differ costs -1: a Potts cost with a negative weight. The energy is minus the
+# number of edges that are cut.
 
 import matplotlib.pyplot as plt
 import numpy as np

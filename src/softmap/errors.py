@@ -5,6 +5,8 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -39,7 +41,20 @@ class CheckpointWarning(RuntimeWarning):
 
 
 class ProofWarning(RuntimeWarning):
-    """The proof that was asked for proves less than the bound: that is stated only."""
+    """The requested proof could not be written, or it proves less than the stated bound.
+
+    Attributes
+    ----------
+    written : bool
+        Whether the file was written; if not, an earlier file at that path is unchanged.
+    """
+
+    def __init__(self, message: str, *, written: bool) -> None:
+        super().__init__(message)
+        self.written = written
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(ProofWarning, written=self.written), self.args
 
 
 class ConvergenceWarning(RuntimeWarning):

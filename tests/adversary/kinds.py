@@ -146,7 +146,7 @@ def _chained(rng: np.random.Generator) -> str | None:
         return "the bound is above the optimum"
     if result.primal > result.energy:
         return "the primal is above the energy"
-    return None if softmap.verify(result) else "verify rejects"
+    return None if softmap.verify(result).holds else "verify rejects"
 
 
 # --- warm starts ----------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def _offset(rng: np.random.Generator) -> str | None:
     assert exact is not None
     result = softmap.solve(model, **_limits(rng))
     problem = numbers_broken(spec, result, best, exact)
-    if problem or not softmap.verify(result):
+    if problem or not softmap.verify(result).holds:
         return problem or "verify rejects"
     return _others(rng, spec, model, result, exact)
 

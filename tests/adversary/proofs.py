@@ -24,7 +24,8 @@ import softmap
 from softmap.errors import FormatError
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.consistency import tighten
-from softmap.verification.proof import check_proof
+from softmap.verification.conclusion import What
+from softmap.verification.proof import Checked, check_proof
 from support.proof_files import SlowChecker, packed, put_together, taken_apart, write_proof
 
 
@@ -113,8 +114,8 @@ def honest_problem(one: Proved, *, slowly: bool) -> str | None:
         return f"not accepted: {error}"
     if not found.proves(one.bound):
         return f"{one.bound!r} is said, {float(found.bound)!r} is proved"
-    if found.bound > one.optimum:
-        return f"{float(found.bound)!r} is proved, {float(one.optimum)!r} is the optimum"
+    if wrong := untrue(found, one.optimum):
+        return wrong
     header, records = taken_apart(one.path)
     if slowly and records[0][0] == "LOAD":
         try:
@@ -159,9 +160,54 @@ def changed_problem(one: Proved, seed: int) -> tuple[bool, str | None]:
         found = check_proof(path, one.model, float(one.optimum))
     except FormatError:
         return False, None
-    if found.bound > one.optimum:
-        return True, f"{float(found.bound)!r} is accepted, {float(one.optimum)!r} is the optimum"
-    return True, None
+    return True, untrue(found, one.optimum)
+
+
+def untrue(found: Checked, best: Fraction) -> str | None:
+    """What is false about the bound or the conclusion that the checker has accepted."""
+    last = found.conclusion
+    if last is not None and (last.what is What.INFEASIBLE or last.needed > best):
+        return f"{last} is accepted, {float(best)!r} is the optimum"
+    if found.bound > best:
+        return f"{float(found.bound)!r} is accepted, {float(best)!r} is the optimum"
+    return None
+
+
+def infeasible_problem(seed: int, folder: Path) -> str | None:
+    """What is wrong with proofs of infeasibility: one that is true, and changed ones.
+
+    The records of a model without a labelling are given to a model that has one.
+    """
+    rng = np.random.default_rng((9, seed))
+    n, d = 5, 3
+    tables = {p: rng.random((d, d)) < 0.55 for p in itertools.combinations(range(n), 2)}
+
+    def model(forbidden: dict) -> softmap.Model:
+        factors = [(p, np.where(table, np.inf, 1.0)) for p, table in forbidden.items()]
+        return softmap.Model.from_factors([d] * n, factors)
+
+    try:
+        softmap.solve(model(tables), proof=folder / "infeasible", threads=1)
+        return None  # it has a labelling
+    except softmap.InfeasibleModel:
+        pass
+    found = check_proof(folder / "infeasible", model(tables))
+    if found.conclusion is None or found.conclusion.what is not What.INFEASIBLE:
+        return "a proof of infeasibility does not conclude it"
+    labels = rng.integers(0, d, n)
+    for (i, j), table in tables.items():
+        table[labels[i], labels[j]] = False
+    header, records = taken_apart(folder / "infeasible")
+    header["model"] = model(tables).fingerprint()
+    for _ in range(4):
+        put_together(folder / "changed", header, packed(changed(records, rng)))
+        try:
+            check_proof(folder / "changed", model(tables))
+        except FormatError:
+            continue
+        if check_proof(folder / "changed", model(tables)).conclusion is not None:
+            return "a feasible model is proved infeasible"
+    return None
 
 
 def campaign(seeds: range, *, slowly: bool = True) -> tuple[dict[str, int], list[str]]:
@@ -176,6 +222,8 @@ def campaign(seeds: range, *, slowly: bool = True) -> tuple[dict[str, int], list
             if problem := honest_problem(one, slowly=slowly):
                 problems.append(f"{seed}: {problem}")
                 continue
+            if problem := infeasible_problem(seed, Path(folder)):
+                problems.append(f"{seed}, infeasible: {problem}")
             accepted, wrong = changed_problem(one, seed)
             counts["changed"] += 1
             counts["accepted"] += accepted

@@ -120,4 +120,4 @@ def test_a_solved_model_needs_no_messages_for_its_point():
     model = softmap.Model(rng.random((99, 12)), edges, costs)
     result = softmap.solve(model, goal="lp", lp_gap=1e-6)
     assert result.primal - result.lp_bound <= 1e-6 * abs(result.primal)
-    assert softmap.verify(result, model)
+    assert softmap.verify(result, model).holds

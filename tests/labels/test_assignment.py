@@ -61,7 +61,7 @@ def test_assignments_are_solved_and_proved(seed, size, whole):
     result = softmap.solve(model)
     assert result.status is softmap.Status.OPTIMAL
     assert result.energy == pytest.approx(least, abs=1e-9)
-    assert softmap.verify(result)
+    assert softmap.verify(result).holds
 
 
 @given(st.integers(0, 2**32), sizes)

@@ -153,6 +153,11 @@ def test_a_forest_is_induced_and_none_could_join(model, seed):
     assert (links[[i for i in range(model.n) if i not in rank]] > 1).all()
 
 
+def test_a_round_finds_the_best_label_of_a_variable_without_edges():
+    model = Model([[0.5, -0.25, 1.0]])
+    assert forests(model, [0], 1).tolist() == [1]
+
+
 @given(models(families=PAIRS, max_n=5), seeds)
 def test_a_round_finds_the_best_labels_of_its_forest(model, seed):
     given_labels = brute_force(model)[1] if seed % 2 else random_labels(model, seed)

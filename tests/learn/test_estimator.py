@@ -53,6 +53,7 @@ def hinge_by_enumeration(data, weights, alpha):
     return 0.5 * alpha * weights @ weights + total / data.variables
 
 
+@pytest.mark.filterwarnings("ignore:StructuredClassifier")  # few rounds suffice here
 def test_the_hinge_ends_between_its_certified_bounds():
     data, fit = data_for(), fit_options()
     weights = LOSSES["hinge"](data, fit)
@@ -85,6 +86,7 @@ def test_the_smoothed_loss_is_minimised_and_bounds_hold():
     assert np.abs(gradient).max() < 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:StructuredClassifier")  # few rounds suffice here
 @pytest.mark.parametrize("loss", LOSSES)
 def test_edges_help(loss):
     X, y = noisy_chains(10, seed=1)
@@ -140,6 +142,7 @@ def test_the_checks_of_scikit_learn_pass():
     assert sum(row["status"] == "passed" for row in rows) > 40
 
 
+@pytest.mark.filterwarnings("ignore:StructuredClassifier")  # few rounds suffice here
 @pytest.mark.parametrize("loss", ["hinge", "fenchel-young"])
 def test_a_verbose_fit_prints_a_line_per_round(loss, capsys):
     rng = np.random.default_rng(0)
@@ -151,3 +154,11 @@ def test_a_verbose_fit_prints_a_line_per_round(loss, capsys):
     assert lines[0].startswith("round 1  objective ")
     StructuredClassifier(loss=loss, max_iter=2).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_fit_that_stops_early_says_so(loss):
+    data = data_for()
+    with pytest.warns(softmap.ConvergenceWarning, match="after max_iter=2 rounds"):
+        LOSSES[loss](data, fit_options(max_iter=2, alpha=0.01))
+    LOSSES[loss](data, fit_options(max_iter=2, alpha=0.01, tol=100.0))  # no warning

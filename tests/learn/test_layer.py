@@ -226,3 +226,46 @@ def test_the_module_of_the_guide_has_gradients(torch):
     }
     exec(code, names)
     assert names["network"][1].table.grad.abs().sum() > 0
+
+
+def test_torch_differentiates_by_a_potts_weight(torch):
+    weight = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    unary = torch.tensor(UNARY)
+    assert torch.autograd.gradcheck(
+        lambda w: softmap.soft_map(unary, w, EDGES, 1.5).nodes, (weight,), atol=1e-5
+    )
+    plain = softmap.soft_map(UNARY, 0.5, EDGES, 1.5)
+    assert np.allclose(softmap.soft_map(unary, weight, EDGES, 1.5).nodes.detach(), plain.nodes)
+
+
+FAMILIES = {
+    "Potts": softmap.Potts,
+    "TruncatedLinear": lambda w: softmap.TruncatedLinear(w, 2.0),
+    "TruncatedQuadratic": lambda w: softmap.TruncatedQuadratic(w, 2.0),
+    "SharedTables": lambda w: softmap.SharedTables([np.eye(3)], np.zeros(len(w), int), w),
+    "Tables": lambda w: softmap.Tables(w.reshape(-1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_no_family_loses_a_gradient_silently(torch, family):
+    weights = torch.full((len(EDGES),), 0.5, requires_grad=True)
+    with pytest.raises(softmap.ModelError, match="require a gradient"):
+        family(weights)
+    family(weights.detach())
+    with pytest.raises(softmap.ModelError, match="require a gradient"):
+        softmap.Potts(torch.tensor(0.5, requires_grad=True))
+
+
+def test_jax_differentiates_by_a_potts_weight_and_refuses_a_traced_potential():
+    jax = pytest.importorskip("jax")
+
+    def total(w):
+        return softmap.soft_map(jax.numpy.asarray(UNARY), w, EDGES, 1.0).nodes[..., 0].sum()
+
+    slope = float(jax.grad(total)(jax.numpy.float32(0.5)))
+    step = float(total(jax.numpy.float32(0.51)) - total(jax.numpy.float32(0.49))) / 0.02
+    assert slope == pytest.approx(step, rel=0.05, abs=1e-3)
+
+    with pytest.raises(softmap.ModelError, match="require a gradient"):
+        jax.grad(lambda w: total(softmap.Potts(w)))(jax.numpy.float32(0.5))

@@ -25,11 +25,12 @@ def test_neighbours_are_those_at_distance_one(shape, connectivity):
 def test_volumes_and_lines_are_grids_too():
     assert Model.grid(RNG.random((2, 3, 4, 2)), Potts(1.0)).m == 12 + 16 + 18
     assert Model.grid(RNG.random((2, 2, 2, 2)), Potts(1.0), connectivity=26).m == 28
-    assert Model.grid(RNG.random((5, 2)), Potts(1.0)).m == 4
     with pytest.raises(ModelError, match="expected 4 or 8 in 2-D"):
         Model.grid(RNG.random((3, 3, 2)), Potts(1.0), connectivity=6)
     with pytest.raises(ModelError, match=r"\(height, width, labels\)"):
         Model.grid(RNG.random(3), Potts(1.0))
+    with pytest.raises(ModelError, match=r"one cost per pixel and label, not \(2, 2\)"):
+        Model.grid([[0, 1], [1, 0]], 0.5)  # the axis of labels is forgotten: it is no chain
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])

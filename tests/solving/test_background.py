@@ -131,7 +131,7 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
     assert begun == [20, 80]
     assert found.energy == MODEL.energy(found.labels) == found.trace[-1].energy
     assert found.energy < found.trace[-2].energy
-    assert softmap.verify(found)
+    assert softmap.verify(found).holds
 
 
 def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):

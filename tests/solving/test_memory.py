@@ -200,4 +200,4 @@ def test_a_point_is_the_same_whenever_its_messages_are_made(monkeypatch, dtype):
     for point in others:
         np.testing.assert_array_equal(point.coupling, at_once.point.coupling)
     assert asked.point.make().cost == pytest.approx(at_once.primal, rel=1e-12)
-    assert softmap.verify(asked, model)
+    assert softmap.verify(asked, model).holds

@@ -89,7 +89,7 @@ def test_a_result_travels_without_its_model():
         result = attached(workers._solved(workers.pickle.dumps((model, GOAL))), model)
         assert result.model is model
         assert same(result, softmap.solve(model, threads=1, **GOAL))
-        assert softmap.verify(result)
+        assert softmap.verify(result).holds
 
 
 def test_a_batch_with_processes_is_one_without(asked, started):

@@ -88,14 +88,17 @@ def test_a_damaged_file_is_refused(searched, tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / "x").write_bytes(damaged)
-    with pytest.raises(FormatError, match="damaged or altered"):
+    with pytest.raises(
+        FormatError,
+        match=r"altered|decompressed|are cut",
+    ):
         check_proof(tmp_path / "x", model)
 
 
 def test_records_cut_within_name_the_place(searched, tmp_path):
     model, _, path = searched
-    line, body = path.read_bytes().split(b"\n", 1)
-    put_together(tmp_path / "x", json.loads(line), body + b"\x08\x07")
+    header, records = taken_apart(path)
+    put_together(tmp_path / "x", header, packed(records[:-2]) + b"\x08\x07")
     with pytest.raises(FormatError, match=r"record \d+, at byte \d+.*the file ends"):
         check_proof(tmp_path / "x", model)
 
@@ -190,6 +193,13 @@ def test_a_search_that_goes_on_proves_more(tmp_path):
     assert found.complete
 
 
+def test_a_log_that_cannot_be_opened_leaves_the_search_as_it_is(tmp_path):
+    model = softmap.generators.erdos_renyi(20, seed=1)
+    found = ExactSearch(model, log=tmp_path / "no folder" / "log").go_on()
+    assert found.complete
+    assert found.log is None
+
+
 def test_a_log_does_not_change_the_search(tmp_path):
     model = softmap.generators.erdos_renyi(50, seed=2)
     runs = [ExactSearch(model, dp_limit=0.0, log=log).go_on() for log in (None, tmp_path / "log")]
@@ -204,7 +214,7 @@ def test_the_command_line_writes_and_checks(tmp_path, capsys):
     softmap.write(softmap.generators.erdos_renyi(30, seed=1), model)
     solve = ["solve", str(model), "--no-progress", "--save", str(result), "--proof", str(proof)]
     check = ["verify", str(result), str(model), "--json"]
-    assert [main(words) for words in (solve, check, [*check, "--proof", str(proof)])] == [0, 0, 0]
+    assert [main(words) for words in (solve, check, [*check, "--proof", str(proof)])] == [0, 6, 0]
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[:1] == "{"]
     assert [line["verdict"] for line in lines] == ["stated", "checked"]
 

@@ -230,7 +230,9 @@ def test_words_say_what_the_bound_rests_on():
     tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
     assert "tightened by clusters (1,234 of them)." in words(tightened)
     searched = words(Proof(ProofKind.SEARCH, nodes=5678))
-    assert "stated by an exact search (5,678 nodes); softmap verify needs its proof" in searched
+    assert (
+        "stated by an exact search (5,678 nodes); with a proof file (option proof), s" in searched
+    )
     assert "proved by" not in searched
     assert "stated by an exact search (1 node);" in words(Proof(ProofKind.SEARCH, nodes=1))
 

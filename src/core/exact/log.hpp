@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "types.hpp"
@@ -37,15 +36,15 @@ enum class Op : std::uint8_t {
 // count follows in eight bytes.
 class Log {
   public:
-    explicit Log(const std::string &path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
-        if (file_ == nullptr)
-            throw std::runtime_error("the proof cannot be written: " + path);
+    // A file that cannot be opened or written leaves the search as it is; `finish` then returns 0.
+    explicit Log(const std::string &path)
+        : path_(path), file_(std::fopen(path.c_str(), "wb")), failed_(file_ == nullptr) {
         buffer_.reserve(2 * CHUNK);
     }
     // Starts a log with the first `size` bytes of another one, which is not changed.
     Log(const std::string &path, Log &other, std::int64_t size) : Log(path) {
         other.finish();
-        failed_ = other.failed_;
+        failed_ = failed_ || other.failed_;
         std::FILE *from = std::fopen(other.path_.c_str(), "rb");
         while (from != nullptr && !failed_ && written_ < size) {
             buffer_.resize(std::min<std::int64_t>(CHUNK, size - written_));
@@ -58,7 +57,10 @@ class Log {
     }
     Log(const Log &) = delete;
     Log &operator=(const Log &) = delete;
-    ~Log() { std::fclose(file_); }
+    ~Log() {
+        if (file_ != nullptr)
+            std::fclose(file_);
+    }
 
     void op(Op code) { buffer_.push_back(static_cast<std::uint8_t>(code)); }
     template <class T> void array(const T *data, std::size_t count) {
@@ -109,7 +111,7 @@ class Log {
     std::FILE *file_;
     std::vector<std::uint8_t> buffer_;
     std::int64_t written_ = 0;
-    bool failed_ = false;
+    bool failed_;
 
     void flush() {
         failed_ =

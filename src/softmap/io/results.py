@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import FormatError, ModelError, shown
+from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.io.atomic import write_text
 from softmap.io.streams import Content, Source, bare_suffixes, load
 from softmap.io.tokens import Numbers, quote, skip_comments
@@ -23,6 +23,9 @@ _HEADER = re.compile(rb"\s*(\S+)")
 _BEGIN = re.compile(rb"-BEGIN-")
 _AGAIN = re.compile(rb"\s*(?:MPE|MAP)\b", re.IGNORECASE)
 _LABEL = re.compile(rb"\d{1,9}")
+_SUFFIXES = {
+    "": "mpe", ".mpe": "mpe", ".map": "mpe", ".txt": "mpe", ".sol": "sol", ".json": "json",
+}  # fmt: skip
 
 
 def read_labels(source: Source, model: Model | None = None) -> Labels:
@@ -64,18 +67,33 @@ def format_labellings(labellings: Sequence[ArrayLike]) -> str:
 
 
 def write_labels(labels: ArrayLike, target: Source, model: Model | None = None) -> None:
-    """Write a labelling; the suffix selects `.sol` (toulbar2), `.json`, or else `.MPE`.
+    """Write a labelling; the suffix selects `.sol` (toulbar2), `.json` or `.MPE`.
 
     Parameters
     ----------
     labels : int array
         The labels.
     target : path, "-" or binary file
-        The file; "-" is standard output.
+        The file; "-" is standard output. Without a suffix, or with `.txt`, it is an `.MPE` file.
     model : Model, optional
         The model, whose names are used in `.sol` and `.json` files.
     """
     write_labellings([labels], target, model)
+
+
+def labels_format(target: Source) -> str:
+    """Return the format of a labelling by the suffix of its file: "mpe", "sol" or "json".
+
+    Raises
+    ------
+    OptionError
+        The suffix is another one.
+    """
+    suffix = (bare_suffixes(getattr(target, "name", target)) or [""])[-1]
+    if suffix not in _SUFFIXES:
+        known = "no suffix, .MPE, .MAP, .txt, .sol or .json"
+        raise OptionError(f"{target}: a labelling is written to {known}, not to {suffix}")
+    return _SUFFIXES[suffix]
 
 
 def write_labellings(
@@ -95,10 +113,10 @@ def write_labellings(
     labellings = _listed(labellings)
     if model is not None:
         checked_model(model, "write_labellings")
-    suffix = (bare_suffixes(getattr(target, "name", target)) or [""])[-1]
-    if suffix == ".sol":
+    form = labels_format(target)
+    if form == "sol":
         text = "".join(f"{' '.join(_words(labels, model))}\n" for labels in labellings)
-    elif suffix == ".json":
+    elif form == "json":
         objects = [labelling_object(_flat(labels), model) for labels in labellings]
         text = json.dumps(objects[0] if len(objects) == 1 else objects, default=str) + "\n"
     else:

@@ -86,7 +86,7 @@ def improved_by_forests(
 ) -> Priced:
     """`forests` for labels whose energy is known; return the labels and their energy."""
     labels, energy = known
-    if not model.m or len(model.auxiliaries) or not np.isfinite(energy):
+    if len(model.auxiliaries) or not np.isfinite(energy):
         return known
     moved = model.complete(labels).copy()
     core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads)

@@ -70,6 +70,13 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))
 
 
+def potts(weight: Any, labels: int) -> Any:
+    """Return the Potts table of a weight, differentiable by it."""
+    import jax.numpy as jnp
+
+    return weight * (1.0 - jnp.eye(labels))
+
+
 def _on_gpu(jax: Any, arrays: Any) -> Any:
     """Return CuPy if all arrays are concrete (not traced) and on a GPU, else None."""
     if any(isinstance(array, jax.core.Tracer) for array in arrays):

@@ -58,7 +58,9 @@ def soft_map(
         Costs of the variables; leading dimensions are a batch.
     pairwise : array (..., m, d, d), Potential or float
         Costs of the edges, or an array that broadcasts to this shape: (d, d) is one table for all
-        edges. A potential such as `Potts(0.5)`, or its weight 0.5 alone, has no gradient.
+        edges. A number is the Potts weight of all edges; PyTorch and JAX differentiate by it. A
+        potential such as `Potts([0.5, 0.25])` has no gradient, and a weight that requires one is
+        an error there: give tables instead.
     edges : int array (m, 2) or (..., m, 2)
         One graph for all members of the batch, or one graph per member. A row of -1 is not an edge,
         so that members may have different numbers of edges; its costs are ignored, and its
@@ -278,7 +280,10 @@ def shapes(
 
 def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
     """Return the tables of a potential or of a Potts weight; other costs unchanged."""
-    if single(pairwise) and not hasattr(pairwise, "requires_grad"):
+    if single(pairwise):
+        module = _framework(pairwise)
+        if module is not None:
+            return module.potts(pairwise, int(np.shape(unary)[-1]))
         pairwise = Potts(pairwise)
     if not isinstance(pairwise, Potential):
         return pairwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.errors import ConvergenceWarning
 from softmap.learn.features import Floats, Ints, LinearModel, Sample
 from softmap.methods.marginals.smooth import approached
 from softmap.solving.batch import solve_batch
@@ -132,7 +134,10 @@ def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
 
     options = {"maxiter": fit.max_iter, "gtol": fit.tol, "ftol": 1e-14}
     start = np.zeros(data.linear.size)
-    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    if found.status == 1:  # the limit on rounds
+        _warn(fit, f"the largest entry of the gradient is {np.abs(found.jac).max():.2g}")
+    return np.asarray(found.x)
 
 
 def fit_hinge(data: Data, fit: Fit) -> Floats:
@@ -152,10 +157,20 @@ def fit_hinge(data: Data, fit: Fit) -> Floats:
             solver.turn(order[at : at + size])
         if size < len(order):  # evaluate all samples at the same weights
             solver.turn(np.arange(len(order)))
-        last = fit.log[-1]
-        if last.upper - last.lower <= fit.tol * max(abs(last.upper), 1e-12):
+        if solver.upper - solver.lower <= fit.tol * max(abs(solver.upper), 1e-12):
             break
+    else:
+        _warn(fit, f"its objective is between {solver.lower:.4g} and {solver.upper:.4g}")
     return solver.best
+
+
+def _warn(fit: Fit, reached: str) -> None:
+    warnings.warn(
+        f"StructuredClassifier: after max_iter={fit.max_iter} rounds {reached}; tol={fit.tol:g} is "
+        "not reached: allow more rounds, a larger tol or a larger alpha",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 class _FrankWolfe:

@@ -26,6 +26,11 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
 
 
+def potts(weight: Any, labels: int) -> Any:
+    """Return the Potts table of a weight, differentiable by it."""
+    return weight * (1.0 - torch.eye(labels, dtype=weight.dtype, device=weight.device))
+
+
 @dataclass(frozen=True)
 class SecondDerivatives:
     """The central difference that approximates second derivatives."""

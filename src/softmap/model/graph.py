@@ -18,7 +18,7 @@ from softmap.model.potentials.base import Costs, numbers
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
     """Return the shape of a grid, and its costs with one row per variable."""
     costs = numbers(unary, "unary")
-    if costs.ndim < 2 or not costs.size:
+    if costs.ndim < 3 or not costs.size:
         raise ModelError(
             "a grid needs costs of shape (height, width, labels), one cost per pixel and label, "
             f"not {costs.shape}"

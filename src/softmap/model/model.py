@@ -214,6 +214,28 @@ class Model(Structure):
         >>> model.energy([[0, 0], [0, 1]])
         array([1. , 0.4])
         """
+        return careful_sums(self.cost_terms(labels))
+
+    def cost_terms(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Return the terms of the energy: costs of nodes and edges, and the constant.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling or a batch of them, as for `energy`.
+
+        Returns
+        -------
+        float64[..., n + m + 1]
+            The terms; their exact sum, rounded once, is the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.cost_terms([0, 1]).tolist()
+        [0.0, 0.0, 0.4, 0.0]
+        """
         x = self.complete(labels)
         terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
         terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
@@ -225,7 +247,7 @@ class Model(Structure):
                 values = potential.value(each, x[..., early], x[..., late])
                 terms[..., self.n + begin : self.n + end] = values
         terms[..., -1] = self.constant
-        return careful_sums(terms)
+        return terms
 
     # --- derived models -------------------------------------------------------------------------
 
@@ -420,7 +442,9 @@ class Model(Structure):
             `scope` is a tuple of variables, by number or by name; `costs` has one axis per variable
             of the scope. Arity 0 adds to the constant, arity 1 to the unary costs, arity 2 to the
             edge of the pair. A factor of arity 3 or more becomes an auxiliary node. Factors over
-            many variables are `AtMostOne`, `Linear`, `Parity` and their like.
+            many variables are `AtMostOne`, `Linear`, `Parity` and their like. Costs of factors over
+            the same variables are added as float64, rounded to nearest: energies and bounds are
+            those of the sums, and may differ from those of the given numbers in the last digit.
         names : list or mapping, optional
             See `with_names`.
         states : list or mapping, optional

@@ -84,28 +84,34 @@ GUESS = TimeGuess()
 
 
 class Interrupts:
-    """A context in which the first Ctrl-C only sets a flag; a second one interrupts as usual.
+    """A context in which the first Ctrl-C only sets a flag; a second one raises KeyboardInterrupt.
 
     Two Ctrl-C within a second, also in two consecutive runs, abort the whole program: the run then
-    ends with a KeyboardInterrupt. Contexts may be nested. Nothing happens outside the main thread,
-    or if the program has its own signal handler.
+    ends with a KeyboardInterrupt. The signal SIGTERM has the effect of Ctrl-C. Contexts may be
+    nested. Nothing happens outside the main thread, or if the program has its own signal handler.
 
     Attributes
     ----------
     noted : bool
-        Whether Ctrl-C was pressed.
+        Whether Ctrl-C was pressed, or SIGTERM received.
     twice : bool
-        Whether Ctrl-C was pressed twice within a second.
+        Whether this happened twice within a second.
     broken : bool
         Whether an exception left the innermost block, whose work may be incomplete.
     """
 
     last: ClassVar[float] = -math.inf  # time of the last Ctrl-C, in any run
     soon: ClassVar[float] = 1.0  # two Ctrl-C within this many seconds abort the whole program
+    # Signals that are handled, with the handlers that are replaced. A worker process has none: its
+    # parent ends it.
+    replaced: ClassVar[dict[int, tuple[Any, ...]]] = {
+        signal.SIGINT: (signal.default_int_handler,),
+        signal.SIGTERM: (signal.SIG_DFL, signal.default_int_handler),
+    }
 
     def __init__(self) -> None:
         self.noted = self.twice = self.broken = False
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
         self._depth = self._patient = 0
         self._stop = core.StopFlag()
 
@@ -139,29 +145,30 @@ class Interrupts:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """A block that Ctrl-C interrupts at once, as in the user's own code."""
-        installed = self._before is not None
-        self._remove()
+        for number in self._before:
+            signal.signal(number, signal.default_int_handler)
         try:
             yield
         finally:
-            if installed:
-                self._install()
+            for number in self._before:
+                signal.signal(number, self._note)
 
     @property
     def stop(self) -> core.StopFlag | None:
         """A flag that Ctrl-C sets, for compiled loops; None if Ctrl-C is handled elsewhere."""
-        return None if self._before is None else self._stop
+        return self._stop if signal.SIGINT in self._before else None
 
     def _install(self) -> None:
-        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if usual and threading.current_thread() is threading.main_thread():
-            self._before = signal.default_int_handler
-            signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number, usual in self.replaced.items():
+            if (before := signal.getsignal(number)) in usual:
+                self._before[number] = before
+                signal.signal(number, self._note)
 
     def _remove(self) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        while self._before:
+            signal.signal(*self._before.popitem())
 
     def press(self) -> None:
         """Record a Ctrl-C."""

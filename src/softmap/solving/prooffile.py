@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softmap.errors import WriteError
+from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
-from softmap.proof.search.exact import Log
+from softmap.proof.search.exact import ExactSearch, Log
 from softmap.proof.search.partial import PartialLog
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.flat import FlatModel, flatten
+from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
     from softmap.solving.problem import Problem
@@ -23,8 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ProofFile", "write_dual"]
 
-FORMAT, VERSION = "softmap proof", 2
-DUAL, PIECE = 17, 18  # record kinds; the compiled search writes the others
+FORMAT, VERSION = "softmap proof", 3
+LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD = 1, 17, 18, 19, 20, 21  # kinds that are written here
+BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
 
@@ -40,7 +48,9 @@ class ProofFile:
     def __init__(self, target: Path) -> None:
         self.target = target
         try:
-            self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+            self._folder = tempfile.TemporaryDirectory(
+                prefix=".softmap-proof-", dir=target.parent, ignore_cleanup_errors=True
+            )
         except OSError as error:
             raise WriteError(target, error) from error
         self._count = 0
@@ -55,15 +65,56 @@ class ProofFile:
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
 
+        whole = logged is not None or not proof.stated
+        last = list(_conclusion(result, result.bound if whole else result.lp_bound))
+
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
-                return _copied(logged)
-            if isinstance(logged, PartialLog):
-                return _pieces(problem, logged)
-            return _dual(proof.clusters, lam)
+                yield from _copied(logged)
+            elif isinstance(logged, PartialLog):
+                yield from _pieces(problem, logged)
+            else:
+                yield from _dual(proof.clusters, lam)
+            yield from last
 
         _write(self.target, problem.given, problem.exponent, parts)
-        return logged is not None or not proof.stated
+        return whole
+
+    def write_infeasible(self, model: Model, seconds: float, stop: Any = None) -> bool:
+        """Write a proof that no labelling has finite cost; return False if none is found.
+
+        Arc consistency may suffice. Otherwise a search over the hard constraints is logged.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        seconds : float
+            Time limit of the search.
+        stop : StopFlag, optional
+            Stops the search.
+        """
+        records: Log | None = None
+        with suppress(InfeasibleModel):
+            hard = _hard_constraints(flatten(tighten(model)))
+            search = ExactSearch(hard, seconds=seconds, log=self.fresh())
+            found = search.go_on(time_limit=seconds, stop=stop)
+            if not found.infeasible or found.log is None:
+                return False
+            records = found.log
+
+        def parts() -> Iterator[bytes]:
+            yield bytes([HARD])
+            if records is None:
+                yield bytes([LOAD])
+                yield from _arrays([1, 0, 0])
+            else:
+                yield from _copied(records)
+            yield bytes([CONCLUDE])
+            yield from _arrays([INFEASIBLE], [])
+
+        _write(self.target, model, 0, parts)
+        return True
 
     def close(self) -> None:
         """Remove the temporary files."""
@@ -81,10 +132,52 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
     for part in parts():
         size, total = size + len(part), zlib.crc32(part, total)
     header = {"format": FORMAT, "version": VERSION, "model": model.fingerprint()}
-    header |= {"exponent": exponent, "bytes": size, "crc32": total}
+    header |= {"exponent": exponent, "bytes": size, "crc32": total, "packed": True}
+    stream = zlib.compressobj(4)  # decision 59
     with replacing(target) as out:
         out.write(json.dumps(header).encode() + b"\n")
-        out.writelines(parts())
+        out.writelines(map(stream.compress, parts()))
+        out.write(stream.flush())
+
+
+def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
+    """Yield the labelling and what follows from the bound that the file proves."""
+    if result.status is Status.NONE_BELOW:
+        gap = _rounded_up(Fraction(result.upper_bound) - Fraction(bound))
+        what, numbers = NONE_BELOW, [result.upper_bound, gap]
+    elif result.found and math.isfinite(bound):
+        yield bytes([LABELS])
+        yield from _arrays(np.asarray(result.labels).reshape(-1))
+        energy = _exact_sum(result.model.cost_terms(result.labels).tolist())
+        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
+    elif math.isfinite(bound):
+        what, numbers = BOUND, [bound]
+    else:
+        return
+    yield bytes([CONCLUDE])
+    yield from _arrays([what], _bits(numbers))
+
+
+def _exact_sum(terms: list[float]) -> Fraction:
+    total = Fraction(0)
+    while part := math.fsum(terms):  # the remainder shrinks with each step
+        total += Fraction(part)
+        terms.append(-part)
+    return total
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The smallest float64 that is at least `value`, and at least 0."""
+    near = max(0.0, float(value))
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def _hard_constraints(flat: FlatModel) -> FlatModel:
+    """Return the model of the hard constraints alone: finite costs become 0."""
+    unary, tables = (
+        np.where(np.isfinite(costs), 0.0, np.inf) for costs in (flat.unary, flat.tables)
+    )
+    return replace(flat, unary=unary, tables=tables, constant=0.0)
 
 
 def _copied(log: Log) -> Iterator[bytes]:

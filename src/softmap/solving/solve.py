@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
 __all__ = ["iterate", "resume", "solve"]
+
+INFEASIBLE_SECONDS = 60.0
+"""Time limit, in seconds, of the search that writes a proof of infeasibility."""
 
 
 @with_options(Options)
@@ -271,17 +275,26 @@ class _Run:
                 status = Status.INTERRUPTED
 
     def write_proof(self, result: Result) -> None:
-        """Write the proof file if it was requested."""
+        """Write the proof file if it was requested; warn if it is missing or proves less."""
         if self.proof is None:
             return
         searched = self.best.log if result.proof.stated else None
-        if not self.proof.write(self.relaxation.problem, result, searched):
-            warnings.warn(
-                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
-                f"{result.proof.kind}, is stated only: no record of it was kept",
-                ProofWarning,
-                stacklevel=2,
-            )
+        try:
+            with self.budget.interrupts.finishing():
+                whole = self.proof.write(self.relaxation.problem, result, searched)
+        except (OSError, MemoryError, KeyboardInterrupt) as error:
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            said = f"the proof cannot be written ({reason}); the result is complete without it"
+            self._warn_of_proof(said, written=False)
+        else:
+            if not whole:
+                said = f"the proof is that of the relaxation; the bound, by {result.proof.kind}, "
+                self._warn_of_proof(f"{said}is stated only: no record of it was kept", written=True)
+
+    def _warn_of_proof(self, sentence: str, *, written: bool) -> None:
+        assert self.proof is not None
+        warning = ProofWarning(f"{self.proof.target}: {sentence}", written=written)
+        warnings.warn(warning, stacklevel=3)
 
     def asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""
@@ -297,8 +310,12 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
     watching = watcher(model, options)
     try:
         return _set_up(model, options, interrupts, stored, watching)
-    except BaseException:
+    except BaseException as error:
         watching.close()
+        if isinstance(error, InfeasibleModel) and options.proof is not None:
+            from softmap.solving.prooffile import ProofFile  # imported late
+
+            _prove_infeasible(ProofFile(Path(options.proof)), model, options, interrupts)
         raise
 
 
@@ -366,6 +383,8 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
             raise error
         return result
     except InfeasibleModel:  # there is no result
+        if run.proof is not None:
+            _prove_infeasible(run.proof, run.relaxation.problem.given, run.options, interrupts)
         raise
     except Exception as error:
         _attach_result(run, error)
@@ -374,6 +393,24 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
         watching.close()
         if run.proof is not None:
             run.proof.close()
+
+
+def _prove_infeasible(
+    proof: ProofFile, model: Model, options: Options, interrupts: Interrupts
+) -> None:
+    """Write a proof that a model is infeasible; warn if there is none within the time limit."""
+    seconds = min(options.time_limit or math.inf, INFEASIBLE_SECONDS)
+    try:
+        with interrupts:
+            written = proof.write_infeasible(model, seconds, interrupts.stop)
+        reason = "no search of the hard constraints ended in time"
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        written, reason = False, getattr(error, "reason", None) or type(error).__name__
+    finally:
+        proof.close()
+    if not written:
+        said = f"{proof.target}: the proof of infeasibility cannot be written ({reason})"
+        warnings.warn(ProofWarning(said, written=False), stacklevel=3)
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:

@@ -26,6 +26,7 @@ from typing import Any
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import scaled
+from softmap.solving.budget import Interrupts
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 
@@ -216,7 +217,8 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin(running: Any) -> None:
-    """Signal that this worker runs."""
+    """Signal that this worker runs; signals end it at once, as its parent expects."""
+    Interrupts.replaced = {}
     running.release()
 
 

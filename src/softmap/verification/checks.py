@@ -18,9 +18,12 @@ from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
-from softmap.verification.dual import blocks, dual_proves, largest_cost, tightened
-from softmap.verification.exact import TINIEST
+from softmap.verification.conclusion import energy_terms
+from softmap.verification.dual import blocks, dual_proves, largest_cost
+from softmap.verification.exact import TINIEST, float_below, rounded_sum
+from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
+from softmap.verification.regions import tightened
 
 
 class Verdict(Enum):
@@ -68,9 +71,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Report:
-    """All statements of one result; `bool(report)` is true if no statement is false.
+    """All statements of one result; `bool(report)` is true if every one was recomputed and is true.
 
-    True does not mean that every statement was recomputed: see `checked`.
+    A report with a statement that was not recomputed is false in a condition, even if no statement
+    is false (`holds`): the exit codes of `softmap verify` make the same difference.
 
     Attributes
     ----------
@@ -103,7 +107,7 @@ class Report:
         return {"verdict": self.verdict.value, "statements": every}
 
     def __bool__(self) -> bool:
-        return self.holds
+        return self.checked
 
     def __getitem__(self, name: str) -> Statement:
         for one in self.statements:
@@ -153,20 +157,6 @@ Floats = NDArray[np.float64]
 EPSILON = 2.0**-52  # distance from 1 to the next larger float64
 
 
-def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
-    """List the cost terms of a labelling of the variables; their sum is the energy."""
-    states = np.asarray(labels, dtype=np.int64)
-    if len(model.running):
-        states = model.running.follow(states)
-    if len(model.auxiliaries):
-        states = np.concatenate([states, model.auxiliaries.states(states)])
-    terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
-    for first, last, potential in model.groups():
-        ends = states[model.edges[first:last]]
-        terms += np.asarray(potential.value(np.arange(last - first), *ends.T)).tolist()
-    return terms
-
-
 @dataclass(frozen=True)
 class Membership:
     """Constraint violation, cost and rounding error of a point of the local polytope.
@@ -204,8 +194,8 @@ def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
         outside.append(_price(block.cost, mu, terms, grains))
         grains += _unplaced(block.cost, rows, cols)
     worst = math.nan if any(map(math.isnan, outside)) else max(outside)
-    grain = math.fsum(grains)
-    return Membership(worst, math.fsum(terms), math.fsum(map(abs, terms)), grain)
+    cost, size = rounded_sum(terms), rounded_sum(map(abs, terms))
+    return Membership(worst, cost, size, rounded_sum(grains))
 
 
 def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
@@ -225,7 +215,11 @@ def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) 
 
 
 def verify(
-    result: Result | str | Path, model: Model | None = None, *, proof: str | Path | None = None
+    result: Result | Model | str | Path,
+    model: Model | None = None,
+    *,
+    proof: str | Path | None = None,
+    effort: float = 1.0,
 ) -> Report:
     """Check every statement of a result about its model, from the numbers alone.
 
@@ -237,28 +231,34 @@ def verify(
 
     Parameters
     ----------
-    result : Result, str or Path
-        A result, or the path of a saved result.
+    result : Result, Model, str or Path
+        A result, or the path of a saved result. A model, together with `proof`, checks what the
+        proof file concludes about the model.
     model : Model, optional
         The model that was solved. It is required if the result was saved without its model.
     proof : str or Path, optional
         The proof file that `solve(..., proof=...)` wrote.
+    effort : float, default 1
+        Multiplies the limits on the tables that the check of a proof computes: at 1, a table of
+        128 MiB and some seconds. A proof that needs more is called stated, not false.
 
     Returns
     -------
     Report
-        True in a condition if no statement is false; `checked` is true if every statement was
-        recomputed as well. Printing the report shows one line per statement.
+        True in a condition if every statement was recomputed and is true; `holds` is true if no
+        statement is false. Printing the report shows one line per statement.
 
     Examples
     --------
     >>> import softmap
     >>> result = softmap.solve(softmap.generators.random_tree(20, seed=1))
     >>> report = softmap.verify(result)
-    >>> bool(report), report.checked
-    (True, True)
+    >>> bool(report), report.verdict.value
+    (True, 'checked')
     """
     first: list[Statement] = []
+    if isinstance(result, Model) and model is None and proof is not None:
+        return _alone(checked_path(proof), result, effort)
     if model is not None and not isinstance(model, Model):
         raise OptionError(f"verify: expected a Model, not {type(model).__name__}")
     if isinstance(result, str | Path):
@@ -272,7 +272,7 @@ def verify(
         first.append(Statement("model", Verdict.of(same), "the result is about this model"))
     found = None
     if proof is not None:
-        found, said = _proof(checked_path(proof), result)
+        found, said = _proof(checked_path(proof), result, effort)
         first.append(said)
     bound = _bound(result, found)
     relaxed = _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
@@ -281,15 +281,34 @@ def verify(
     return Report((*first, _energy(result), bound, *rest, status, _trace(result)))
 
 
-def _proof(path: Path, result: Result) -> tuple[Checked | None, Statement]:
+def _alone(path: Path, model: Model, effort: float) -> Report:
+    """Check a proof file without a result: its steps, its labelling and its conclusion."""
+    try:
+        found = check_proof(path, model, effort=effort)
+    except Refused as error:
+        return Report((Statement("proof", Verdict.STATED, str(error)),))
+    except FormatError as error:
+        return Report((Statement("proof", Verdict.FALSE, str(error)),))
+    steps = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
+    said, last = [Statement("proof", Verdict.CHECKED, steps)], found.conclusion
+    if last is None:
+        bound = f"there is none; no labelling costs less than {float_below(found.bound)!r}"
+        return Report((*said, Statement("conclusion", Verdict.STATED, bound)))
+    if last.energy is not None:
+        said.append(Statement("energy", Verdict.CHECKED, f"{float(last.energy)!r} found"))
+    return Report((*said, Statement("conclusion", Verdict.CHECKED, str(last))))
+
+
+def _proof(path: Path, result: Result, effort: float) -> tuple[Checked | None, Statement]:
     """Check a proof file; return what it proves, and the statement that its steps hold."""
     try:
-        found = check_proof(path, result.model, result.bound)
+        found = check_proof(path, result.model, result.bound, effort)
+    except Refused as error:
+        return None, Statement("proof", Verdict.STATED, str(error))
     except FormatError as error:
         return None, Statement("proof", Verdict.FALSE, str(error))
     enough = "" if found.proves(result.bound) else ", which is less than was stated"
-    low = float(found.bound)
-    low = low if low <= found.bound else math.nextafter(low, -math.inf)
+    low = float_below(found.bound)
     said = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
     said = f"{said}: no labelling costs less than {low!r}{enough}"
     return found, Statement("proof", Verdict.CHECKED, said)
@@ -304,7 +323,7 @@ def _energy(result: Result) -> Statement:
     model = result.model
     try:
         found = math.fsum(energy_terms(model, _labels(result)))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return Statement("energy", Verdict.FALSE, str(error))
     # the exact sum rounded once, or one of its two neighbouring floats
     near = result.energy == found or abs(result.energy - found) <= _ulp(found)
@@ -393,9 +412,9 @@ def _order(result: Result) -> Statement:
     """Check bound ≤ primal and bound ≤ energy, up to rounding and the point's infeasibility."""
     try:
         paid = [abs(term) for term in energy_terms(result.model, _labels(result))]
-    except ValueError as error:
+        size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
+    except (ValueError, OverflowError) as error:
         return Statement("gaps", Verdict.FALSE, str(error))
-    size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
     slack = ALLOWED.feasible * size + len(paid) * TINIEST
     fine = result.bound <= result.energy + slack and result.lp_bound <= result.primal + slack
     fine = fine and result.lp_bound <= result.bound
@@ -410,11 +429,11 @@ def _status(result: Result, *, stated: bool) -> Statement:
     tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
     if status not in tolerances:
         return Statement("status", Verdict.CHECKED, f"{status.name} claims no gap")
-    if abs(result.bound) < ALLOWED.least:
-        return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.claimed_gap
     # very small or large costs, and costs beside a large constant, were rounded when scaled back
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
+    if gap > rounded and abs(result.bound) < ALLOWED.least:
+        return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])

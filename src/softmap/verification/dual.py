@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.proof.tightening.regions import build
-from softmap.verification.exact import Expansion, product, sign_of_sum, two_sum
+from softmap.verification.exact import Expansion, product, rounded_sum, sign_of_sum, two_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,8 +72,11 @@ class Block:
         return at
 
 
-def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
-    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
+def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
+    """Yield edges in groups of bounded size, their weights, and tables that the weights multiply.
+
+    Weights have the shape of the tables; both are 0 and +inf at forbidden pairs.
+    """
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
         shape = rows * (int(cols.max(initial=0)) + 1) + cols
@@ -85,14 +86,18 @@ def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
             step = max(1, ENTRIES // (d_i * d_j))
             for at in range(0, len(members), step):
                 k = members[at : at + step]
-                yield _block(first + k, *potential.factors(k, d_i, d_j), shift)
+                weights, tables = potential.factors(k, d_i, d_j)
+                finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
+                weights = np.where(finite, weights[:, None, None], 0.0)
+                yield first + k, weights, np.where(finite, tables, np.inf)
 
 
-def _block(edges: Ints, weights: Floats, tables: Floats, shift: int) -> Block:
-    finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
-    weight = np.broadcast_to(weights[:, None, None], tables.shape)
-    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0), shift)
-    return Block(edges, np.where(finite, exact.high, np.inf), exact)
+def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
+    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
+    for edges, weights, tables in stacks(model):
+        finite = np.isfinite(tables)
+        exact = product(weights, np.where(finite, tables, 0.0), shift)
+        yield Block(edges, np.where(finite, exact.high, np.inf), exact)
 
 
 def allowed_states(model: Model) -> Bools:
@@ -120,26 +125,6 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
         allowed[states[~alive]] = False
 
 
-def tightened(model: Model, clusters: Sequence[tuple[int, ...]], held: int) -> Model:
-    """Return the model with clusters added, if λ, which has `held` entries, fits its size.
-
-    λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
-    """
-    if not clusters:
-        return model
-    for i in chain.from_iterable(clusters):
-        if not 0 <= i < model.num_variables:
-            raise ValueError(f"there is no variable {i}")
-    labels = model.num_labels.tolist()
-    states = sum(math.prod(labels[i] for i in scope) for scope in set(clusters))
-    if states > held:
-        raise ValueError(f"clusters have {states:.6g} joint states, λ has {held} numbers")
-    try:
-        return build(model, clusters).model
-    except ModelError as error:
-        raise ValueError(f"the clusters are not valid ({error})") from error
-
-
 @dataclass(frozen=True)
 class DualBound:
     """Whether λ proves a stated bound, the bound of λ, and the size and number of its terms."""
@@ -158,8 +143,10 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
         terms = bound_terms(model, lam, shift)
     if not all(map(math.isfinite, (bound, *terms))):
         return DualBound(False, math.nan, math.inf, len(terms))
-    found = math.ldexp(math.fsum(terms), -shift)
-    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
+    found = math.ldexp(rounded_sum(terms), -shift)
+    size = math.ldexp(rounded_sum(map(abs, terms)), -shift) + largest
+    if math.isnan(size):  # of λ near the largest float64
+        return DualBound(False, math.nan, math.inf, len(terms))
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
     if not proved and abs(found - bound) <= 2 * math.ulp(bound) + ROUNDING.doubt * size:
         small = ROUNDING.shift if largest_cost(model) < 2.0**-ROUNDING.shift else 0
@@ -169,10 +156,11 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
 
 def largest_cost(model: Model) -> float:
     """The largest absolute value of a finite cost."""
-    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
-    for first, last, potential in model.groups():
-        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
-    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
+    largest = float(np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0))
+    for _, weights, tables in stacks(model):
+        costs = np.abs(weights * np.where(np.isfinite(tables), tables, 0.0))
+        largest = max(largest, float(costs.max(initial=0.0)))
+    return largest
 
 
 def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:

@@ -7,6 +7,7 @@ as well. The errors of that second sum are of third order; only a bound on them 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,15 +29,31 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
     """a · b · 2**shift by Dekker's product; exact unless the error underflows."""
+    high, low, power = _mantissas(a, b)
+    with np.errstate(under="ignore"):
+        power = power + shift
+        top, end = np.ldexp(high, power), np.ldexp(low, power)
+        exact = (np.ldexp(top, -power) == high) & (np.ldexp(end, -power) == low)
+    return Expansion(top, end, np.where(exact, 0.0, 2 * TINIEST))
+
+
+def rounded_down(a: Floats, b: Floats) -> Floats:
+    """The largest float64 that is at most a · b; products must not overflow."""
+    high, low, power = _mantissas(a, b)
+    with np.errstate(under="ignore"):
+        top = np.ldexp(high, power)
+    back = np.ldexp(top, -power)  # exact: the mantissa of `top`
+    above = (back > high) | ((back == high) & (low < 0))
+    return np.where(above, np.nextafter(top, -np.inf), top)
+
+
+def _mantissas(a: Floats, b: Floats) -> tuple[Floats, Floats, NDArray[np.int32]]:
+    """Return high, low and e with a · b = (high + low) · 2**e, without rounding."""
     (m, e), (n, f) = np.frexp(a), np.frexp(b)
     high = m * n
     (m_top, m_end), (n_top, n_end) = _halves(m), _halves(n)
     low = ((m_top * n_top - high) + m_top * n_end + m_end * n_top) + m_end * n_end
-    with np.errstate(under="ignore"):
-        power = e + f + shift
-        top, end = np.ldexp(high, power), np.ldexp(low, power)
-        exact = (np.ldexp(top, -power) == high) & (np.ldexp(end, -power) == low)
-    return Expansion(top, end, np.where(exact, 0.0, 2 * TINIEST))
+    return high, low, e + f
 
 
 def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
@@ -91,6 +108,15 @@ class Expansion:
         return [*first.tolist(), *second.tolist(), *(-lost[lost > 0]).tolist()]
 
 
+def rounded_sum(terms: Iterable[float]) -> float:
+    """The exact sum, rounded once; nan if a term or a partial sum is not finite."""
+    try:
+        total = math.fsum(terms)
+    except (OverflowError, ValueError):  # a partial sum is too large; ∞ - ∞
+        return math.nan
+    return total if math.isfinite(total) else math.nan
+
+
 def exact_sum(terms: list[float]) -> Fraction:
     """The exact sum of finite floats."""
     total, left = Fraction(0), list(terms)
@@ -101,6 +127,15 @@ def exact_sum(terms: list[float]) -> Fraction:
 
 
 def sign_of_sum(terms: list[float]) -> int:
-    """Return -1, 0 or 1, the sign of the exact sum."""
+    """Return -1, 0 or 1, the sign of the exact sum of finite floats."""
     total = math.fsum(terms)  # rounded once, so its sign is that of the sum
     return (total > 0) - (total < 0)
+
+
+def float_below(value: Fraction) -> float:
+    """The largest float64 that is at most `value`; -inf if there is none."""
+    try:
+        near = float(value)
+    except OverflowError:
+        near = math.inf if value > 0 else -math.inf
+    return near if near <= value else math.nextafter(near, -math.inf)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.dual import allowed_states, blocks
+from softmap.verification.dual import allowed_states, stacks
+from softmap.verification.exact import rounded_down
 from softmap.verification.records import Ints, Rejected
 
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
@@ -22,7 +23,6 @@ FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below t
 HALF = 1 << 59  # costs from here on count as forbidden
 
 Floats = NDArray[np.float64]
-LEAST = float(np.finfo(np.float64).tiny)
 
 
 class Flat(NamedTuple):
@@ -38,7 +38,7 @@ def flat_model(model: Model) -> Flat:
     n, aux, labels = model.num_variables, model.auxiliaries, model.num_labels.tolist()
     costs = np.where(allowed_states(model), model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
-    tables = _lower_tables(model)
+    tables = lower_tables(model)
     inner = (model.edges < n).all(axis=1)
     if any(tables[e].min() < 0 for e in np.flatnonzero(~inner).tolist()):
         raise Rejected("a factor is tied to its variables by more than hard constraints")
@@ -54,22 +54,30 @@ def flat_model(model: Model) -> Flat:
     return Flat(unary[:n], factors, Fraction(model.constant))
 
 
+def hard_constraints(flat: Flat) -> Flat:
+    """Return the model of the hard constraints alone: finite costs become 0."""
+    unary = [_zeros(costs) for costs in flat.unary]
+    return Flat(unary, [(scope, _zeros(table)) for scope, table in flat.factors], Fraction(0))
+
+
+def _zeros(costs: Floats) -> Floats:
+    return np.where(np.isfinite(costs), 0.0, np.inf)
+
+
 def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
     """Return the submodel of some nodes with the given unary costs, and some edges."""
-    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
+    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, lower_tables(model)
     factors = [(tuple(place[i] for i in model.edges[e].tolist()), tables[e]) for e in edges]
     return Flat(unary, factors, Fraction(0))
 
 
-def _lower_tables(model: Model) -> dict[int, Floats]:
+def lower_tables(model: Model) -> dict[int, Floats]:
     """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
-    for block in blocks(model):
-        exact = block.exact
-        unsure = (np.abs(exact.high) < LEAST) & (exact.rest > 0)
-        down = ((exact.low < 0) | unsure) & np.isfinite(block.cost)
-        low = np.where(down, np.nextafter(block.cost, -np.inf), block.cost)
-        tables.update(zip(block.edges.tolist(), low, strict=True))
+    for edges, weights, stack in stacks(model):
+        finite = np.isfinite(stack)
+        low = np.where(finite, rounded_down(weights, np.where(finite, stack, 0.0)), np.inf)
+        tables.update(zip(edges.tolist(), low, strict=True))
     return tables
 
 

@@ -12,11 +12,22 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 from softmap.model import Model
-from softmap.verification.dual import dual_proves, outer_terms, tightened
-from softmap.verification.exact import exact_sum
-from softmap.verification.integers import Flat, Scale, flat_model, flat_piece
-from softmap.verification.records import Ints, Numbers, Records, Rejected, mapped, read_header
+from softmap.verification.conclusion import Conclusion, What, exact_energy
+from softmap.verification.dual import dual_proves, outer_terms
+from softmap.verification.exact import exact_sum, float_below
+from softmap.verification.integers import Flat, Scale, flat_model, flat_piece, hard_constraints
+from softmap.verification.limit import TableLimit
+from softmap.verification.records import (
+    Ints,
+    Numbers,
+    Records,
+    Rejected,
+    mapped,
+    read_header,
+    unpacked,
+)
 from softmap.verification.reduction import Reduction
+from softmap.verification.regions import tightened
 from softmap.verification.tree import Tree
 
 
@@ -26,23 +37,31 @@ class Checked(NamedTuple):
     Attributes
     ----------
     bound : Fraction
-        A lower bound on the energy of all labellings.
+        A lower bound on the energy of all labellings; of the hard constraints alone, if the
+        conclusion is that there is no labelling.
     leaves : int
         Number of search nodes that were closed.
     records : int
         Number of records in the file.
+    conclusion : Conclusion or None
+        What the file concludes; it holds.
     """
 
     bound: Fraction
     leaves: int
     records: int
+    conclusion: Conclusion | None = None
 
     def proves(self, bound: float) -> bool:
         """Whether the proof implies that no labelling costs less than `bound`."""
+        if self.conclusion is not None and self.conclusion.what is What.INFEASIBLE:
+            return True
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
 
-def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> Checked:
+def check_proof(
+    path: str | Path, model: Model, claimed: float = -math.inf, effort: float = 1.0
+) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
@@ -54,9 +73,13 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
     claimed : float
         The bound stated by the solver. If λ alone is to prove it and float64 does not decide, it is
         checked in exact arithmetic.
+    effort : float, default 1
+        Multiplies the limits on the sizes of tables that the check computes.
 
     Raises
     ------
+    Refused
+        The check would exceed its effort.
     FormatError
         The file is damaged, belongs to another model, or contains an invalid step. The message
         names the record.
@@ -64,21 +87,23 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
     path = Path(path)
     with mapped(path) as data:
         header, begin = read_header(data, path)
+        data, begin = unpacked(data, begin, header, path)
         if header.get("model") != model.fingerprint():
             raise FormatError("this proof is about another model", path)
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
             raise FormatError("the exponent of the costs is not a valid one", path)
-        records, checker, leaves = Records(data, begin), Checker(model, exponent), 0
+        checker = Checker(model, exponent, TableLimit(effort))
+        records, leaves = Records(data, begin), 0
         try:
             for name, arrays in records:
                 checker.step(name, arrays)
                 leaves += name == "close"
-            bound = checker.bound(claimed)
+            bound, conclusion = checker.result(claimed)
         except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"record {records.count}, at byte {records.place}, is not accepted: {error}"
             raise FormatError(said, path) from error
-    return Checked(bound, leaves, records.count)
+    return Checked(bound, leaves, records.count, conclusion)
 
 
 class Checker:
@@ -90,35 +115,71 @@ class Checker:
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
+    effort : TableLimit
+        Limits the sizes of tables.
     """
 
-    def __init__(self, model: Model, exponent: int) -> None:
-        self._model, self._exponent = model, exponent
+    def __init__(self, model: Model, exponent: int, effort: TableLimit) -> None:
+        self._model, self._exponent, self._effort = model, exponent, effort
         self._search: Search | None = None
         self._dual: Dual | None = None
+        self._hard = False
+        self._energy: Fraction | None = None
+        self._conclusion: Conclusion | None = None
 
     def step(self, name: str, arrays: list[Any]) -> None:
         """Check one record."""
+        began = self._dual is not None or self._search is not None
+        if self._conclusion is not None or (self._energy is not None and name != "conclude"):
+            raise Rejected(f"{name} after the conclusion")
+        if name == "hard" and not began and not self._hard:
+            self._hard = True
+        elif name == "labels":
+            self._energy = exact_energy(self._model, arrays[0])
+        elif name == "conclude":
+            self._conclusion = Conclusion.of((arrays[0], arrays[1]), self._energy, self._hard)
+        elif name == "hard" or (name == "dual" and self._hard):
+            raise Rejected(f"{name} out of its place")
+        else:
+            self._proof_step(name, arrays)
+
+    def _proof_step(self, name: str, arrays: list[Any]) -> None:
         if name == "dual" and self._dual is None and self._search is None:
             self._dual = Dual(self._model, *arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
-            self._search = Search(self._dual.piece(*arrays), self._exponent)
+            self._search = self._begin(self._dual.piece(*arrays))
         elif name in ("dual", "piece") or (self._dual is not None and self._search is None):
             raise Rejected(f"{name} out of its place")
         else:
-            self._search = self._search or Search(flat_model(self._model), self._exponent)
+            if self._search is None:
+                flat = flat_model(self._model)
+                self._search = self._begin(hard_constraints(flat) if self._hard else flat)
             self._search.step(name, arrays)
+
+    def _begin(self, flat: Flat) -> Search:
+        return Search(flat, self._exponent, self._effort)
 
     def _finish(self, dual: Dual) -> None:
         """Add the bound of the last piece, if there is one."""
         if self._search is not None:
             dual.pieces += self._search.bound()
 
-    def bound(self, claimed: float) -> Fraction:
-        """The lower bound proved by all records."""
+    def result(self, claimed: float) -> tuple[Fraction, Conclusion | None]:
+        """The lower bound proved by all records, and the conclusion, which must hold."""
+        found, last = self._bound(claimed), self._conclusion
+        if last is None:
+            return found, None
+        if self._dual is not None and not last.holds(found):
+            found = max(found, self._dual.bound(-float_below(-last.needed)))
+        if not last.holds(found):
+            raise Rejected(f"the conclusion does not follow: {last}")
+        return found, last
+
+    def _bound(self, claimed: float) -> Fraction:
         if self._dual is not None:
             self._finish(self._dual)
+            self._search = None
             return self._dual.bound(claimed)
         if self._search is None:
             raise Rejected("there are no records")
@@ -187,8 +248,8 @@ class Dual:
 class Search:
     """Checks the records of one search: presolve steps, and trees of some components."""
 
-    def __init__(self, flat: Flat, exponent: int) -> None:
-        self._flat, self._exponent = flat, exponent
+    def __init__(self, flat: Flat, exponent: int, effort: TableLimit) -> None:
+        self._flat, self._exponent, self._effort = flat, exponent, effort
         self._scale: Scale | None = None
         self._reduction: Reduction | None = None
         self._tree: Tree | None = None
@@ -213,12 +274,12 @@ class Search:
                 raise Rejected("there is no model")
             granule, exponent, most = arrays[0]
             self._scale = Scale(granule, exponent - self._exponent, most)
-            self._reduction = Reduction(self._flat, self._scale)
+            self._reduction = Reduction(self._flat, self._scale, self._effort)
         elif self._tree is not None and name == "end":
             self._reduction.close(*self._part, self._tree.bound())
             self._tree = None
         elif self._tree is None and name == "component":
-            self._tree = Tree(*self._reduction.component(*arrays))
+            self._tree = Tree(*self._reduction.component(*arrays), self._effort)
             self._part = arrays[0], arrays[1]
         elif self._tree is None and name in Reduction.STEPS:
             getattr(self._reduction, name)(*arrays)

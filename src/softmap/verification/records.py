@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zlib
 from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
@@ -16,18 +17,19 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 
-FORMAT, VERSION = "softmap proof", 2
+FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
 CHUNK = 1 << 20
+MOST_PACKED = 1100  # bytes of records per compressed byte: what zlib can reach
 
 # name and number of arrays of record kinds 1, 2, ...; docs/proofs.md describes them
 KINDS = (
     ("load", 1), ("remove", 2), ("persistent", 2), ("split", 1), ("substitute", 2),
     ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
-    ("piece", 3),
+    ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0),
 )  # fmt: skip
-REAL = {"dual", "piece"}  # records of real numbers, read as arrays
+REAL = {"dual", "piece", "labels", "conclude"}  # records of real numbers, read as arrays
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
@@ -49,7 +51,7 @@ def mapped(path: Path) -> mmap:
 
 
 def read_header(data: mmap, path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header and the offset of the records; check the length and the checksum."""
+    """Return the header and the offset of the records."""
     begin = data.find(b"\n", 0, LONGEST_HEADER) + 1
     try:
         header = json.loads(data[:begin])
@@ -59,14 +61,60 @@ def read_header(data: mmap, path: Path) -> tuple[dict[str, Any], int]:
         raise FormatError("not a proof written by softmap", path)
     if header.get("version") != VERSION:
         raise FormatError(f"a proof of version {header.get('version')!r}", path)
-    size, found = len(data) - begin, 0
-    if header.get("bytes") != size:
-        raise FormatError(f"{size} bytes of records, of {header.get('bytes')!r}: it was cut", path)
-    for at in range(begin, len(data), CHUNK):
-        found = zlib.crc32(data[at : at + CHUNK], found)
+    return header, begin
+
+
+def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tuple[mmap, int]:
+    """Return the records, decompressed if the header says so, and their offset.
+
+    The length and the checksum are checked; no more than the stated length is decompressed.
+    """
+    size, given = header.get("bytes"), len(data) - begin
+    if not header.get("packed"):
+        if size != given:
+            raise FormatError(f"{given} bytes of records, of {size!r}: it was cut", path)
+        parts = (data[at : at + CHUNK] for at in range(begin, len(data), CHUNK))
+        _check_sum(parts, header, path)
+        return data, begin
+    if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
+        raise FormatError(f"records of {size!r} bytes, from {given}", path)
+    with tempfile.TemporaryFile() as file:
+        _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
+        if file.tell() != size:
+            raise FormatError(f"{file.tell()} bytes of records, of {size}: it was cut", path)
+        file.flush()
+        return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+
+
+def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
+    """Decompress pieces of the records, up to one more than `size` bytes."""
+    stream, left = zlib.decompressobj(), size + 1
+    try:
+        for at in range(begin, len(data), CHUNK):
+            part = stream.decompress(data[at : at + CHUNK], left)
+            while part and left > 0:
+                left -= len(part)
+                yield part
+                part = stream.decompress(stream.unconsumed_tail, left) if left > 0 else b""
+    except zlib.error as error:
+        raise FormatError(f"its records cannot be decompressed ({error})", path) from error
+    if not stream.eof or stream.unused_data:
+        raise FormatError("its records are cut, or followed by other bytes", path)
+
+
+def _written(parts: Iterator[bytes], file: Any) -> Iterator[bytes]:
+    """Yield pieces after writing them to a file."""
+    for part in parts:
+        file.write(part)
+        yield part
+
+
+def _check_sum(parts: Iterator[bytes], header: dict[str, Any], path: Path) -> None:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
     if header.get("crc32") != found:
         raise FormatError("the check sum is another one: it was damaged or altered", path)
-    return header, begin
 
 
 class Records:

@@ -7,16 +7,15 @@ forbidden entry is in no labelling below the cut.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale, along
+from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Numbers, Rejected
 
-LARGEST_TABLE = 1 << 27  # entries
 LARGEST_MOVE = 1 << 57
 
 Scope = tuple[int, ...]
@@ -75,7 +74,8 @@ class Reduction:
 
     STEPS = frozenset({"remove", "persistent", "split", "substitute", "eliminate", "shift"})
 
-    def __init__(self, flat: Flat, scale: Scale) -> None:
+    def __init__(self, flat: Flat, scale: Scale, effort: TableLimit | None = None) -> None:
+        self._effort = effort or TableLimit()
         self.unary = {v: scale.convert(costs) for v, costs in enumerate(flat.unary)}
         self.scopes: dict[int, Scope] = {}
         self.tables: dict[int, Ints] = {}
@@ -267,8 +267,7 @@ class Reduction:
         """The minimum over the labels of a variable of the sum of some tables."""
         scope = tuple(sorted({u for part, _ in parts for u in part} - {v}))
         shape = [len(self.unary[u]) for u in scope]
-        if math.prod(shape) > LARGEST_TABLE:
-            raise Rejected(f"a table of {math.prod(shape):.3g} entries is too large to check")
+        self._effort.spend(shape, len(parts) * parts[0][1].shape[parts[0][0].index(v)])
         views = [[len(self.unary[u]) ** (u in part) for u in scope] for part, _ in parts]
         tables = [np.moveaxis(table, part.index(v), 0) for part, table in parts]
         best = np.full(shape, FORBIDDEN, np.int64)
@@ -320,11 +319,11 @@ class Reduction:
 
 def _dominates(rows: list[Ints], better: int, worse: int) -> bool:
     """Whether a label costs no more than another one for all labels of the neighbours."""
+    if any((row[worse] >= HALF).all() for row in rows):  # it is in no labelling below the cut
+        return True
     total = 0
     for row in rows:
         possible = row[worse] < HALF
-        if not possible.any():
-            return True
         most = row[better][possible]
         if most.max() >= HALF:
             return False

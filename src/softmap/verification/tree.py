@@ -8,7 +8,6 @@ are Python integers, which cannot overflow, in lists: short lists are faster tha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, along
+from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Numbers, Rejected
 
-LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
 LARGEST_COST = 1 << 54  # moved from a factor to one label
 MOST_COMBINED = 3  # factors: sums of their entries, at most FORBIDDEN + 64 moved costs, fit int64
 
@@ -87,6 +86,8 @@ class Tree:
         The costs of each variable's labels.
     factors : list of (scope, table)
         Scopes are in the numbers of this component.
+    effort : TableLimit, optional
+        Limits the sizes of sums of factors.
 
     Attributes
     ----------
@@ -98,7 +99,13 @@ class Tree:
 
     STEPS = frozenset({"cut", "dive", "branch", "close", "leave", "step", "combine"})
 
-    def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
+    def __init__(
+        self,
+        unary: list[list[int]],
+        factors: list[tuple[list[int], Ints]],
+        effort: TableLimit | None = None,
+    ) -> None:
+        self._effort = effort or TableLimit()
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
@@ -269,8 +276,7 @@ class Tree:
                 (labels[x],) = self._live[x]
         kept = [x for x in variables if isinstance(labels[x], slice)]
         sizes = [len(self._cost[x]) for x in kept]
-        if math.prod(sizes) > LARGEST_TABLE:
-            raise Rejected("combined factors are too large to check")
+        self._effort.spend(sizes, len(factors) + len(own))
         total: Ints = np.zeros(sizes, np.int64)
         for factor in factors:
             at = [kept.index(v) for v in factor.scope if v in kept]

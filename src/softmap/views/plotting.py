@@ -154,19 +154,39 @@ def image_size(path: Path | str) -> tuple[int, int]:
 
 
 def load_image(path: Path | str, longest: int | None = None) -> Pixels:
-    """Read an image as (rows, columns, 3) bytes; reduce it if a side exceeds `longest` pixels."""
+    """Read an image as (rows, columns, 3) bytes; reduce it if a side exceeds `longest` pixels.
+
+    Grey values of 16 bits are divided by 257. Palettes, CMYK and images of one bit are converted.
+    Images of floating-point values and images with transparent pixels raise a `FormatError`.
+    """
     image_module = _pillow()
     try:
         with image_module.open(path) as image:
-            if longest is not None and max(image.size) > longest:
+            if longest is not None:
                 image.draft("RGB", (longest, longest))
-                image = image.convert("RGB")
-                image.thumbnail((longest, longest))
-            return np.array(image.convert("RGB"), dtype=np.uint8)
+            reduced = _opaque(image, image_module, path)
+            if longest is not None:
+                reduced.thumbnail((longest, longest))
+            return np.array(reduced, dtype=np.uint8)
     except FileNotFoundError:
         raise
     except (OSError, SyntaxError, image_module.DecompressionBombError) as error:
         raise FormatError(f"not an image that can be read ({error})", path=path) from error
+
+
+def _opaque(image: Any, image_module: Any, path: Path | str) -> Any:
+    """Return an image of any mode as RGB, if nothing is lost but digits."""
+    if image.mode == "F":
+        raise FormatError("floating-point pixels: give their array, in 0..1 or 0..255", path=path)
+    if image.mode.startswith("I"):  # integers of 16 or 32 bits; Pillow would clip them to 255
+        values = np.asarray(image).astype(np.int64)
+        if values.min() < 0 or values.max() > 65535:
+            raise FormatError("pixels of more than 16 bits", path=path)
+        image = image_module.fromarray(np.round(values / 257).astype(np.uint8))
+    layered = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+    if layered and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
+        raise FormatError("some pixels are transparent: put them on a background", path=path)
+    return image.convert("RGB")
 
 
 def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:

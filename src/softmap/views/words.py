@@ -84,7 +84,8 @@ def _bound(result: Subject) -> str:
     least = f"No labelling costs less than {result.bound:.10g}"
     if result.proof.stated:
         return (
-            f"{least}: that is stated by {_basis(result)}; softmap verify needs its proof for it."
+            f"{least}: that is stated by {_basis(result)}; with a proof file (option proof), "
+            "softmap verify can check it."
         )
     return f"{least}: that is proved by {_basis(result)}."
 

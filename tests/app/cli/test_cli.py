@@ -171,7 +171,8 @@ def test_infeasible_constraints_are_named(tmp_path, capsys):
 def test_help_names_the_exit_codes(command, capsys):
     assert main([command, "-h"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "4 infeasible: it is proved that there is none" in words
+    assert "4 infeasible: it is proved that no labelling obeys the hard constraints" in words
+    assert "5 it is proved that none costs less than --upper-bound; 6 nothing is false" in words
 
 
 def test_convert_writes_programs(uai, tmp_path, capsys):

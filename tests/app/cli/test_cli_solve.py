@@ -182,10 +182,12 @@ def test_checkpoint_and_resume(grid, tmp_path, capsys):
     assert second["work"] >= first["work"]
 
 
-def test_interrupted_writes_the_best_first(tmp_path):
-    model, labels = tmp_path / "hard.npz", tmp_path / "x.MPE"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_writes_the_best_first(tmp_path, number):
+    model, labels, proof = tmp_path / "hard.npz", tmp_path / "x.MPE", tmp_path / "run.proof"
     softmap.write(softmap.generators.erdos_renyi(300, seed=0), model)
     options = ["--lp-gap", "0", "--gap", "0", "--json", "--output", str(labels)]
+    options += ["--proof", str(proof)]
     process = subprocess.Popen(
         [sys.executable, "-m", "softmap", "solve", str(model), *options],
         stdout=subprocess.PIPE,
@@ -199,9 +201,10 @@ def test_interrupted_writes_the_best_first(tmp_path):
         first = process.stderr.readline()
     assert "bound" in first
     time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
+    assert {path.name for path in tmp_path.iterdir()} == {"hard.npz", "x.MPE", "run.proof"}
     answer = json.loads(out)
     energy = softmap.read(model).energy(np.array(labels.read_text().split()[2:], dtype=int))
     assert energy == pytest.approx(answer["energy"])

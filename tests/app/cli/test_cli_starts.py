@@ -104,12 +104,20 @@ def test_variables_without_names_are_x_and_a_number(tmp_path, capsys):
     assert "labels 0 to 3" in capsys.readouterr().err
 
 
-def test_an_upper_bound_below_the_optimum(named, model, capsys):
+def test_an_upper_bound_below_the_optimum(named, model, capsys, tmp_path):
     best = softmap.solve(model).energy
-    options = ["--upper-bound", str(best - 0.5), "--json", "--no-progress"]
-    assert main(["solve", str(named), *options]) == 0
+    labels = tmp_path / "x.MPE"
+    options = ["--upper-bound", str(best - 0.5), "--no-progress", "--output"]
+    assert main(["solve", str(named), *options, str(labels), "--json"]) == 5
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] == "none_below"
+    assert not answer["found"]
+    assert answer["labels"] is answer["energy"] is answer["gap"] is None
+    assert not labels.exists()
+    assert main(["solve", str(named), *options, "-"]) == 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no labelling costs less" in err
     assert best - 0.5 - 1e-6 <= answer["bound"] <= best
 
 

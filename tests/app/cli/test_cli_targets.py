@@ -196,8 +196,8 @@ def test_a_large_model_is_not_solved_where_its_facts_cannot_be_written(folder, m
     assert not (folder / "taken/checkpoint").exists()
 
 
-def shell(words, folder):
-    command = f"'{sys.executable}' -m softmap {words}"
+def shell(words, folder, before=":"):
+    command = f"{before}; '{sys.executable}' -m softmap {words}"
     return subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
 
 
@@ -268,3 +268,38 @@ def test_a_summary_that_is_none_is_replaced(tmp_path):
     folder.keep_error("b", ValueError("no"))
     folder.summarise()
     assert list(rows(tmp_path)) == ["b"]
+
+
+@pytest.mark.parametrize("name", ["--proof", "--checkpoint"])
+def test_a_file_of_the_run_on_a_full_disk_does_not_lose_the_run(folder, capsys, name):
+    (folder / "link").symlink_to("/dev/full")
+    words = ["solve", "a.npz", name, "link", "--output", "x.MPE", "--json", QUIET]
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["found"]
+    assert (folder / "x.MPE").is_file()
+    assert err.startswith("softmap: link: the ")
+    assert "No space left" in err
+    assert len(err.splitlines()) == 1
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_records_of_a_search_on_a_full_disk_do_not_lose_the_run(tmp_path):
+    """The records of a search exceed the largest file that this process may write."""
+    softmap.write(softmap.generators.erdos_renyi(40, seed=1), tmp_path / "a.npz")
+    words = "solve a.npz --proof p --no-progress --json"
+    done = shell(words, tmp_path, before="ulimit -f 1")
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["found"]
+    assert "cannot be written" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a.npz"}
+
+
+def test_a_labelling_is_not_written_in_a_format_that_its_name_does_not_say(folder, capsys):
+    assert main(["solve", "a.npz", "--output", "x.foo", QUIET]) == 2
+    assert "x.foo: a labelling is written to" in capsys.readouterr().err
+    assert not (folder / "x.foo").exists()
+    with pytest.raises(softmap.OptionError, match="foo"):
+        softmap.io.write_labels([0, 1], folder / "x.foo")
+    softmap.io.write_labels([0, 1], folder / "x.MPE.gz")
+    assert softmap.io.read_labels(folder / "x.MPE.gz").tolist() == [0, 1]

@@ -146,3 +146,82 @@ def test_a_large_picture_begins_with_labels_of_smoothed_costs(monkeypatch):
         alone = model.unary.reshape(model.n, -1).argmin(axis=1)
         assert found.energy < 0.8 * model.energy(alone)
         assert found.bound <= found.energy
+
+
+RAMP = np.linspace(0, 255, 16).reshape(4, 4)
+WIDE = np.round(RAMP * 257).astype(np.uint16)
+ALPHA = np.full((4, 4), 255)
+ARRAYS = {
+    "bytes": (RAMP.astype(np.uint8), RAMP.astype(np.uint8)),
+    "16 bits": (WIDE, WIDE / 257.0),
+    "truth values": (RAMP > 100, np.where(RAMP > 100, 255.0, 0.0)),
+    "integers in 0..255": (RAMP.astype(np.int64), RAMP.astype(np.int64)),
+    "integers beyond": (RAMP.astype(np.int32) * 257, "int32 must be in 0..255, not in 0..65535"),
+    "negative integers": (RAMP.astype(np.int16) - 9, "must be in 0..255, not in -9..246"),
+    "floats in 0..1": (RAMP / 255, RAMP),
+    "floats in 0..1 with noise": (RAMP / 255 * 1.2 - 0.1, RAMP * 1.2 - 25.5),
+    "floats in 0..255": (RAMP, RAMP),
+    "floats in 0..255 with noise": (RAMP * 1.2 - 25.5, RAMP * 1.2 - 25.5),
+    "floats beyond": (RAMP * 257, "must be in 0..1 or 0..255"),
+    "single precision": ((RAMP / 255).astype(np.float32), RAMP),
+    "not a number": (np.where(RAMP > 200, np.nan, RAMP), "finite"),
+    "opaque": (np.stack([RAMP, ALPHA], 2).astype(np.uint8), RAMP.astype(np.uint8)[..., None]),
+    "transparent": (np.stack([RAMP] * 4, 2).astype(np.uint8), "transparent"),
+    "five channels": (np.zeros((4, 4, 5)), "shape"),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), ARRAYS.values(), ids=ARRAYS)
+def test_arrays_are_scaled_by_their_type_or_rejected(given, expected):
+    if isinstance(expected, str):
+        with pytest.raises(softmap.ModelError, match=expected):
+            picture.pixels(given)
+    else:
+        assert np.allclose(picture.pixels(given), expected, atol=1e-4)
+
+
+def files():
+    """Images of every mode; the values that they show, or why they are rejected."""
+    pillow = pytest.importorskip("PIL.Image")
+    grey = pillow.fromarray(RAMP.astype(np.uint8))
+    colour = pillow.merge("RGB", [grey, grey.rotate(90), grey.rotate(180)])
+    see_through = colour.convert("RGBA")
+    see_through.putalpha(grey)
+    hole = grey.convert("P")
+    hole.info["transparency"] = 0
+    return {
+        "L.png": (grey, RAMP.astype(np.uint8)),
+        "1.png": (grey.point(lambda v: 255 * (v > 100)).convert("1"), 255 * (RAMP > 100)),
+        "I;16.png": (pillow.fromarray(WIDE), np.round(WIDE / 257)),
+        "I;16.tif": (pillow.fromarray(WIDE), np.round(WIDE / 257)),
+        "I.tif": (pillow.fromarray(RAMP.astype(np.int32) << 20), "more than 16 bits"),
+        "F.tif": (pillow.fromarray(RAMP.astype(np.float32)), "floating-point"),
+        "P.png": (colour.quantize(64), np.asarray(colour.quantize(64).convert("RGB"))),
+        "P transparent.png": (hole, "transparent"),
+        "RGB.png": (colour, np.asarray(colour)),
+        "RGBA.png": (colour.convert("RGBA"), np.asarray(colour)),
+        "RGBA transparent.png": (see_through, "transparent"),
+        "LA.png": (grey.convert("LA"), RAMP.astype(np.uint8)),
+        "CMYK.tif": (colour.convert("CMYK"), np.asarray(colour)),
+    }
+
+
+@pytest.mark.parametrize("name", files())
+def test_image_files_of_every_mode_are_read_or_rejected(name, tmp_path):
+    image, expected = files()[name]
+    image.save(tmp_path / name, **image.info)
+    if isinstance(expected, str):
+        with pytest.raises(softmap.FormatError, match=expected):
+            picture.pixels(tmp_path / name)
+    else:
+        found = picture.pixels(tmp_path / name)
+        expected = expected[..., None] if np.ndim(expected) == 2 else expected
+        assert np.abs(found - expected).max() <= 1
+
+
+def test_16_bits_are_not_taken_for_white(tmp_path):
+    wide = np.where(TRUTH == 0, 60 * 257, 190 * 257).astype(np.uint16)
+    pytest.importorskip("PIL.Image").fromarray(wide).save(tmp_path / "g16.png")
+    for given in (wide, tmp_path / "g16.png"):
+        assert np.abs(softmap.denoise(given, levels=16).image - wide / 257.0).mean() < 12
+        assert share(softmap.segment(given, 2).labels) > 0.97

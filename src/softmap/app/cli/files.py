@@ -181,8 +181,10 @@ def energy_command(
 
 
 def verify_command(
-    result: Annotated[Path, typer.Argument(help="A result written by --save or Result.save.")],
-    model: ModelArgument,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="A result written by --save, and its model; with --proof, a model."),
+    ],
     evidence: EvidenceOption = None,
     values: ValuesOption = None,
     form: FormatOption = None,
@@ -190,26 +192,37 @@ def verify_command(
     proof: Annotated[
         Path | None, typer.Option(help="The proof that softmap solve --proof wrote.")
     ] = None,
+    effort: Annotated[
+        float, typer.Option(help="Multiplies the limits on memory and time of checking a proof.")
+    ] = 1.0,
     export: Annotated[
         Path | None, typer.Option(help="Write the integer model, for theorems/check.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every statement of a saved result against its model.
+    """Check every statement of a saved result, or of a proof, against its model.
 
     A statement that was recomputed is called checked. A bound that rests on an exact search is
-    called stated, unless its proof is given and every step of the proof holds. The exit code is 1
-    if a statement is false.
+    called stated, unless its proof is given and every step of the proof holds. A proof without a
+    result is checked alone: softmap verify MODEL --proof FILE. The exit code is 0
+    if every statement was checked, 6 if none is false but some are only stated, and 1 if one is
+    false.
     """
     import softmap
     from softmap.views.console import results
 
-    loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
+    if len(files) > 2 or (len(files) == 1 and proof is None):
+        raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
+    loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)
     if export is not None:
         softmap.verification.export_model(export, loaded)
-    report = softmap.verify(result, loaded, proof=proof)
+    if len(files) == 1:
+        report = softmap.verify(loaded, proof=proof, effort=effort)
+    else:
+        report = softmap.verify(files[0], loaded, proof=proof, effort=effort)
     if as_json:
         print(json.dumps(report.as_dict()))
     else:
         results().print(str(report))
-    raise typer.Exit(0 if report.holds else 1)
+    codes = {"checked": Exit.OK, "stated": Exit.STATED, "false": Exit.FAILURE}
+    raise typer.Exit(codes[report.verdict.value])

@@ -13,15 +13,21 @@ import typer
 class Exit:
     """Exit codes. A run that ends at a limit of the user is a success."""
 
-    OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+    OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INFEASIBLE, NONE_BELOW, STATED = range(7)
+    INTERRUPTED = 130
 
 
-SHORT = "Exit codes: 0 done, 1 failed, 2 bad input, 3 none found, 4 infeasible, 130 Ctrl-C."
+SHORT = (
+    "Exit codes: 0 done, 1 failed, 2 bad input, 3 none found, 4 infeasible, 5 none below, "
+    "6 not checked, 130 interrupted."
+)
 
 HELP = (
-    "Exit codes: 0 done, also where a limit stopped it; 1 something failed or a check is false; "
-    "2 wrong arguments or files; 3 no labelling was found that obeys the hard constraints; "
-    "4 infeasible: it is proved that there is none; 130 interrupted."
+    "Exit codes: 0 done, also where a limit stopped it; 1 something failed, a file was not written "
+    "or a check is false; 2 wrong arguments or files; 3 no labelling was found that obeys the hard "
+    "constraints and costs no more than --upper-bound; 4 infeasible: it is proved that no "
+    "labelling obeys the hard constraints; 5 it is proved that none costs less than --upper-bound; "
+    "6 nothing is false, but not everything was checked; 130 interrupted (Ctrl-C or SIGTERM)."
 )
 
 

@@ -107,7 +107,7 @@ def solve_command(
             options |= {"trace": trace, "report": report, "save": save, "resume": resume}
             options |= {"diversity": diversity}
             raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
-        with display(not no_progress, time_limit) as show:
+        with targets.solving(), display(not no_progress, time_limit) as show:
             result = _run(loaded, resume, on_snapshot=show, **options)
     except softmap.InfeasibleModel as error:
         with targets.printing():
@@ -119,15 +119,15 @@ def solve_command(
 
 def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
     """Print the answer, then write the files."""
-    from softmap.app.cli.summary import show_result
+    from softmap.app.cli.summary import answered, show_result
     from softmap.io.results import format_labellings, write_labels
 
-    alone = targets.path("--output") == STANDARD
+    alone, found = targets.path("--output") == STANDARD, answered(result)
     with targets.printing():
-        if alone and result.found:
+        if alone and found:
             print(format_labellings([result.labels]), end="")
         show_result(result, as_json=as_json, quiet=alone)
-    if result.found and not alone:
+    if found and not alone:
         targets.write("--output", partial(write_labels, result.labels, model=result.model))
     targets.write("--trace", result.trace.to_csv)
     targets.write("--report", partial(result.report, title=title))

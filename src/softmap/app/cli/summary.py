@@ -23,12 +23,21 @@ if TYPE_CHECKING:
 COSTS = ("energy", "bound", "primal", "gap", "lp_gap")
 
 
+def answered(result: Result) -> bool:
+    """Whether there is a labelling that costs no more than the upper bound that was given."""
+    return result.found and result.energy <= result.upper_bound
+
+
 def as_object(result: Result) -> dict[str, Any]:
-    """The fields of `--json`; numbers that are not finite are null."""
-    model = result.model
+    """The fields of `--json`; numbers that are not finite are null.
+
+    A labelling that costs more than the upper bound that was given is no answer: it is left out.
+    """
+    model, found = result.model, answered(result)
+    costs = {name: finite(getattr(result, name)) for name in COSTS}
     return {
-        "found": result.found,
-        **{name: finite(getattr(result, name)) for name in COSTS},
+        "found": found,
+        **(costs if found else costs | {"energy": None, "gap": None}),
         "status": result.status.name.lower(),
         "method": result.method,
         "variables": model.num_visible,
@@ -41,14 +50,14 @@ def as_object(result: Result) -> dict[str, Any]:
         "setup_seconds": float(result.setup_seconds),
         "threads": int(result.threads),
         "version": __version__,
-        "relative_gap": finite(result.relative_gap(result.gap)),
+        "relative_gap": finite(result.relative_gap(result.gap)) if found else None,
         "relative_lp_gap": finite(result.relative_gap(result.lp_gap)),
         "proof": result.proof.kind.name.lower(),
         "stated": result.proof.stated,
         "upper_bound": finite(result.upper_bound),
         "penalty": None if result.penalty is None else asdict(result.penalty),
         "labels": None,
-        **(labelling_object(result.labels.reshape(-1).tolist(), model) if result.found else {}),
+        **(labelling_object(result.labels.reshape(-1).tolist(), model) if found else {}),
     }
 
 
@@ -81,7 +90,8 @@ def print_result(console: Console, result: Result) -> None:
     from softmap.views.console import facts_table
     from softmap.views.words import certificate_sentences, result_facts
 
-    print_answer(console, result)
+    if answered(result):
+        print_answer(console, result)
     facts = {name: as_typed(words) for name, words in result_facts(result).items()}
     console.print(facts_table(facts))
     console.print(" ".join(certificate_sentences(result)))
@@ -102,12 +112,18 @@ def remark(result: Result) -> None:
     """Print a warning to standard error if the answer is not what the user may expect."""
     if result.status.name == "INTERRUPTED":
         say("interrupted; this is the best found so far")
-    if not result.found and result.status.name != "NONE_BELOW":
+    if result.status.name == "NONE_BELOW":
+        say(f"no labelling costs less than the upper bound {result.upper_bound:.10g}")
+    elif not result.found:
         say("no labelling that obeys all hard constraints was found")
+    elif not answered(result):
+        say(f"no labelling below the upper bound {result.upper_bound:.10g} was found")
 
 
 def exit_code(result: Result) -> int:
-    """The exit code of a result: 130 if interrupted, 3 if no labelling was found."""
+    """The exit code of a result: whether it was interrupted, and whether it is an answer."""
     if result.status.name == "INTERRUPTED":
         return Exit.INTERRUPTED
-    return Exit.OK if result.found or result.status.name == "NONE_BELOW" else Exit.NOTHING_FOUND
+    if result.status.name == "NONE_BELOW":
+        return Exit.NONE_BELOW
+    return Exit.OK if answered(result) else Exit.NOTHING_FOUND

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from softmap.errors import MissingExtra, OptionError, SoftmapError
+from softmap.errors import (
+    CheckpointWarning,
+    MissingExtra,
+    OptionError,
+    ProofWarning,
+    SoftmapError,
+)
 from softmap.views.console import discard_output, say
 
 if TYPE_CHECKING:
@@ -63,6 +70,10 @@ class Targets:
         for name, path in self._paths.items():
             if path != STANDARD:
                 _try(name, path)
+            if name == "--output":
+                from softmap.io.results import labels_format  # not needed by other targets
+
+                labels_format(path)
 
     def path(self, name: str) -> Path | None:
         """The path given for an option, or None."""
@@ -97,6 +108,24 @@ class Targets:
             if not isinstance(error, BrokenPipeError):
                 self._failed = True
                 say(f"standard output: {error.strerror}")
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Run a solver inside this context; report a checkpoint or proof that it cannot write."""
+        with warnings.catch_warnings():
+            usual = warnings.showwarning
+
+            def show(message: Any, kind: type[Warning], *where: Any) -> None:
+                if not issubclass(kind, CheckpointWarning | ProofWarning):
+                    usual(message, kind, *where)
+                    return
+                say(str(message))
+                self._failed = self._failed or not getattr(message, "written", False)
+
+            warnings.showwarning = cast("Any", show)
+            warnings.simplefilter("always", CheckpointWarning)
+            warnings.simplefilter("always", ProofWarning)
+            yield
 
     def tell(self) -> None:
         """Print the names of the files written."""

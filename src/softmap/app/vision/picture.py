@@ -221,8 +221,8 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 def pixels(given: Any, name: str = "image") -> Image:
     """Return a grey (rows, columns) or colour (rows, columns, 3) image, in 0..255.
 
-    Floats between 0 and 1 are multiplied by 255. A path is read as an image file. An alpha channel
-    is dropped.
+    A path is read as an image file. Arrays are scaled by their type (`_scaled`). An alpha channel
+    must be opaque.
     """
     if isinstance(given, str | Path):
         return _file(given, name)
@@ -233,11 +233,30 @@ def pixels(given: Any, name: str = "image") -> Image:
         )
     if not np.isfinite(array).all():
         raise ModelError(f"{name} must be finite numbers")
-    if array.ndim == 3 and array.shape[2] in (2, 4):
-        array = array[..., :-1]
     kind = getattr(given, "dtype", None)
-    whole = isinstance(kind, np.dtype) and kind.kind in "iu"
-    return array * 255.0 if not whole and array.min() >= 0 and array.max() <= 1 else array
+    array = _scaled(array, kind if isinstance(kind, np.dtype) else np.dtype(float), name)
+    if array.ndim == 3 and array.shape[2] in (2, 4):
+        if array[..., -1].min() < 255:
+            raise ModelError(f"{name} has transparent pixels: put them on a background")
+        array = array[..., :-1]
+    return array
+
+
+def _scaled(array: Image, kind: np.dtype[Any], name: str) -> Image:
+    """Scale values to 0..255 by their type: bool, bytes, 16 bits, other integers, floats.
+
+    Floats are in 0..1 or in 0..255; either range may be exceeded by half of it, as noise does.
+    """
+    low, high = float(array.min()), float(array.max())
+    if kind == np.bool_ or (kind.kind == "f" and low >= -0.5 and high <= 1.5):
+        return array * 255.0
+    if kind == np.uint16:
+        return array / 257.0
+    slack = 127.5 if kind.kind == "f" else 0.0
+    if low < -slack or high > 255.0 + slack:
+        ranges = "0..1 or 0..255" if kind.kind == "f" else "0..255"
+        raise ModelError(f"{name} of type {kind} must be in {ranges}, not in {low:g}..{high:g}")
+    return array
 
 
 def _file(path: str | Path, name: str) -> Image:

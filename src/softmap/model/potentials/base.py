@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -139,12 +140,24 @@ def integers(values: Any, name: str) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
+def without_gradient(values: Any, name: str) -> Any:
+    """Return the values; raise a `ModelError` if PyTorch or JAX would lose a gradient by them."""
+    jax = sys.modules.get("jax")
+    traced = jax is not None and isinstance(values, jax.core.Tracer)
+    if traced or getattr(values, "requires_grad", False):
+        raise ModelError(
+            f"{name} require a gradient, which a potential does not carry: give soft_map the "
+            "tables (w * table for a weight w) or one number, or detach the values first"
+        )
+    return values
+
+
 def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
     """Return a read-only float64 array with one value per edge, without NaN or -inf.
 
     Finite values must be at most `most` in absolute value.
     """
-    array = frozen(np.atleast_1d(numbers(values, name)))
+    array = frozen(np.atleast_1d(numbers(without_gradient(values, name), name)))
     if array.ndim != 1:
         raise ModelError(f"{name} must be one number per edge, not an array of {array.shape}")
     if (bad := np.isnan(array) | (array == -np.inf)).any():

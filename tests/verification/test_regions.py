@@ -1,0 +1,63 @@
+"""The checker builds tightened relaxations by itself: the same as those of the solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import softmap
+from softmap.proof.tightening.regions import build
+from softmap.verification.regions import tightened
+from support.strategies import models
+
+
+@given(models(max_n=6), st.integers(0, 99))
+def test_tightened_models_are_those_of_the_solver(model, seed):
+    rng, n = np.random.default_rng(seed), model.num_variables
+    if n < 3:
+        return
+    sizes = rng.integers(3, min(n, 4) + 1, int(rng.integers(1, 5)))
+    clusters = [tuple(rng.permutation(n)[:size].tolist()) for size in sizes]
+    theirs = build(model, clusters).model
+    ours = tightened(model, clusters, theirs.half_size)
+    assert ours.edges.tolist() == theirs.edges.tolist()
+    assert ours.num_labels.tolist() == theirs.num_labels.tolist()
+    assert ours.constant == theirs.constant
+    for e in range(ours.m):
+        assert np.array_equal(ours.table(e), theirs.table(e))
+    # costs of parallel edges are added exactly here, and with an allowance there
+    split = int(model.node_offset[-1])
+    assert np.array_equal(ours.unary[:split], theirs.unary[:split])
+    assert (ours.unary >= theirs.unary).all()
+    assert np.allclose(ours.unary, theirs.unary, rtol=1e-9, atol=1e-9)
+
+
+def test_costs_of_parallel_edges_are_rounded_down():
+    tables = np.array([[[0.1, 0.2], [0.3, np.inf]]] * 3)
+    model = softmap.Model(np.zeros((3, 2)), [(0, 1), (1, 0), (0, 1)], softmap.Tables(tables))
+    own = tightened(model, [(0, 1, 2)], 100).unary[6:10]
+    assert own[-1] == np.inf
+    assert own[:3] == pytest.approx([0.3, 0.7, 0.8])
+    assert own[0] <= 3 * 0.1
+
+
+def test_the_checker_imports_no_search_and_no_compiled_code():
+    """Only what holds models and results is shared with the solver."""
+    folder = Path(softmap.__file__).parent / "verification"
+    words = [
+        line.split()
+        for path in folder.glob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith(("from softmap", "import softmap"))
+    ]
+    used = {word[1] for word in words}
+    assert {name.split(".")[1] for name in used} == {
+        "errors", "model", "relaxation", "solving", "verification",
+    }  # fmt: skip
+    assert {name for name in used if name.startswith("softmap.relaxation")} == {
+        "softmap.relaxation.gaps"  # the definition of a relative gap
+    }
