@@ -11,9 +11,10 @@ Record scale := Scale { num : Z; den : Z; com : Z; only_hard : bool }.
 
 Inductive phase :=
 | Begin
+| Hard
 | Reducing (k : scale) (R : red)
 | Searching (k : scale) (R : red) (p : part) (s : search)
-| Proved (b : Z).
+| Proved (b : Z) (number : Z * Z).
 
 Record state := State { at_ : phase; labels : option (list Z); last : option (list Z * list Z) }.
 
@@ -33,8 +34,15 @@ Definition load_units (m : model) (e0 shift_ : Z) (numbers : list Z) : option (s
   | _ => None
   end.
 
-Definition load_hard (m : model) : option (scale * red) :=
-  do R <- load (fun _ => 0) 0 m; Some (Scale 1 1 1 true, R).
+(** After HARD: each finite cost is 0. *)
+Definition load_hard (m : model) (shift_ : Z) (numbers : list Z) : option (scale * red) :=
+  match numbers with
+  | [g; e; most] =>
+      let u := e - shift_ in
+      ensure ((1 <=? g) && (-5000 <? u) && (u <? 5000) && (0 <=? most) && (most <? half));
+      do R <- load (fun _ => 0) most m; Some (Scale 1 1 1 true, R)
+  | _ => None
+  end.
 
 Definition reduce (r : record) (R : red) : option red :=
   match r with
@@ -63,9 +71,10 @@ Definition next_phase (m : model) (l : log) (r : record) (ph : phase) : option p
   match ph, r with
   | Begin, LOAD numbers =>
       do (k, R) <- load_units m (exponent l) (shift l) numbers; Some (Reducing k R)
-  | Begin, HARD => do (k, R) <- load_hard m; Some (Reducing k R)
+  | Begin, HARD => Some Hard
+  | Hard, LOAD numbers => do (k, R) <- load_hard m (shift l) numbers; Some (Reducing k R)
   | Begin, DUAL [] [] bits =>
-      do b <- dual m (exponent l) (edges l) bits; Some (Proved b)
+      do (b, d) <- dual m (exponent l) (edges l) bits; Some (Proved b d)
   | Reducing k R, COMPONENT vs fs =>
       do R' <- normalise R;
       do us <- every number vs;
@@ -97,53 +106,67 @@ Definition red_bound (R : red) (more : Z) : Z :=
 Definition round_up (k : scale) (R : red) (b : Z) : Z :=
   let c := Z.max 1 (com k) in Z.min (- ((- b) / c) * c) (Z.max b (cut R)).
 
-(** The lower bound on the energy; [None] in the second place if the model has no labelling. *)
-Definition in_costs (m : model) (k : scale) (R : red) (b : Z) : option (option Z) :=
-  if only_hard k then (if 1 <=? b then Some None else None)
-  else Some (Some (constant m - (- (round_up k R b * den k)) / num k)).
+(** A lower bound on the energy, rounded up to an integer, and without rounding as a dyadic number. *)
+Definition in_costs (m : model) (e0 : Z) (k : scale) (R : red) (b : Z) : Z * (Z * Z) :=
+  let n := round_up k R b * den k in
+  (constant m - (- n) / num k, dplus (constant m, e0) (n, e0 - Z.log2 (num k))).
 
-Definition proved (m : model) (ph : phase) : option (option Z) :=
+Inductive finding := Nothing | Lower (b : Z) (number : Z * Z) | No_labelling.
+
+Definition found (m : model) (e0 : Z) (k : scale) (R : red) (b : Z) : finding :=
+  if only_hard k then (if 1 <=? b then No_labelling else Nothing)
+  else let '(c, d) := in_costs m e0 k R b in Lower c d.
+
+Definition proved (m : model) (e0 : Z) (ph : phase) : finding :=
   match ph with
-  | Begin => None
-  | Proved b => Some (Some b)
-  | Reducing k R => do R' <- normalise R; in_costs m k R' (red_bound R' 0)
-  | Searching k R p s => do b <- bound s; in_costs m k R (red_bound R b)
+  | Begin | Hard => Nothing
+  | Proved b d => Lower b d
+  | Reducing k R =>
+      match normalise R with
+      | Some R' => found m e0 k R' (red_bound R' 0)
+      | None => Nothing
+      end
+  | Searching k R p s =>
+      match bound s with
+      | Some b => found m e0 k R (red_bound R b)
+      | None => Nothing
+      end
   end.
 
-Definition labelling_of (ls : list Z) : option labelling :=
+(** The labelling of a log: one label for each variable. *)
+Definition labelling_of (m : model) (ls : list Z) : option labelling :=
+  ensure (Nat.eqb (length ls) (length (unary m)));
   do ns <- every small ls;
   let t := numbered ns in Some (fun v => match get v t with Some a => a | None => O end).
 
-(** What is concluded from a bound; numbers of the file are doubles. *)
-Definition conclude (m : model) (l : log) (b : Z) (st : state) : verdict :=
-  match last st with
-  | None => Bound b
-  | Some ([0], [n]) =>
+(** A labelling of finite cost, and its cost. *)
+Definition given (m : model) (ls : list Z) : option (labelling * Z) :=
+  do x <- labelling_of m ls;
+  match energy m x with Fin c => Some (x, c) | Inf => None end.
+
+(** What is concluded from a bound; the numbers of the log are doubles. *)
+Definition conclude (e0 b : Z) (number : Z * Z) (lab : option (labelling * Z))
+  (what : option (list Z * list Z)) : verdict :=
+  match what, lab with
+  | None, _ => Bound b
+  | Some ([0], [n]), _ =>
       match double n with
-      | Some d => if dle d (b, exponent l) then Bound b else Rejected
+      | Some d => if dle d number then Bound b else Rejected
       | None => Rejected
       end
-  | Some ([1], [n]) =>
-      match double n, labels st with
-      | Some d, Some ls =>
-          match labelling_of ls with
-          | Some x =>
-              match energy m x with
-              | Fin c =>
-                  if c =? b then (if dle (0, 0) d then Optimal b x else Rejected)
-                  else if dle (c - b, exponent l) d then Between b c x else Rejected
-              | Inf => Rejected
-              end
-          | None => Rejected
-          end
-      | _, _ => Rejected
+  | Some ([1], [n]), Some (x, c) =>
+      match double n with
+      | Some d =>
+          if dle (0, 0) d && dle (c, e0) (dplus number d)
+          then (if c =? b then Optimal b x else Between b c x) else Rejected
+      | None => Rejected
       end
-  | Some ([3], [n; g]) =>
+  | Some ([3], [n; g]), _ =>
       match double n, double g with
-      | Some d, Some e => if dle d (dplus (b, exponent l) e) then Bound b else Rejected
+      | Some d, Some e => if dle (0, 0) e && dle d (dplus number e) then Bound b else Rejected
       | _, _ => Rejected
       end
-  | _ => Rejected
+  | _, _ => Rejected
   end.
 
 Fixpoint run (m : model) (l : log) (rs : list record) (st : state) : option state :=
@@ -153,10 +176,15 @@ Fixpoint run (m : model) (l : log) (rs : list record) (st : state) : option stat
   end.
 
 Definition finish (m : model) (l : log) (st : state) : verdict :=
-  match proved m (at_ st) with
-  | Some (Some b) => conclude m l b st
-  | Some None => match last st with Some ([2], []) => Infeasible | _ => Rejected end
-  | None => Rejected
+  match proved m (exponent l) (at_ st), labels st with
+  | Lower b d, None => conclude (exponent l) b d None (last st)
+  | Lower b d, Some ls =>
+      match given m ls with
+      | Some xc => conclude (exponent l) b d (Some xc) (last st)
+      | None => Rejected
+      end
+  | No_labelling, None => match last st with Some ([2], []) => Infeasible | _ => Rejected end
+  | _, _ => Rejected
   end.
 
 Definition initial : state := State Begin None None.
@@ -179,8 +207,8 @@ Definition loaded (m : model) (k : scale) (R : red) : Prop :=
 
 Definition phase_ok (m : model) (ph : phase) : Prop :=
   match ph with
-  | Begin => True
-  | Proved b => lower_bound m b
+  | Begin | Hard => True
+  | Proved b _ => lower_bound m b
   | Reducing k R => exists R0, loaded m k R0 /\ refines R0 R
   | Searching k R p s => exists R0, loaded m k R0 /\ refines R0 R /\
       (closed R = true \/
@@ -223,11 +251,14 @@ Proof.
     exists u. split; [auto|split; [easy|]]. intros _. apply B. intros y. now apply units_below.
 Qed.
 
-Lemma load_hard_ok m k R : load_hard m = Some (k, R) -> loaded m k R.
+Lemma load_hard_ok m s numbers k R : load_hard m s numbers = Some (k, R) -> loaded m k R.
 Proof.
-  unfold load_hard. destruct (load (fun _ => 0) 0 m) as [S|] eqn:L; [|easy]. intros [= <- <-].
+  unfold load_hard. destruct numbers as [|g [|e [|most [|]]]]; try easy.
+  destruct (_ && _) eqn:Q; [|easy].
+  destruct (load (fun _ => 0) most m) as [S|] eqn:L; [|easy]. intros [= <- <-].
+  assert (M : 0 <= most) by lia.
   split; [simpl; lia|split; [simpl; lia|]]. exists (total_units (fun _ => 0) m).
-  assert (S' := load_spec (fun _ => 0) 0 (Z.le_refl 0) m S L).
+  assert (S' := load_spec (fun _ => 0) most M m S L).
   split; [intros x; apply S'|split].
   - intros x u U. right. apply Z.divide_1_l.
   - intros x z E. apply energy_sum in E. apply (lift_sum (fun _ => 0)) in E as (u & U & B).
@@ -266,15 +297,17 @@ Qed.
 Lemma next_phase_ok m l r ph ph' :
   next_phase m l r ph = Some ph' -> phase_ok m ph -> phase_ok m ph'.
 Proof.
-  destruct ph as [|k R|k R p s|b].
+  destruct ph as [| |k R|k R p s|b d].
   - destruct r; simpl; try easy.
     + destruct (load_units m (exponent l) (shift l) numbers) as [[k R]|] eqn:L; [|easy].
       intros [= <-] _. exists R. split; [eapply load_units_ok, L|apply refines_refl].
     + destruct sizes, members; try easy.
-      destruct (dual m (exponent l) (edges l) bits) as [b|] eqn:D; [|easy].
+      destruct (dual m (exponent l) (edges l) bits) as [[b d]|] eqn:D; [|easy].
       intros [= <-] _. simpl. eapply dual_sound, D.
-    + destruct (load_hard m) as [[k R]|] eqn:L; [|easy].
-      intros [= <-] _. exists R. split; [eapply load_hard_ok, L|apply refines_refl].
+    + intros [= <-] _. exact I.
+  - destruct r; simpl; try easy.
+    destruct (load_hard m (shift l) numbers) as [[k R]|] eqn:L; [|easy].
+    intros [= <-] _. exists R. split; [eapply load_hard_ok, L|apply refines_refl].
   - intros H (R0 & L & F).
     assert (G : forall R', reduce r R = Some R' -> phase_ok m (Reducing k R')).
     { intros R' E. exists R0. split; auto. eapply refines_trans; [apply F|eapply reduce_refines, E]. }
@@ -299,20 +332,23 @@ Proof.
   - destruct r; simpl; easy.
 Qed.
 
-Lemma bound_units m k R0 R b : loaded m k R0 -> refines R0 R ->
-  b <= cut R -> (forall x, le (Fin b) (val R x)) ->
-  match in_costs m k R b with
-  | Some (Some e) => lower_bound m e
-  | Some None => forall x, energy m x = Inf
-  | None => True
+Definition says (m : model) (f : finding) : Prop :=
+  match f with
+  | Lower b _ => lower_bound m b
+  | No_labelling => forall x, energy m x = Inf
+  | Nothing => True
   end.
+
+Lemma bound_units m e0 k R0 R b : loaded m k R0 -> refines R0 R ->
+  b <= cut R -> (forall x, le (Fin b) (val R x)) ->
+  says m (found m e0 k R b).
 Proof.
   intros (N & D & U & U1 & U2 & U3) [C F] B V.
   assert (H : forall x u, U x = Fin u -> b <= u).
   { intros x u E. destruct (F x) as [x' X]. specialize (V x'). specialize (U1 x). rewrite E in U1.
     rewrite C in B. destruct (val R x'), (val R0 x); simpl in *; lia. }
-  unfold in_costs. destruct (only_hard k) eqn:O.
-  - destruct (Z.leb_spec 1 b); [|auto]. intros x. destruct (energy m x) as [e|] eqn:E; auto.
+  unfold found, in_costs. destruct (only_hard k) eqn:O.
+  - destruct (Z.leb_spec 1 b); [|exact I]. intros x. destruct (energy m x) as [e|] eqn:E; auto.
     destruct (U3 x e E) as (u & Eu & Z & _). specialize (Z eq_refl). specialize (H x u Eu). lia.
   - intros x. destruct (energy m x) as [e|] eqn:E; [|exact I]. simpl.
     destruct (U3 x e E) as (u & Eu & _ & Z). specialize (Z eq_refl). specialize (H x u Eu).
@@ -329,22 +365,17 @@ Proof.
     apply Z.div_le_lower_bound; lia.
 Qed.
 
-Lemma proved_sound m ph : phase_ok m ph ->
-  match proved m ph with
-  | Some (Some e) => lower_bound m e
-  | Some None => forall x, energy m x = Inf
-  | None => True
-  end.
+Lemma proved_sound m e0 ph : phase_ok m ph -> says m (proved m e0 ph).
 Proof.
-  destruct ph as [|k R|k R p s|b]; simpl; auto.
-  - intros (R0 & L & F). destruct (normalise R) as [R'|] eqn:N; [|auto].
+  destruct ph as [| |k R|k R p s|b d]; simpl; auto.
+  - intros (R0 & L & F). destruct (normalise R) as [R'|] eqn:N; [|exact I].
     eapply bound_units; [apply L|eapply refines_trans; [apply F|apply normalise_refines, N]| |].
     + unfold red_bound. destruct (closed R'); lia.
     + intros x. apply normalise_val in N as (_ & _ & [N|N]); unfold red_bound, val; [now rewrite N|].
       destruct (closed R'); [exact I|].
       assert (P : le (Fin 0) (tot x (cells R'))) by (apply total_nonneg; intros; eapply N; eauto).
       destruct (tot x (cells R')); simpl in *; auto. lia.
-  - intros (R0 & L & F & K). destruct (bound s) as [b|] eqn:B; [|auto].
+  - intros (R0 & L & F & K). destruct (bound s) as [b|] eqn:B; [|exact I].
     eapply bound_units; [apply L|apply F| |].
     + unfold red_bound. destruct (closed R); lia.
     + intros x. unfold red_bound, val. destruct (closed R) eqn:Q; [exact I|].
@@ -367,22 +398,34 @@ Proof.
     injection N as <-; auto.
 Qed.
 
-Lemma conclude_sound m l b st : lower_bound m b -> holds m (conclude m l b st).
+Lemma conclude_sound m e0 b d lab what : lower_bound m b ->
+  match lab with Some (x, c) => energy m x = Fin c | None => True end ->
+  holds m (conclude e0 b d lab what).
 Proof.
-  intros B. unfold conclude.
+  intros B L. unfold conclude.
   repeat match goal with
   | |- holds m (match ?a with _ => _ end) => destruct a eqn:?
   end; simpl; auto.
   split; auto. match goal with H : (_ =? _) = true |- _ => apply Z.eqb_eq in H; congruence end.
 Qed.
 
+Lemma given_energy m ls x c : given m ls = Some (x, c) -> energy m x = Fin c.
+Proof.
+  unfold given. destruct (labelling_of m ls) as [y|]; [|easy].
+  destruct (energy m y) eqn:E; [|easy]. now intros [= <- <-].
+Qed.
+
 (** The checker is sound. *)
 Theorem check_sound : sound check.
 Proof.
   intros m l. unfold check. destruct (run m l (records l) initial) as [st|] eqn:R; [|exact I].
-  apply run_ok in R; [|exact I]. apply proved_sound in R. unfold finish.
-  destruct (proved m (at_ st)) as [[b|]|]; [now apply conclude_sound| |exact I].
-  repeat match goal with |- holds m (match ?a with _ => _ end) => destruct a end;
-    try exact I; exact R.
+  apply run_ok in R; [|exact I]. apply (proved_sound m (exponent l)) in R. unfold finish.
+  destruct (proved m (exponent l) (at_ st)) as [|b d|]; simpl in R.
+  - exact I.
+  - destruct (labels st) as [ls|]; [|now apply conclude_sound].
+    destruct (given m ls) as [[x c]|] eqn:G; [|exact I]. apply conclude_sound; auto.
+    now apply given_energy in G.
+  - destruct (labels st); [exact I|].
+    repeat match goal with |- holds m (match ?a with _ => _ end) => destruct a end;
+      try exact I; exact R.
 Qed.
-

@@ -210,7 +210,7 @@ Definition reach (w : Z -> Z) (m : model) : Z :=
     let u := mapt (lift w) (snd f) in
     match least u with Fin l => Z.max 0 (highest u - l) | Inf => 0 end) (blocks m)).
 
-Definition dual (m : model) (e : Z) (edges : list (Z * option Z)) (bits : list Z) : option Z :=
+Definition dual (m : model) (e : Z) (edges : list (Z * option Z)) (bits : list Z) : option (Z * (Z * Z)) :=
   do ds <- every double bits;
   let s := finest e ds in
   let n := 2 ^ (e - s) in
@@ -224,7 +224,7 @@ Definition dual (m : model) (e : Z) (edges : list (Z * option Z)) (bits : list Z
   do R1 <- all_edges (put (map_trie (mask_cell (cells R)) (cells R)) R) scopes edges lam;
   let R2 := settle (put (map_trie (mask_cell (cells R1)) (cells R1)) R1) in
   let b := if closed R2 then cut R2 else Z.min (cut R2) (base R2) in
-  Some (constant m - (- b) / n).
+  Some (constant m - (- b) / n, dplus (constant m, e) (b, s)).
 
 Lemma mask_refines R : refines R (put (map_trie (mask_cell (cells R)) (cells R)) R).
 Proof.
@@ -241,13 +241,13 @@ Proof.
   rewrite (IH b eq_refl). unfold units. rewrite A. simpl. f_equal. lia.
 Qed.
 
-Lemma dual_sound m e edges bits b : dual m e edges bits = Some b -> lower_bound m b.
+Lemma dual_sound m e edges bits b d : dual m e edges bits = Some (b, d) -> lower_bound m b.
 Proof.
   unfold dual. destruct (every double bits) as [ds|]; [|easy].
   set (n := 2 ^ (e - finest e ds)). set (w := fun z => z * n). set (most := Z.max 0 (reach w m)).
   destruct (Z.ltb_spec 0 n) as [N|]; [|easy].
   destruct (load_sums w most m) as [R|] eqn:L; [|easy]. destruct (all_edges _ _ _ _) as [R1|] eqn:A; [|easy].
-  cbv zeta. set (R3 := put _ R1). assert (Q := settle_val R3). set (R2 := settle R3) in *. got.
+  cbv zeta. set (R3 := put _ R1). assert (Q := settle_val R3). set (R2 := settle R3) in *. intros H. injection H as <- _.
   assert (F : refines R R2).
   { eapply refines_trans; [apply mask_refines|].
     eapply refines_trans; [eapply all_edges_refines, A|].
