@@ -29,6 +29,7 @@ from adversary.proofs import Proved, changed, proved
 from softmap.errors import FormatError, SoftmapError
 from softmap.verification import check_proof, export_model
 from softmap.verification.dual import exact_bound
+from softmap.verification.limit import Refused
 from support.proof_files import SlowChecker, packed, put_together, taken_apart
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +53,7 @@ def by_python(model: softmap.Model, log: Path, claimed: float) -> Fraction | Non
     """The bound that the checker of softmap.verification finds; None if it rejects the log."""
     try:
         return check_proof(log, model, claimed).bound
-    except FormatError:
+    except (FormatError, Refused):
         return None
 
 
@@ -99,8 +100,9 @@ class Campaign:
         if accepted != (ours is not None):
             self.problems.append(f"{name}: Python {ours}, theorem {theirs}")
             return
-        if ours is None:
+        if ours is None or theirs["verdict"] == "infeasible":
             return
+        self.counts[f"{kind}, {theirs['verdict']}"] += 1
         found = Fraction(theirs["bound"]) * Fraction(2) ** theirs["exponent"]
         self._same_bound(name, one, ours, theirs, records)
         if enumerated and found > one.optimum:
