@@ -429,3 +429,14 @@ Proof.
     repeat match goal with |- holds m (match ?a with _ => _ end) => destruct a end;
       try exact I; exact R.
 Qed.
+
+(** The theorem, verdict by verdict. *)
+Corollary bound_is_lower m l b : check m l = Bound b -> forall x, le (Fin b) (energy m x).
+Proof. intros H. assert (S := check_sound m l). now rewrite H in S. Qed.
+
+Corollary optimal_is_optimal m l b x : check m l = Optimal b x ->
+  energy m x = Fin b /\ forall y, le (Fin b) (energy m y).
+Proof. intros H. assert (S := check_sound m l). now rewrite H in S. Qed.
+
+Corollary infeasible_is_infeasible m l : check m l = Infeasible -> forall x, energy m x = Inf.
+Proof. intros H. assert (S := check_sound m l). now rewrite H in S. Qed.

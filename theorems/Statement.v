@@ -83,15 +83,13 @@ Inductive record :=
 | CUT (which : ints)
 | DIVE (which : ints)
 | BRANCH (decision : ints)
-| CLOSE
-| LEAVE
+| CLOSE | LEAVE
 | STEP (words amounts variables falls reasons : ints)
 | COMBINE (which members scope : ints)
 | DUAL (sizes members bits : ints)
 | PIECE (nodes edges bits : ints)
 | LABELS (labels : ints)
-| CONCLUDE (what numbers : ints)
-| HARD.
+| CONCLUDE (what numbers : ints) | HARD.
 
 (** A log is about costs in multiples of 2^[exponent]; the solver multiplied them by 2^[shift]. For
     each edge of the relaxation, [edges] has its factor and, if that is a larger one, an axis. No
@@ -102,8 +100,7 @@ Record log := { exponent : Z; shift : Z; edges : list (Z * option Z); records : 
 
 (** [Rejected] says nothing. [Between]: no labelling costs less than b, and x costs c. *)
 Inductive verdict :=
-| Rejected
-| Bound (b : Z)
+| Rejected | Bound (b : Z)
 | Between (b c : Z) (x : labelling)
 | Optimal (b : Z) (x : labelling)
 | Infeasible.
