@@ -68,7 +68,7 @@ def test_command_writes_it(tmp_path):
     model, target = softmap.generators.random_tree(5, seed=1), tmp_path / "model.json"
     files = [str(tmp_path / "result.npz"), str(tmp_path / "model.npz")]
     softmap.solve(model).save(files[0])
-    model.save(files[1])
+    softmap.write(model, files[1])
     done = CliRunner().invoke(app, ["verify", *files, "--export", str(target)])
     assert done.exit_code == 0, done.output
     assert json.loads(target.read_text())["format"] == "softmap integer model"
