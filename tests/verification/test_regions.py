@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,21 +41,3 @@ def test_costs_of_parallel_edges_are_rounded_down():
     assert own[-1] == np.inf
     assert own[:3] == pytest.approx([0.3, 0.7, 0.8])
     assert own[0] <= 3 * 0.1
-
-
-def test_the_checker_imports_no_search_and_no_compiled_code():
-    """Only what holds models and results is shared with the solver."""
-    folder = Path(softmap.__file__).parent / "verification"
-    words = [
-        line.split()
-        for path in folder.glob("*.py")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith(("from softmap", "import softmap"))
-    ]
-    used = {word[1] for word in words}
-    assert {name.split(".")[1] for name in used} == {
-        "errors", "model", "relaxation", "solving", "verification",
-    }  # fmt: skip
-    assert {name for name in used if name.startswith("softmap.relaxation")} == {
-        "softmap.relaxation.gaps"  # the definition of a relative gap
-    }
