@@ -28,6 +28,7 @@ import softmap
 from adversary.proofs import Proved, changed, proved
 from softmap.errors import FormatError, SoftmapError
 from softmap.verification import check_proof, export_model
+from softmap.verification.conclusion import Conclusion, exact_energy
 from softmap.verification.dual import exact_bound
 from softmap.verification.limit import Refused
 from support.proof_files import SlowChecker, packed, put_together, taken_apart
@@ -67,6 +68,18 @@ def slowly(model: softmap.Model, header: dict, records: list) -> Fraction | floa
         return None
 
 
+def exactly_concluded(model: softmap.Model, records: list) -> bool:
+    """Whether the exact bound of λ implies the conclusion; check_proof rounds what is needed."""
+    arrays = dict(records)
+    if records[0][0] != "DUAL" or "CONCLUDE" not in arrays:
+        return False
+    labels = arrays.get("LABELS")
+    energy = None if labels is None else exact_energy(model, np.array(labels[0]))
+    what, bits = (np.array(array, dtype=np.int64) for array in arrays["CONCLUDE"])
+    lam = np.array(arrays["DUAL"][2], dtype=np.int64).view(np.float64)
+    return Conclusion.of((what, bits), energy, hard=False).holds(exact_bound(model, lam))
+
+
 class Campaign:
     """Counts of verdicts, and the disagreements."""
 
@@ -97,6 +110,9 @@ class Campaign:
         accepted = theirs["verdict"] != "rejected"
         self.counts[f"{kind}, {'accepted' if accepted else 'rejected'} by the theorem"] += 1
         self.counts[f"{kind}, {'accepted' if ours is not None else 'rejected'} by Python"] += 1
+        if accepted and ours is None and exactly_concluded(one.model, records):
+            self.counts[f"{kind}, a conclusion from λ that only exact sums decide"] += 1
+            return
         if accepted != (ours is not None):
             self.problems.append(f"{name}: Python {ours}, theorem {theirs}")
             return
