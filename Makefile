@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants theorems lint bench docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -147,6 +147,15 @@ faults: $(BUILT) $(VENV)/installed-test
 # The checker, changed in one place at a time: how many changes do its tests notice?
 mutants: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python tools/mutants.py --workers $(WORKERS)
+# The checker of proof files that is proved in Coq: compiles the proofs, prints what they assume,
+# extracts the program, and compares it with the other checkers on LOGS random and PUBLIC public models.
+LOGS ?= 5000
+PUBLIC ?= 50
+theorems: $(BUILT) $(VENV)/installed-test
+	@if command -v coqc > /dev/null && command -v ocamlfind > /dev/null; then \
+	  $(MAKE) -C theorems check && \
+	  $(BIN)/python tests/adversary/theorems.py --models $(LOGS) --public $(PUBLIC); \
+	else echo "make theorems needs coq and ocaml (apt install coq ocaml-findlib): skipped"; fi
 
 lint: $(BUILT) $(VENV)/installed-dev
 	$(BIN)/ruff check

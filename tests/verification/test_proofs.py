@@ -346,3 +346,12 @@ def test_combined_factors_and_costs_are_not_used_again():
     tree.step((9,), (2,), (), (), ())
     with pytest.raises(Rejected, match="from a factor"):
         tree.step((9,), (1,), (), (), ())
+
+
+def test_hard_constraints_alone_prove_no_bound(tmp_path):
+    """The model of the hard constraints costs 0 where the model itself costs less."""
+    model = softmap.Model.from_factors([2, 2], [((0, 1), [[-5.0, 1.0], [2.0, 3.0]])])
+    body = packed([("HARD", []), ("LOAD", [[1, 0, 0]])])
+    write_proof(tmp_path / "proof", model, body)
+    with pytest.raises(FormatError, match="conclusion"):
+        check_proof(tmp_path / "proof", model)

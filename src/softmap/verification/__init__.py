@@ -5,6 +5,16 @@ recomputed, in plain numpy with exact sums, and shares no code with the solvers.
 """
 
 from softmap.verification.checks import Report, Statement, Verdict, verify
+from softmap.verification.export import export_model, integer_model
 from softmap.verification.proof import Checked, check_proof
 
-__all__ = ["Checked", "Report", "Statement", "Verdict", "check_proof", "verify"]
+__all__ = [
+    "Checked",
+    "Report",
+    "Statement",
+    "Verdict",
+    "check_proof",
+    "export_model",
+    "integer_model",
+    "verify",
+]

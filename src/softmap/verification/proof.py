@@ -169,6 +169,8 @@ class Checker:
         """The lower bound proved by all records, and the conclusion, which must hold."""
         found, last = self._bound(claimed), self._conclusion
         if last is None:
+            if self._hard:  # the bound of another model
+                raise Rejected("hard constraints alone, and no conclusion from them")
             return found, None
         if self._dual is not None and not last.holds(found):
             found = max(found, self._dual.bound(-float_below(-last.needed)))

@@ -195,6 +195,9 @@ def verify_command(
     effort: Annotated[
         float, typer.Option(help="Multiplies the limits on memory and time of checking a proof.")
     ] = 1.0,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the integer model, for theorems/check.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check every statement of a saved result, or of a proof, against its model.
@@ -211,6 +214,8 @@ def verify_command(
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
     loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)
+    if export is not None:
+        softmap.verification.export_model(export, loaded)
     if len(files) == 1:
         report = softmap.verify(loaded, proof=proof, effort=effort)
     else:

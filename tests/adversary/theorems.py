@@ -1,0 +1,238 @@
+"""Logs of random and public models, and altered ones: the proved checker beside the other two.
+
+python tests/adversary/theorems.py --models 5000 --public 50 [--data FOLDER]
+
+The checker of softmap.verification, the slow one of tests/support and theorems/check have to give
+the same verdict on every log: accepted with the same bound, or rejected. Rules that the proved
+checker does not cover are counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import softmap
+from adversary.proofs import Proved, changed, proved
+from softmap.errors import FormatError, SoftmapError
+from softmap.verification import check_proof, export_model
+from softmap.verification.conclusion import Conclusion, exact_energy
+from softmap.verification.dual import exact_bound
+from softmap.verification.limit import Refused
+from support.proof_files import SlowChecker, packed, put_together, taken_apart
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "theorems" / "check"
+DATA = ROOT.parent / "shared" / "data"
+LARGEST_FILE = 1 << 18  # bytes of a public model, after compression
+LIMIT = 1 << 21  # bytes of a log that the proved checker reads
+PATIENCE = 60  # seconds for one log
+
+
+def by_theorem(model: Path, log: Path) -> dict:
+    """The verdict of theorems/check."""
+    command = ["sh", "-c", 'ulimit -s unlimited; exec "$0" "$@"', CHECK, model, log]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if not done.stdout:
+        raise RuntimeError(f"theorems/check failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def by_python(model: softmap.Model, log: Path, claimed: float) -> Fraction | None:
+    """The bound that the checker of softmap.verification finds; None if it rejects the log."""
+    try:
+        return check_proof(log, model, claimed).bound
+    except (FormatError, Refused):
+        return None
+
+
+def slowly(model: softmap.Model, header: dict, records: list) -> Fraction | float | None:
+    """The bound that the slow checker finds; None if it rejects the records."""
+    try:
+        return SlowChecker(model, header["exponent"]).bound(records)
+    except (ArithmeticError, AssertionError, LookupError, StopIteration, TypeError, ValueError):
+        return None
+    except AttributeError:  # a record out of its place
+        return None
+
+
+def exactly_concluded(model: softmap.Model, records: list) -> bool:
+    """Whether the exact bound of λ implies the conclusion; check_proof rounds what is needed."""
+    arrays = dict(records)
+    if records[0][0] != "DUAL" or "CONCLUDE" not in arrays:
+        return False
+    labels = arrays.get("LABELS")
+    energy = None if labels is None else exact_energy(model, np.array(labels[0]))
+    what, bits = (np.array(array, dtype=np.int64) for array in arrays["CONCLUDE"])
+    lam = np.array(arrays["DUAL"][2], dtype=np.int64).view(np.float64)
+    return Conclusion.of((what, bits), energy, hard=False).holds(exact_bound(model, lam))
+
+
+class Campaign:
+    """Counts of verdicts, and the disagreements."""
+
+    def __init__(self, folder: Path) -> None:
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.seconds = np.zeros(2)  # of the checkers of softmap.verification and of theorems/
+        self._model = folder / "model.json"
+
+    def compare(self, name: str, kind: str, one: Proved, log: Path, *, enumerated: bool) -> None:
+        """Check one log by all checkers, and compare their verdicts."""
+        header, records = taken_apart(log)
+        claimed = one.bound if kind == "honest" else float(one.optimum)
+        began = time.perf_counter()
+        ours = by_python(one.model, log, claimed)
+        between = time.perf_counter()
+        try:
+            theirs = by_theorem(self._model, log)
+        except subprocess.TimeoutExpired:
+            self.counts[f"{kind}, too slow for the theorem"] += 1
+            return
+        self.seconds += np.array([between - began, time.perf_counter() - between])
+        self.counts[f"{kind} logs"] += 1
+        if "not covered" in theirs.get("reason", ""):
+            rule = theirs["reason"].split(",")[1].split(":")[0].strip()
+            self.counts[f"{kind}, {rule} refused"] += 1
+            return
+        accepted = theirs["verdict"] != "rejected"
+        self.counts[f"{kind}, {'accepted' if accepted else 'rejected'} by the theorem"] += 1
+        self.counts[f"{kind}, {'accepted' if ours is not None else 'rejected'} by Python"] += 1
+        if accepted and ours is None and exactly_concluded(one.model, records):
+            self.counts[f"{kind}, a conclusion from λ that only exact sums decide"] += 1
+            return
+        if accepted != (ours is not None):
+            self.problems.append(f"{name}: Python {ours}, theorem {theirs}")
+            return
+        if ours is None or theirs["verdict"] == "infeasible":
+            return
+        self.counts[f"{kind}, {theirs['verdict']}"] += 1
+        found = Fraction(theirs["bound"]) * Fraction(2) ** theirs["exponent"]
+        self._same_bound(name, one, ours, theirs, records)
+        if enumerated and found > one.optimum:
+            self.problems.append(f"{name}: {float(found)}, the optimum is {float(one.optimum)}")
+        if enumerated and records and records[0][0] == "LOAD":
+            slow = slowly(one.model, header, records)
+            self.counts[f"{kind}, checked slowly"] += 1
+            if slow is None or (slow < ours and slow < one.optimum):
+                self.problems.append(f"{name}: Python {ours}, slow {slow}")
+
+    def _same_bound(
+        self, name: str, one: Proved, ours: Fraction, theirs: dict, records: list
+    ) -> None:
+        """Compare the bounds in units of the integer model, where the theorem rounds up."""
+        unit = Fraction(2) ** theirs["exponent"]
+        if records[0][0] == "DUAL":
+            lam = np.array(records[0][1][2], dtype=np.int64).view(np.float64)
+            ours = exact_bound(one.model, lam)
+            if not _plain(one.model):
+                return
+            agree = theirs["bound"] >= math.ceil(ours / unit)
+        else:
+            agree = theirs["bound"] == math.ceil(ours / unit)
+        if not agree:
+            self.problems.append(f"{name}: Python {float(ours)}, theorem {theirs}")
+
+    def both(self, name: str, seed: int, one: Proved, *, enumerated: bool) -> None:
+        """Compare an honest log, and an altered one."""
+        export_model(self._model, one.model)
+        self.compare(name, "honest", one, one.path, enumerated=enumerated)
+        rng = np.random.default_rng((7, seed))
+        header, records = taken_apart(one.path)
+        if rng.random() < 0.05:
+            header["exponent"] += int(rng.choice([-1, 1]))
+        altered = one.path.with_name("altered")
+        put_together(altered, header, packed(changed(records, rng)))
+        self.compare(f"{name}, altered", "altered", one, altered, enumerated=enumerated)
+
+
+def _plain(model: softmap.Model) -> bool:
+    """Whether no cost is a rounded product."""
+    from softmap.verification.dual import blocks
+
+    return all((block.exact.low == 0).all() for block in blocks(model))
+
+
+def public_models(data: Path) -> list[Path]:
+    """The smallest public models, at most ten of each folder first."""
+    files = sorted(p for p in data.rglob("*") if p.is_file() and p.stat().st_size < LARGEST_FILE)
+    names = [p for p in files if p.suffix.lower() not in {".md", ".txt", ".evid", ".csv", ".json"}]
+    names.sort(key=lambda p: p.stat().st_size)
+    groups: Counter[str] = Counter()
+    first, later = [], []
+    for path in names:
+        groups[str(path.parent)] += 1
+        (first if groups[str(path.parent)] <= 10 else later).append(path)
+    return [*first, *later]
+
+
+def run_public(campaign: Campaign, data: Path, wanted: int, folder: Path) -> None:
+    """Solve public models with a proof until enough logs were compared."""
+    done = 0
+    for path in public_models(data):
+        if done >= wanted:
+            break
+        log = folder / "public.proof"
+        try:
+            model = softmap.read(path)
+            result = softmap.solve(model, proof=log, seed=0, time_limit=5)
+        except (SoftmapError, OSError, ValueError, NotImplementedError):
+            continue
+        if log.stat().st_size > LIMIT or not math.isfinite(result.energy):
+            campaign.counts["public, log too large or no labelling"] += 1
+            continue
+        one = Proved(model, Fraction(result.energy), log, result.bound)
+        began = time.perf_counter()
+        before = campaign.counts["honest logs"]
+        campaign.both(str(path.name), done, one, enumerated=False)
+        done += campaign.counts["honest logs"] - before
+        kinds = sorted({name for name, _ in taken_apart(log)[1]})
+        print(f"{path.name}: {time.perf_counter() - began:.1f} s, {' '.join(kinds)}", flush=True)
+    campaign.counts["public models"] = done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=5000, help="random logs to compare")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--public", type=int, default=50)
+    parser.add_argument("--data", type=Path, default=DATA)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        campaign = Campaign(folder)
+        seed = given.first
+        while campaign.counts["random models"] < given.models:
+            if seed % 1000 == 999:
+                print(dict(campaign.counts), *campaign.problems, flush=True)
+            one = proved(seed, folder)
+            if one is not None:
+                campaign.counts["random models"] += 1
+                campaign.both(f"seed {seed}", seed, one, enumerated=True)
+            seed += 1
+        if given.data.exists():
+            run_public(campaign, given.data, given.public, folder)
+        else:
+            print("no folder of public models: only random ones were checked")
+    for key, count in sorted(campaign.counts.items()):
+        print(f"{key}: {count}")
+    print("seconds of softmap.verification and of theorems/check:", campaign.seconds.round(1))
+    print(*campaign.problems, sep="\n")
+    print(f"{len(campaign.problems)} disagreements")
+    sys.exit(1 if campaign.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
