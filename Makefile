@@ -50,7 +50,7 @@ $(VENV)/tools: pyproject.toml tools/requirements.py | $(BIN)/python
 
 # What softmap and its demo need, installed while the core is compiled.
 $(VENV)/libraries: pyproject.toml tools/requirements.py | $(VENV)/tools
-	@$(BIN)/python tools/requirements.py libraries plot > $@.txt
+	@$(BIN)/python tools/requirements.py libraries > $@.txt
 	$(INSTALL) --no-compile -r $@.txt
 	@touch $@
 
@@ -76,7 +76,7 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT) $(VENV)/libraries
 	@touch $@
 
 demo: $(BUILT) $(VENV)/libraries
-	$(BIN)/softmap demo --out demo
+	$(BIN)/softmap demo --out demo --report demo/report.html
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
