@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | test-gpu | check | native-checks | other-machine | adversary | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | test-gpu | check | native-checks | other-machine | adversary | bench | figures | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test test-gpu check native-checks other-machine adversary lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test test-gpu check native-checks other-machine adversary lint bench figures docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -165,6 +165,10 @@ platforms: | $(BIN)/python
 bench: $(BUILT) $(VENV)/installed-bench
 	-$(INSTALL) --no-deps pgmax
 	$(BIN)/python -m benchmarks
+
+# The figures in README and pages, from the stored runs in docs/benchmarks.
+figures: $(BUILT) $(VENV)/libraries
+	$(BIN)/python -m benchmarks.figures
 
 docs: $(BUILT) $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -272,17 +272,13 @@ def test_shells_complete_methods_demos_and_formats(shell, words, found, monkeypa
     assert found in capsys.readouterr().out
 
 
-def test_extras_are_looked_for_before_the_work(uai, tmp_path, monkeypatch, capsys):
+def test_the_suffix_of_a_chart_is_checked_before_the_work(uai, monkeypatch, capsys):
     def unreached(*_args, **_options):
-        raise AssertionError("solved before the extra was missed")
+        raise AssertionError("solved before the suffix was read")
 
     monkeypatch.setattr(softmap, "solve", unreached)
-    monkeypatch.setattr("softmap.app.cli.targets.find_spec", lambda name: None)
-    for words in (["demo", "--out", str(tmp_path)], ["compare", str(uai), "--plot", "x"]):
-        assert main(words) == 2
-        advice = capsys.readouterr().err
-        assert "pip install '.[plot]'" in advice
-        assert "softmap[" not in advice
+    assert main(["compare", str(uai), "--plot", "x.what"]) == 2
+    assert "--plot x.what: expected the suffix of a picture" in capsys.readouterr().err
 
 
 def test_compare_draws_only_when_asked(uai, tmp_path, monkeypatch, capsys):
