@@ -22,8 +22,10 @@ from softmap.app.cli.options import (
     Exit,
     GapOption,
     GoalOption,
+    JsonOption,
     LPGapOption,
     MemoryOption,
+    ProofsOption,
     SeedOption,
     ValuesOption,
 )
@@ -80,12 +82,8 @@ def solve_many_command(
     threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
     values: ValuesOption = None,
     memory_limit: MemoryOption = None,
-    proofs: Annotated[
-        Path | None, typer.Option(help="A folder for proofs, for softmap verify.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: counts, and a row per model.")
-    ] = False,
+    proofs: ProofsOption = None,
+    as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; models that already have a result are skipped."""
@@ -109,18 +107,28 @@ def solve_many_command(
     if threads is not None:
         given |= {"threads": count("threads", threads, 1)}
     items = listed([path.absolute() for path in paths], evidence=evidence)
-    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
-    check_folder("--out", folder.path, paths, ["summary.csv", *names])
-    if checkpoints is not None:
-        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
-        check_folder("--checkpoints", checkpoints, paths, stored)
-    if proofs is not None:
-        check_folder("--proofs", proofs, paths, [f"{escape(item.name)}.proof" for item in items])
+    written = {"--out": out, "--checkpoints": checkpoints, "--proofs": proofs}
+    _check_folders(written, items, paths)
     settings = Settings(given, values, shared_folder(checkpoints), pick, shared_folder(proofs))
     failed = _run(folder, items, settings, Connection(cluster, workers), no_progress or as_json)
     if as_json:
         print(json.dumps(_object(folder)))
     raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
+
+
+WRITTEN = {
+    "--out": ("json", "MPE"),
+    "--checkpoints": ("checkpoint.npz",),
+    "--proofs": ("proof",),
+}
+
+
+def _check_folders(folders: dict[str, Path | None], items: list[Item], paths: list[Path]) -> None:
+    """Raise an error if a folder is not writable, or if a file to write is an input."""
+    for option, folder in folders.items():
+        if folder is not None:
+            names = [f"{escape(item.name)}.{kind}" for item in items for kind in WRITTEN[option]]
+            check_folder(option, folder, paths, ["summary.csv", *names])
 
 
 def _run(

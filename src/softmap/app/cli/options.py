@@ -151,6 +151,8 @@ SeedOption = Annotated[int | None, typer.Option(help="Seed of what is random [0]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+ProofsOption = Annotated[Path | None, typer.Option(help="A folder for proofs, for softmap verify.")]
+
 ValuesOption = Annotated[
     Literal["potential", "log", "cost"] | None, typer.Option(help="What UAI tables hold.")
 ]
