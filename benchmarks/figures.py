@@ -159,7 +159,7 @@ def uai2022_table() -> str:
             f"{row['variables']:,}",
             f"{row['energy']:,.2f}",
             f"{row['bound']:,.2f}",
-            f"{row['seconds']:.2f} s" if row["proved"] else "open",
+            f"{row['seconds']:.2f}\u00a0s" if row["proved"] else "open",
             "–" if row["best20"] is None else f"{row['best20']:,.1f}",
             "–" if row["best3600"] is None else f"{row['best3600']:,.1f}",
             words[uai2022.compared(row, row["best3600"])],

@@ -172,7 +172,7 @@ def table(races: list[Race]) -> str:
     def cells(entry: Entry | None) -> list[str]:
         if entry is None:
             return ["–", "–", "–"]
-        proof = f"{entry.seconds:.2f} s" if entry.proved else "open"
+        proof = f"{entry.seconds:.2f}\u00a0s" if entry.proved else "open"
         return [f"{entry.energy:.8g}", f"{entry.bound:.8g}", proof]
 
     head = ["model", "variables", "energy", "bound", "proof"]
@@ -180,9 +180,19 @@ def table(races: list[Race]) -> str:
     rows = []
     for r in races:
         cut = (
-            "" if r.expansion is None else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f} s)"
+            ""
+            if r.expansion is None
+            else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f}\u00a0s)"
         )
-        rows.append([r.name, str(r.variables), *cells(r.ours), *cells(r.toulbar2), cut])
+        rows.append(
+            [
+                r.name.replace("/", "/\u200b"),
+                str(r.variables),
+                *cells(r.ours),
+                *cells(r.toulbar2),
+                cut,
+            ]
+        )
     return markdown(head, rows)
 
 

@@ -39,12 +39,18 @@ image(axes, alone, f"each alone: cost {model.energy(alone):.0f}")
 save(figure, "alone")
 
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-axes.plot(counts, [run.energy for run in runs], "-o", color="#b2182b", label="energy of the labels")
+axes.plot(
+    counts,
+    np.minimum.accumulate([run.energy for run in runs]),
+    "-o",
+    color="#b2182b",
+    label="energy of the labels",
+)
 axes.plot(counts, [run.primal for run in runs], ":s", color="#8c6d1f", label="cost of the point")
 axes.plot(counts, [run.bound for run in runs], "--^", color="#2166ac", label="bound")
 axes.axhline(best.energy, color="0.4", linewidth=1)
 axes.text(1, best.energy + 0.15, "optimum", color="0.3")
-axes.set(xlabel="passes", ylabel="cost", xscale="log", ylim=(-268, -258))
+axes.set(xlabel="passes", ylabel="cost", xscale="log", ylim=(-268, -250))
 axes.set_xticks(counts[::3], [str(count) for count in counts[::3]])
 axes.minorticks_off()
 axes.legend(frameon=False)

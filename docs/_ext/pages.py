@@ -106,7 +106,7 @@ def tables_of(file: Path) -> str:
 
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     text = summary.tables(rows).replace("\n## ", "\n### ").removeprefix("## ")
-    return f"## {file.stem}\n\n### {text}"
+    return f"## {file.stem.replace('-', ' ').capitalize()}\n\n### {text}"
 
 
 def keep_bars(*args: object) -> None:
