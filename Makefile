@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | figures | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants theorems lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -50,7 +50,7 @@ $(VENV)/tools: pyproject.toml tools/requirements.py | $(BIN)/python
 
 # What softmap and its demo need, installed while the core is compiled.
 $(VENV)/libraries: pyproject.toml tools/requirements.py | $(VENV)/tools
-	@$(BIN)/python tools/requirements.py libraries plot > $@.txt
+	@$(BIN)/python tools/requirements.py libraries > $@.txt
 	$(INSTALL) --no-compile -r $@.txt
 	@touch $@
 
@@ -76,7 +76,7 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT) $(VENV)/libraries
 	@touch $@
 
 demo: $(BUILT) $(VENV)/libraries
-	$(BIN)/softmap demo --out demo
+	$(BIN)/softmap demo --out demo --report demo/report.html
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
@@ -191,6 +191,10 @@ platforms: | $(BIN)/python
 bench: $(BUILT) $(VENV)/installed-bench
 	-$(INSTALL) --no-deps pgmax
 	$(BIN)/python -m benchmarks
+
+# The figures in README and pages, from the stored runs in docs/benchmarks.
+figures: $(BUILT) $(VENV)/libraries
+	$(BIN)/python -m benchmarks.figures
 
 docs: $(BUILT) $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -32,21 +32,29 @@ def draw(rows: list[Row], out: Path) -> None:
     gaps = sorted({row["gap"] for row in rows if row["gap"] > 0}, reverse=True)
     instances = list(dict.fromkeys(row["instance"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    figure, axes = plt.subplots(1, len(gaps), figsize=(5 * len(gaps), 3.6), sharey=True)
+    # one panel below the other: a phone shows it at half the size, and the text stays legible
+    mpl.rcParams["font.size"] = 15
+    size = (7.5, 3.8 * len(gaps) + 0.6)
+    figure, axes = plt.subplots(len(gaps), 1, figsize=size, sharex=True, layout="constrained")
     for axis, gap in zip(axes, gaps, strict=True):
         found = times(rows, gap)
         for k, method in enumerate(methods):
             mine = found.get(method, {})
             places = [instances.index(name) for name in mine]
             axis.plot(
-                list(mine.values()), places, MARKERS[k % len(MARKERS)], label=method, alpha=0.8
+                list(mine.values()),
+                places,
+                MARKERS[k % len(MARKERS)],
+                label=method,
+                alpha=0.8,
+                ms=9,
             )
-        axis.set(xscale="log", xlabel="seconds", title=f"relative LP gap of {gap:g}")
+        axis.set(xscale="log", title=f"relative LP gap of {gap:g}")
         axis.set_yticks(range(len(instances)), instances)
+        axis.invert_yaxis()
         axis.grid(alpha=0.3)
-    axes[0].invert_yaxis()
-    axes[-1].legend(fontsize=8)
-    figure.tight_layout()
+    axes[-1].set_xlabel("seconds")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     figure.savefig(out, metadata={"Date": None})
     plt.close(figure)
 

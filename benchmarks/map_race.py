@@ -3,7 +3,7 @@
 `python -m benchmarks.map_race [--seconds S] [--only TEXT] [--out FILE] [--peers FILE]` (ten seconds
 each by default, one thread). toulbar2 runs by its command and by the package `pytoulbar2`, and the
 better of the two counts; energies of all labellings are computed from the model by us. One JSON
-object per model goes to FILE, the table to the screen; with `--peers` the peers' entries are taken
+object goes to FILE, the table to the screen; with `--peers` the peers' entries are taken
 from the FILE of an earlier race.
 """
 
@@ -21,10 +21,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import softmap
+from benchmarks.facts import facts
 from benchmarks.peers import expansion, toulbar2
 from benchmarks.summary import markdown
 
@@ -176,7 +178,7 @@ def table(races: list[Race]) -> str:
     def cells(entry: Entry | None) -> list[str]:
         if entry is None:
             return ["–", "–", "–"]
-        proof = f"{entry.seconds:.2f} s" if entry.proved else "open"
+        proof = f"{entry.seconds:.2f}\u00a0s" if entry.proved else "open"
         stated = "" if entry.stated is None else f" (states {entry.stated:.8g})"
         return [f"{entry.energy:.8g}{stated}", f"{entry.bound:.8g}", proof]
 
@@ -185,9 +187,19 @@ def table(races: list[Race]) -> str:
     rows = []
     for r in races:
         cut = (
-            "" if r.expansion is None else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f} s)"
+            ""
+            if r.expansion is None
+            else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f}\u00a0s)"
         )
-        rows.append([r.name, str(r.variables), *cells(r.ours), *cells(r.toulbar2), cut])
+        rows.append(
+            [
+                r.name.replace("/", "/\u200b"),
+                str(r.variables),
+                *cells(r.ours),
+                *cells(r.toulbar2),
+                cut,
+            ]
+        )
     return markdown(head, rows)
 
 
@@ -225,17 +237,40 @@ def summary(races: list[Race]) -> str:
     )
 
 
+def races_of(rows: list[dict[str, Any]]) -> list[Race]:
+    """The races of a file's rows."""
+    races = []
+    for row in rows:
+        entries = {
+            peer: Entry(**_numbers(row[peer])) if row.get(peer) else None
+            for peer in ("ours", "toulbar2", "expansion")
+        }
+        races.append(Race(**row | entries))
+    return races
+
+
+def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry as JSON stores it: null is an energy that is not known, +inf, or a bound, -inf."""
+    missing = {"energy": math.inf, "bound": -math.inf}
+    return {name: missing[name] if value is None else value for name, value in entry.items()}
+
+
+def as_json(races: list[Race], seconds: float) -> str:
+    """The facts of the run and its races; what is not finite is null."""
+    rows = [asdict(r) for r in races]
+    for row in rows:
+        for peer in ("ours", "toulbar2", "expansion"):
+            for name, value in (row[peer] or {}).items():
+                row[peer][name] = None if not math.isfinite(value) else value
+    return json.dumps({"facts": facts() | {"seconds": seconds}, "races": rows}, indent=1) + "\n"
+
+
 def earlier_races(path: Path | None) -> dict[str, Race]:
     """The races of a file, by model."""
     if path is None:
         return {}
-    races = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        cells = json.loads(line)
-        for peer in ("ours", "toulbar2", "expansion"):
-            cells[peer] = Entry(**cells[peer]) if cells.get(peer) else None
-        races[cells["name"]] = Race(**cells)
-    return races
+    rows = json.loads(path.read_text(encoding="utf-8"))["races"]
+    return {one.name: one for one in races_of(rows)}
 
 
 def main() -> None:
@@ -251,8 +286,7 @@ def main() -> None:
         races.append(one)
         print(one, flush=True)
         if options.out:
-            lines = [json.dumps(asdict(r)) for r in races]
-            options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            options.out.write_text(as_json(races, options.seconds), encoding="utf-8")
     print(table(races))
     print(summary(races))
 

@@ -21,7 +21,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_gallery.gen_gallery",
     "docstrings",
-    "mathml",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # MathJax is shipped with the pages
     "pages",
 ]
 root_doc = "index"
@@ -35,7 +36,6 @@ exclude_patterns = [
 
 # Pages are Markdown; docstrings are numpydoc with code between single backticks.
 myst_enable_extensions = ["deflist", "dollarmath"]
-html_math_renderer = "mathml"
 myst_heading_anchors = 3
 default_role = "code"
 autodoc_member_order = "bysource"
@@ -66,7 +66,9 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css", "pages.css"]
+html_css_files = ["pages.css"]
 html_title = f"softmap {release}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False

@@ -1,61 +1,79 @@
 """The images of the landing page and of the README: `python docs/landing.py` writes them.
 
-The photograph is the official portrait of Grace Hopper, taken by James S. Davis for the US Navy: a
-work of the US government, in the public domain. matplotlib brings it along.
+The photograph is computed (`softmap.app.vision.landscape`), as in `softmap demo`. The facts of the
+run go to `docs/benchmarks/landing.json`, from which `make figures` takes the numbers of the text.
 """
 
+import json
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import cbook
 from PIL import Image
 
 import softmap
+from softmap.app.vision.landscape import damaged, landscape
 
-HERE = Path(__file__).resolve().parent / "images"
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.facts import facts  # noqa: E402
 
-def damaged(photo, rng):
-    """The photograph with noise and scratches, and where the scratches are."""
-    rows, columns = photo.shape[:2]
-    y, x = np.mgrid[:rows, :columns]
-    scratched = np.zeros((rows, columns), dtype=bool)
-    for k in range(5):
-        begin, end = rng.uniform(0, rows, 2)
-        line = begin + (end - begin) * x / columns + 8 * np.sin(9 * x / columns + k)
-        scratched |= np.abs(y - line) < 1.6
-    noisy = np.clip(photo + rng.normal(0, 20, photo.shape), 0, 255)
-    noisy[scratched] = 255
-    return noisy, scratched
+ROWS, LEVELS, SECONDS = 200, 16, 240
+plt.rcParams |= {"font.size": 14, "svg.hashsalt": "softmap"}
 
 
 def save(image, name):
     """Write an image twice as large as it is."""
     pixels = Image.fromarray(np.clip(np.round(image), 0, 255).astype(np.uint8))
     large = pixels.resize((2 * pixels.width, 2 * pixels.height), Image.Resampling.NEAREST)
-    large.save(HERE / name, quality=88)
+    large.save(HERE / "images" / name, quality=90)
 
 
-def curves(trace):
-    """Energy and bound of the run, from both sides."""
-    figure, axes = plt.subplots(figsize=(5.2, 2.9), layout="constrained")
-    passes = trace["sweeps"]
-    axes.plot(passes, trace["energy"], "-o", color="#b2182b", label="energy: cost of the answer")
-    axes.plot(passes, trace["bound"], "--^", color="#2166ac", label="bound: no answer costs less")
-    axes.set(xlabel="passes over the image", ylabel="cost")
+def curves():
+    """Energy and bound after more and more passes over a grid of 64 x 64 variables, 8 labels."""
+    model = softmap.generators.potts_grid(64, 64, 8, seed=0)
+    counts = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    runs = [softmap.solve(model, goal="lp", max_work=2 * model.m * count) for count in counts]
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    red, blue = {"color": "#b2182b"}, {"color": "#2166ac"}
+    axes.plot(
+        counts,
+        np.minimum.accumulate([run.energy for run in runs]),
+        "-o",
+        label="energy: cost of the answer",
+        **red,
+    )
+    axes.plot(
+        counts, [run.bound for run in runs], "--^", label="bound: no answer costs less", **blue
+    )
+    axes.set(xlabel="passes over the graph", ylabel="cost", xscale="log")
+    axes.set_xticks(counts[::2], [str(count) for count in counts[::2]])
+    axes.minorticks_off()
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-    figure.savefig(HERE / "landing-curves.svg", metadata={"Date": None})
+    figure.savefig(HERE / "images" / "landing-curves.svg", metadata={"Date": None})
+    return [(run.energy, run.bound) for run in runs]
 
 
-path = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
-photo = plt.imread(path)[20:500:2, 50:450:2].astype(float)
-noisy, scratched = damaged(photo, np.random.default_rng(0))
-found = softmap.denoise(noisy, levels=40, mask=scratched, smoothness=1.2, time_limit=120)
+clean = landscape(ROWS, 3 * ROWS // 2)
+noisy, scratched = damaged(clean)
+found = softmap.denoise(
+    noisy, levels=LEVELS, mask=scratched, time_limit=SECONDS, gap=1e-5, lp_gap=1e-5
+)
 save(noisy, "photo-damaged.jpg")
 save(found.image, "photo-restored.jpg")
-curves(found.result.trace.columns())
-print(found)
-for name, image in {"damaged": noisy, "restored": found.image}.items():
-    print(f"{name}: {np.sqrt(((image - photo) ** 2).mean()):.1f} grey levels off")
+run = {
+    "rows": ROWS,
+    "columns": 3 * ROWS // 2,
+    "levels": LEVELS,
+    "seconds": found.result.seconds,
+    "relative_gap": found.relative_gap,
+    "error_before": float(np.sqrt(((noisy - clean) ** 2).mean())),
+    "error_after": float(np.sqrt(((found.image - clean) ** 2).mean())),
+}
+stored = {"facts": facts(), "run": run}
+path = HERE / "benchmarks" / "landing.json"
+path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+print(found, run, curves())

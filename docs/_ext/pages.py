@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -23,21 +24,63 @@ class GalleryOrder:
 
 
 class CommandHelp(Directive):
-    """`{command-help} solve`: what `softmap solve --help` prints."""
+    """`{command-help} solve`: what `softmap solve --help` says, with its options as a table."""
 
     required_arguments = 0
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        from softmap.app.cli.app import app
+        from softmap.app.cli.app import COMMANDS, app
 
-        command, name = get_command(app), "softmap"
-        if self.arguments:
-            context = command.context_class(command)
-            command = command.get_command(context, self.arguments[0])
-            name = f"softmap {self.arguments[0]}"
-        text = command.get_help(command.context_class(command, info_name=name, terminal_width=78))
-        return [nodes.literal_block(text, text, language="text")]
+        group = get_command(app)
+        context = group.context_class(group, info_name="softmap")
+        if not self.arguments:
+            rows = [
+                (name, group.get_command(context, name).get_short_help_str(200))
+                for name in COMMANDS
+            ]
+            return [table(("command", "what it does"), [((name,), said) for name, said in rows])]
+        command = group.get_command(context, self.arguments[0])
+        inner = command.context_class(command, info_name=f"softmap {self.arguments[0]}")
+        usage = command.get_usage(inner).removeprefix("Usage: ")
+        usage = " ".join(usage.split())
+        parts: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
+        for text in (command.help or "").split("\n\n"):
+            parts.append(nodes.paragraph(text, " ".join(text.split())))
+        return [*parts, table(("option", "meaning"), options(command, inner))]
+
+
+def options(command: Any, context: Any) -> list[tuple[tuple[str, ...], str]]:
+    """The arguments and options of a command: how each is written, and its meaning."""
+    found = []
+    for parameter in command.params:
+        record = parameter.get_help_record(context)
+        if record is not None:
+            written, meaning = record
+            written = written.replace("  ", " ")
+            found.append((tuple(written.split(", ")), meaning))
+    return found
+
+
+def table(head: tuple[str, str], rows: list[tuple[tuple[str, ...], str]]) -> nodes.table:
+    """A table of two columns: code, and text."""
+    group = nodes.tgroup(cols=2)
+    group += [nodes.colspec(colwidth=35), nodes.colspec(colwidth=65)]
+    top = nodes.row()
+    top += [nodes.entry("", nodes.paragraph(text=words)) for words in head]
+    body = nodes.tbody()
+    for codes, words in rows:
+        code = nodes.paragraph()
+        for k, one in enumerate(codes):
+            code += [nodes.Text(", ")] if k else []
+            code += nodes.literal(one, one)
+        row = nodes.row()
+        row += [nodes.entry("", code), nodes.entry("", nodes.paragraph(text=words))]
+        body += row
+    group += [nodes.thead("", top), body]
+    found = nodes.table(classes=["options"])
+    found += group
+    return found
 
 
 class BenchmarkTables(Directive):
@@ -63,7 +106,7 @@ def tables_of(file: Path) -> str:
 
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     text = summary.tables(rows).replace("\n## ", "\n### ").removeprefix("## ")
-    return f"## {file.stem}\n\n### {text}"
+    return f"## {file.stem.replace('-', ' ').capitalize()}\n\n### {text}"
 
 
 def keep_bars(*args: object) -> None:

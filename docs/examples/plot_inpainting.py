@@ -31,7 +31,7 @@ damaged[scratched] = 255
 # One call
 # --------
 
-found = softmap.denoise(damaged, mask=scratched, smoothness=1.2, time_limit=10)
+found = softmap.denoise(damaged, mask=scratched, time_limit=10)
 error = np.abs(found.image - clean)
 print(f"mean error {error.mean():.1f}, under scratches {error[scratched].mean():.1f} grey levels")
 print(f"proved within {100 * found.result.relative_gap(found.result.gap):.2g} % of the optimum")

@@ -10,7 +10,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from softmap import codes, generators, io, learn
-    from softmap.app.vision import Picture, denoise, segment, stereo
+    from softmap.app.vision import Picture, contrast_weights, denoise, segment, stereo
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 # Module or package -> its public names, separated by blanks.
 _NAMES = {
-    "app.vision": "Picture denoise segment stereo",
+    "app.vision": "Picture contrast_weights denoise segment stereo",
     "errors": "CheckpointError CheckpointWarning ConvergenceWarning FormatError "
     "InfeasibleModel MissingExtra ModelError NotEnoughMemory OptionError "
     "ProofWarning SoftmapError WriteError",
@@ -137,6 +137,7 @@ __all__ = [
     "arc_consistency",
     "certificate",
     "codes",
+    "contrast_weights",
     "denoise",
     "distributed",
     "exact_marginals",

@@ -148,6 +148,15 @@ CALLS = {
         softmap.Model.from_factors,
         {"num_labels": {"a": 2, "b": ["x", "y"]}, "factors": [(("a", "b"), TABLES[0])]},
     ),
+    "Model.from_qubo": (softmap.Model.from_qubo, {"qubo": np.eye(2), "constant": 0.0}),
+    "Model.from_ising": (
+        softmap.Model.from_ising,
+        {"h": np.zeros(2), "J": np.eye(2), "constant": 0.0},
+    ),
+    "contrast_weights": (
+        softmap.contrast_weights,
+        {"image": np.zeros((4, 4)), "connectivity": 4},
+    ),
     "segment": (
         softmap.segment,
         {"image": SMALL, "labels": 2, "smoothness": 1.0, "seeds": MARKS, "connectivity": 4},

@@ -22,6 +22,7 @@ from support.pages import BLOCK, agrees, run_python
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 PAGES += [DOCS / "theory" / "sweeps.md", DOCS / "coming-from.md"]
+PAGES += [DOCS / "how-it-works.md", DOCS / "exercises.md"]
 PAGES.remove(DOCS / "guides" / "tasks.md")  # it has a test of its own
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -80,6 +81,7 @@ def test_every_public_name_has_its_place_in_the_reference():
 
 def test_relative_links_lead_somewhere():
     made_by_the_build = {"gallery/index.rst"}
+    made_by_the_build |= {f"gallery/{path.stem}.rst" for path in EXAMPLES}
     for page in sorted(DOCS.rglob("*.md")):
         if "_build" in page.parts or "gallery" in page.parts:
             continue

@@ -3,8 +3,10 @@
 import ast
 import inspect
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,12 @@ def test_functions_fit_on_a_screen(path: Path):
 def test_the_version_has_an_entry_or_is_under_way():
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"## {softmap.__version__}" in changelog or "## Unreleased" in changelog
+
+
+def test_the_conda_recipe_asks_for_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    recipe = (ROOT / "tools" / "conda" / "meta.yaml").read_text("utf-8")
+    for requirement in project["dependencies"]:
+        name = re.match(r"[\w-]+", requirement)[0]
+        assert f"- {name} {requirement.removeprefix(name)}\n" in recipe
+    assert f'version = "{softmap.__version__}"' in recipe

@@ -1,45 +1,13 @@
 """Every command and every snippet of the README, as a new user would run them: in one folder."""
 
-import os
 import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import first_minute
 from support.data import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
-MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-
-
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        command, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True
-    )
-
-
-def as_run(line: str) -> list[str]:
-    """`make demo` would install the project anew; what it runs then is what is tested."""
-    words = shlex.split(line, comments=True)
-    if words[:1] != ["make"]:
-        return words
-    # the options of a make that runs these tests are not for this one
-    own = {name: value for name, value in os.environ.items() if name not in MAKE}
-    shown = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", *words[1:]],
-        cwd=ROOT,
-        env=own,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    last = shlex.split(shown.splitlines()[-1])
-    return [Path(last[0]).name, *last[1:]]
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +16,35 @@ def folder(tmp_path_factory):
 
 
 def test_the_readme_runs_from_top_to_bottom(folder):
-    ran = []
-    for language, block in BLOCKS:
-        if language == "python":
-            done = run([sys.executable, "-W", "error", "-c", block], folder)
-            assert done.returncode == 0, done.stderr
-            ran.append("python")
-        if language == "sh":
-            for line in block.strip().splitlines():
-                done = run(as_run(line), folder)
-                assert done.returncode == 0, f"{line}: {done.stderr}"
-                ran.append(line)
+    ran = first_minute.run_text(ROOT / "README.md", folder)
     assert "python" in ran
-    assert "make demo" in ran
+    assert {"make demo", "softmap demo"} <= set(ran)
     assert any(line.startswith("softmap solve") for line in ran)
     written = {file.name for file in folder.rglob("*") if file.is_file()}
     assert {"grid.npz", "grid.MPE", "grid.html", "grid.uai", "compare.png"} <= written
-    assert {"potts-input.png", "potts-labelling.png", "potts-convergence.png"} <= written
+    assert {"photo-pair.png", "photo-convergence.png", "report.html"} <= written
+
+
+def test_an_image_file_is_read_without_extras(folder):
+    first_minute.run([first_minute.sys.executable, "-c", first_minute.PICTURE], folder)
+    first_minute.run([first_minute.sys.executable, "-c", first_minute.SEGMENTED], folder)
+
+
+def test_every_extra_is_in_the_table_of_extras():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    table = README.split("| extra | what it adds |")[1].split("\n\n")[0]
+    named = set(
+        re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))
+    )
+    assert named == set(project["optional-dependencies"]) - {"report"}  # which is empty
+
+
+def test_the_number_of_formats_is_right():
+    from softmap.io.formats import FORMATS
+
+    assert f"| {len(FORMATS)} file formats" in README
 
 
 def test_links_of_the_readme_lead_somewhere():

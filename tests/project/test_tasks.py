@@ -14,7 +14,7 @@ TASKS = {
     "A timetable with hard constraints": "np.inf",
     "A UAI file": 'softmap.read("model.uai")',
     "A Bayes net with names": ".as_dict()",
-    "A QUBO": "Q[i, j]",
+    "A QUBO": "from_qubo(Q)",
     "A changed model": "warm_start=first",
     "A batch": "for frame in",
     "A time limit": "time_limit=",

@@ -159,3 +159,10 @@ def test_a_run_without_finite_costs_has_no_curves():
     trace = columns(seconds=[0.0, 1.0])
     assert curves_svg(trace) == ""
     assert cost_range([trace]) is None
+
+
+def test_a_report_of_verify_is_a_table_of_statements():
+    report = softmap.verify(softmap.solve(softmap.generators.potts_grid(4, 4, 2, seed=1)))
+    shown = report._repr_html_()
+    assert shown.count("<tr>") == len(report.statements)
+    assert "softmap.verify: checked" in shown

@@ -16,8 +16,8 @@ from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, skip_comments
 from softmap.model import Model, checked_model
-from softmap.model.potentials import Potts
 from softmap.model.potentials.base import Costs, Ints
+from softmap.model.quadratic import merged, quadratic_parts
 
 
 @dataclass(frozen=True)
@@ -36,47 +36,16 @@ def _quadratic_model(
     """Return the model that minimises the sum of `weight[k] v_i v_j` over all pairs.
 
     Pairs may repeat, and i may equal j. The values v are the labels 0 and 1, or, for `spins`, 1
-    (label 0) and -1 (label 1). A pair becomes a Potts edge: `x y = (x + y - [x ≠ y]) / 2`, and
-    `1 - 2 [x ≠ y]` for spins.
+    (label 0) and -1 (label 1).
     """
     content.reserve(2 * n + LIMITS.quadratic_edge * len(weight))
     if np.isnan(weight).any() or np.isinf(weight).any():
         raise content.error("finite weights")
     content.check(np.abs(weight))
     content.release()
-    unary = np.zeros((n, 2))
-    constant = 0.0
-    first, second = pairs[:, 0], pairs[:, 1]
-    own = first == second
-    if own.any():
-        if spins:
-            constant += float(weight[own].sum())
-        else:
-            unary[:, 1] += np.bincount(first[own], weight[own], n)
-        first, second, weight = first[~own], second[~own], weight[~own]
-    ends, weight = _merged(n, first, second, weight)
-    if spins:
-        constant += float(weight.sum())
-    else:
-        unary[:, 1] += np.bincount(ends[:, 0], weight, n) / 2
-        unary[:, 1] += np.bincount(ends[:, 1], weight, n) / 2
-    groups = [(ends, Potts(weight * (-2.0 if spins else -0.5)))] if len(ends) else []
+    values = (1.0, -1.0) if spins else (0.0, 1.0)
+    unary, groups, constant = quadratic_parts(np.zeros(n), pairs, weight, values)
     return Model(unary, None, groups, constant=constant)
-
-
-def _merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Costs]:
-    """Return the sorted pairs, each once, without those whose weights cancel."""
-    keys = np.minimum(first, second) * n + np.maximum(first, second)
-    if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
-        if not (keys[1:] >= keys[:-1]).all():
-            order = np.argsort(keys, kind="stable")
-            keys, weight = keys[order], weight[order]
-        first_of = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        keys, weight = keys[first_of], np.add.reduceat(weight, first_of)
-    kept = weight != 0
-    if not kept.all():
-        keys, weight = keys[kept], weight[kept]
-    return np.column_stack([keys // n, keys % n]), weight
 
 
 def quadratic_of(model: Model, form: str) -> Quadratic:
@@ -98,7 +67,7 @@ def quadratic_of(model: Model, form: str) -> Quadratic:
     linear += np.bincount(ends[:, 0], stacked[:, 1, 0] - stacked[:, 0, 0], model.n)
     linear += np.bincount(ends[:, 1], stacked[:, 0, 1] - stacked[:, 0, 0], model.n)
     both = stacked[:, 0, 0] + stacked[:, 1, 1] - stacked[:, 0, 1] - stacked[:, 1, 0]
-    pairs, weight = _merged(model.n, ends[:, 0], ends[:, 1], both)
+    pairs, weight = merged(model.n, ends[:, 0], ends[:, 1], both)
     constant = model.constant + float(unary[:, 0].sum() + stacked[:, 0, 0].sum())
     return Quadratic(linear, pairs, weight, constant)
 

@@ -36,6 +36,7 @@ from softmap.model.many import AllDifferent
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
+from softmap.model.quadratic import quadratic_parts, terms_of
 from softmap.model.structure import (
     CARRIED,
     NO_AUXILIARIES,
@@ -487,6 +488,59 @@ class Model(Structure):
         if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
             check_auxiliaries(model, pieces.auxiliaries)
         return model if called is None else model._with(names=called)
+
+    @classmethod
+    def from_qubo(cls, qubo: Any, *, constant: float = 0.0) -> Model:
+        """Return the model of a QUBO: minimise `Σ q[i, j] x_i x_j` over x in {0, 1}.
+
+        Parameters
+        ----------
+        qubo : mapping, array (n, n) or scipy sparse array (n, n)
+            A mapping has pairs (u, v) of names as keys; (u, u) is the linear term of u. Every entry
+            of an array counts: a symmetric matrix counts each pair twice, as in `x @ q @ x`.
+        constant : float, default 0
+            Constant added to the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model.from_qubo({("a", "a"): -1, ("b", "b"): -2, ("a", "b"): 3})
+        >>> softmap.solve(model).as_dict()
+        {'a': 0, 'b': 1}
+        """
+        terms = terms_of(None, qubo, "qubo")
+        unary, groups, more = quadratic_parts(terms.linear, terms.pairs, terms.weight, (0.0, 1.0))
+        model = cls(unary, None, groups, constant=finite_number(constant, "constant") + more)
+        return model if terms.names is None else model.with_names(list(terms.names))
+
+    @classmethod
+    def from_ising(cls, h: Any, J: Any, *, constant: float = 0.0) -> Model:
+        """Return the Ising model: minimise `Σ h[i] s_i + Σ J[i, j] s_i s_j` over s in {-1, 1}.
+
+        Label 0 is the spin -1, label 1 the spin 1; the states have these names.
+
+        Parameters
+        ----------
+        h : mapping or array (n,), or None
+            The fields; None for none.
+        J : mapping, array (n, n) or scipy sparse array (n, n)
+            The couplings. A mapping has pairs (u, v) of names as keys. Every entry of an array
+            counts: a symmetric matrix counts each pair twice.
+        constant : float, default 0
+            Constant added to the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model.from_ising({"a": 0.5}, {("a", "b"): -1.0, ("b", "c"): 1.0})
+        >>> result = softmap.solve(model)
+        >>> result.as_dict(), result.energy
+        ({'a': -1, 'b': -1, 'c': 1}, -2.5)
+        """
+        terms = terms_of(h, J, "J")
+        unary, groups, more = quadratic_parts(terms.linear, terms.pairs, terms.weight, (-1.0, 1.0))
+        model = cls(unary, None, groups, constant=finite_number(constant, "constant") + more)
+        return model.with_names(list(terms.names or range(len(terms.linear))), [-1, 1])
 
     @classmethod
     def from_pieces(cls, pieces: Pieces) -> Model:

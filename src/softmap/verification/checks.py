@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, OptionError
 from softmap.model import Model
+from softmap.model.drawn import html_table
 from softmap.relaxation.gaps import relative_gap
 from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
@@ -121,6 +123,11 @@ class Report:
         width = max(len(one.name) for one in every)
         lines = [f"{one.name:{width}}  {one.verdict.value}: {one.numbers}" for one in every]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = {one.name: f"{one.verdict.value}: {one.numbers}" for one in self.statements}
+        words = f"{self.verdict.value}: {_SUMMARY[self.verdict]}"
+        return f"<div><b>softmap.verify: {escape(words)}</b>{html_table(rows)}</div>"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,10 @@ class Forgiving:
         return getattr(self._stream, name)
 
 
+# set by the launchers of Open MPI, MPICH (and Intel MPI) and Slurm in every process of a job
+LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
 def interactive() -> bool:
     """Whether a person watches standard error: a terminal, or a notebook."""
     stream = sys.stderr
@@ -71,13 +75,18 @@ def messages() -> Console:
 
 
 def _plain(**options: Any) -> Console:
-    """Return a console that raises `BrokenPipeError`, so that the caller can handle it."""
+    """Return a console that raises `BrokenPipeError`, so that the caller can handle it.
+
+    Under mpiexec it has no colours: what it forwards looks like a terminal, but ends in files.
+    """
     from rich.console import Console
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+    if any(name in os.environ for name in LAUNCHED):
+        options |= {"force_terminal": False, "no_color": True}
     return Plain(highlight=False, markup=False, emoji=False, soft_wrap=True, **options)
 
 

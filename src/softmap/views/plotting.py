@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra, OptionError
 from softmap.io.atomic import replacing
-from softmap.model.drawing import as_bytes
+from softmap.model.drawing import as_bytes, palette
 from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
 
@@ -23,16 +23,17 @@ __all__ = [
     "draw_labelling",
     "drawing_for",
     "empty_figure",
+    "enlarged",
     "figure",
     "image_size",
     "load_image",
     "pair_figure",
+    "picture_format",
     "result_figure",
     "save_comparison",
     "save_convergence",
     "save_image",
     "save_labelling",
-    "save_matching",
     "write_picture",
 ]
 
@@ -94,10 +95,10 @@ STYLES = {
 
 
 def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
-    """Save a plot of energy, primal and bound against time, and of the gaps between them."""
-    with figure(path, 9.0, 3.6, panels=2) as (values, gaps):
-        draw_convergence(trace, values, gaps)
-        values.set(title=title)
+    """Save a chart of energy, primal and bound against time, and of the gaps between them."""
+    from softmap.views import charts
+
+    write_picture(charts.convergence(trace, title), Path(path))
 
 
 def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
@@ -120,21 +121,10 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
 
 
 def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
-    """Save a plot of bound (solid) and energy (dotted) of several methods, by time and by work."""
-    with figure(path, 10.0, 4.2, panels=2) as axes:
-        for panel, column in zip(axes, ("seconds", "work"), strict=True):
-            for k, (method, trace) in enumerate(traces.items()):
-                style = {"color": f"C{k}", "marker": "o^sDvP*X"[k % 8], "markersize": 4}
-                style["markevery"] = max(1, len(trace["bound"]) // 12)
-                x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
-                panel.plot(x, trace["bound"], label=method, **style)
-                panel.plot(x, trace["energy"], linestyle=":", **style)
-            panel.set_ylim(cost_range(traces.values()))
-            panel.ticklabel_format(axis="y", useOffset=False)
-            panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
-            panel.grid(alpha=0.3)
-        axes[0].set(ylabel="bound (solid), energy (dotted)")
-        axes[0].legend(frameon=False)
+    """Save a chart of bound (solid) and energy (dashed) of several methods, by time and work."""
+    from softmap.views import charts
+
+    write_picture(charts.comparison(traces), Path(path))
 
 
 def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
@@ -189,31 +179,37 @@ def _opaque(image: Any, image_module: Any, path: Path | str) -> Any:
     return image.convert("RGB")
 
 
-def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
+def enlarged(pixels: Pixels, size: int = 480) -> Pixels:
+    """Return an image as colours, with each pixel repeated if both sides stay within `size`."""
+    colours = pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
+    factor = max(1, size // max(pixels.shape[:2]))
+    return colours.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def save_image(pixels: Pixels, path: Path | str) -> None:
     """Write a grey (rows, columns) or colour (rows, columns, 3) image; enlarge a small one."""
-    factor = max(1, enlarge_to // max(pixels.shape[:2]))
-    enlarged = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
-    with replacing(path) as file:
-        _pillow().fromarray(np.ascontiguousarray(enlarged)).save(file, format="PNG")
+    write_picture(enlarged(pixels, 256), Path(path))
 
 
 def write_picture(picture: NDArray[Any], path: Path) -> None:
     """Write an image with values in 0..255; the suffix selects the format."""
-    image_module = _pillow()
-    form = image_module.registered_extensions().get(path.suffix.lower())
+    form = picture_format(path)
+    with replacing(path) as file:
+        _pillow().fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
+
+
+def picture_format(path: Path) -> str:
+    """Return Pillow's name of the format of a suffix; PNG without a suffix."""
+    known: dict[str, str] = _pillow().registered_extensions()
+    form = known.get(path.suffix.lower(), None if path.suffix else "PNG")
     if form is None:
         raise OptionError(f"{path}: expected the suffix of a picture, such as .png or .jpg")
-    with replacing(path) as file:
-        image_module.fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
+    return form
 
 
-def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
-    """Save an image of a labelling of a grid, with a colour bar."""
-    rows, columns = labels.shape
-    height = max(2.0, min(6.0, 5.2 * rows / columns))
-    with figure(path, 6.4, height) as (axes,):
-        draw_labelling(labels, num_labels, axes)
-        axes.set(title=title)
+def save_labelling(labels: Labels, num_labels: int, path: Path | str) -> None:
+    """Save an image of a labelling of a grid, from dark (label 0) to bright."""
+    save_image(palette(num_labels)[labels], path)
 
 
 def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
@@ -226,28 +222,6 @@ def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
     bar = axes.figure.colorbar(shown, ax=axes, label="label", shrink=min(1.0, rows / columns))
     bar.locator = MaxNLocator(integer=True)
     bar.update_ticks()
-
-
-def save_matching(
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    match: Labels | None,
-    path: Path | str,
-    title: str = "",
-) -> None:
-    """Save a plot of two point sets side by side, with lines between matched points.
-
-    `match[i]` is the right point matched to left point i, -1 for none.
-    """
-    shift = np.array([1.25 * np.ptp(np.vstack([left, right])[:, 0]), 0.0])
-    with figure(path, 7.5, 3.8) as (axes,):
-        pairs = [] if match is None else [(i, int(j)) for i, j in enumerate(match) if j >= 0]
-        for i, j in pairs:
-            ends = np.stack([left[i], right[j] + shift])
-            axes.plot(ends[:, 0], ends[:, 1], color="0.6", linewidth=0.8, zorder=1)
-        axes.scatter(*left.T, color="#2166ac", marker="o", zorder=2)
-        axes.scatter(*(right + shift).T, color="#b2182b", marker="^", zorder=2)
-        axes.set(title=title, xticks=[], yticks=[], aspect="equal")
 
 
 def _pillow() -> Any:

@@ -273,17 +273,13 @@ def test_shells_complete_methods_demos_and_formats(shell, words, found, monkeypa
     assert found in capsys.readouterr().out
 
 
-def test_extras_are_looked_for_before_the_work(uai, tmp_path, monkeypatch, capsys):
+def test_the_suffix_of_a_chart_is_checked_before_the_work(uai, monkeypatch, capsys):
     def unreached(*_args, **_options):
-        raise AssertionError("solved before the extra was missed")
+        raise AssertionError("solved before the suffix was read")
 
     monkeypatch.setattr(softmap, "solve", unreached)
-    monkeypatch.setattr("softmap.app.cli.targets.find_spec", lambda name: None)
-    for words in (["demo", "--out", str(tmp_path)], ["compare", str(uai), "--plot", "x"]):
-        assert main(words) == 2
-        advice = capsys.readouterr().err
-        assert "pip install '.[plot]'" in advice
-        assert "softmap[" not in advice
+    assert main(["compare", str(uai), "--plot", "x.what"]) == 2
+    assert "--plot x.what: expected the suffix of a picture" in capsys.readouterr().err
 
 
 def test_compare_draws_only_when_asked(uai, tmp_path, monkeypatch, capsys):
@@ -299,3 +295,34 @@ def test_a_broken_pipe_is_no_failure_of_ours(command, uai):
     piped = f"'{sys.executable}' -m softmap {words} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_the_command_alone_prints_its_help(capsys):
+    assert main([]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Usage: softmap")
+    assert printed.err == ""
+
+
+def test_options_are_called_by_what_they_take(capsys):
+    assert main(["solve", "--help"]) == 0
+    assert "--memory-limit <bytes>" in capsys.readouterr().out
+
+
+def test_fewer_labellings_than_asked_for_are_explained(tmp_path, capsys):
+    softmap.write(softmap.Model([[0.0, 1.0]]), tmp_path / "two.uai")
+    assert main(["solve", str(tmp_path / "two.uai"), "--mbest", "3"]) == 0
+    assert "--mbest 3: only 2 labellings exist" in capsys.readouterr().err
+    assert main(["solve", str(tmp_path / "two.uai"), "--mbest", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_there_are_no_colours_under_mpiexec(monkeypatch):
+    from softmap.views.console import results
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert results().is_terminal
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    console = results()
+    assert not console.is_terminal
+    assert console.no_color

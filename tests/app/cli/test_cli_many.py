@@ -91,3 +91,29 @@ def test_a_few_small_models_need_no_cluster(folder, tmp_path):
 def test_a_folder_without_models(tmp_path, capsys):
     assert main(["solve-many", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "no model file in this folder" in capsys.readouterr().err
+
+
+def test_json_holds_counts_and_a_row_per_model(folder, tmp_path, capsys):
+    words = ["solve-many", str(folder), "-o", str(tmp_path / "out"), "--json", "-j", "1"]
+    assert main(words) == 1  # one of the models is damaged
+    found = json.loads(capsys.readouterr().out)
+    assert (found["models"], found["solved"], found["failed"]) == (4, 3, 1)
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows["a"]["energy"] == pytest.approx(rows["a"]["bound"])
+    assert rows["c"]["status"] == "infeasible"
+    assert "line" in rows["d"]["error"]
+
+
+def test_proofs_of_many_models_are_written_and_hold(tmp_path, capsys):
+    for seed in (1, 2):
+        model = softmap.generators.random_grid(5, 5, 3, seed=seed)
+        softmap.write(model, tmp_path / f"m{seed}.npz")
+    words = ["solve-many", str(tmp_path / "m1.npz"), str(tmp_path / "m2.npz")]
+    proofs = tmp_path / "proofs"
+    done = ["--proofs", str(proofs), "-o", str(tmp_path / "out"), "--no-progress", "-j", "1"]
+    assert main([*words, *done, "--memory-limit", "1G"]) == 0
+    assert {path.name for path in proofs.iterdir()} == {"m1.proof", "m2.proof"}
+    for seed in (1, 2):
+        model = softmap.read(tmp_path / f"m{seed}.npz")
+        result = softmap.solve(model)
+        assert softmap.verify(result, proof=proofs / f"m{seed}.proof").holds

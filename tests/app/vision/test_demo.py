@@ -10,10 +10,10 @@ from softmap.app.vision.depth import matching_cost
 from softmap.app.vision.regions import cluster
 from support.data import shared_data
 
-pytest.importorskip("matplotlib")
 image_module = pytest.importorskip("PIL.Image")
 
 SMALL = {
+    "photo": demos.DemoOptions(size=24, labels=8),
     "potts": demos.DemoOptions(size=24, labels=4),
     "stereo": demos.DemoOptions(size=24, labels=6),
     "denoise": demos.DemoOptions(size=24, labels=12),
@@ -35,7 +35,7 @@ def test_every_demo_runs_from_the_command_line(name, tmp_path, capsys):
     shown = capsys.readouterr().out
     for text in ("energy", "bound", "gap", "Against the truth", "No labelling costs less"):
         assert text in shown
-    for kind in ("input", "labelling", "convergence"):
+    for kind in ("input", "labelling", "pair", "convergence"):
         with image_module.open(tmp_path / "pictures" / f"{name}-{kind}.png") as picture:
             assert min(picture.size) > 50
 
@@ -89,7 +89,7 @@ def test_own_pictures_are_taken_and_made_smaller(name, tmp_path):
     channels = 3 if name == "denoise" else 1
     assert demo.model.num_variables == 20 * 30 * channels
     assert "made smaller, from 40 × 60: --size 60 keeps" in demo.story
-    demo.draw_labelling(np.zeros(demo.model.num_variables, int), tmp_path / "x.png")
+    assert demo.paint(np.zeros(demo.model.num_variables, int)).shape == (20, 30, 3)
 
 
 def test_stereo_wants_two_pictures_of_one_size(tmp_path):

@@ -46,6 +46,32 @@ def test_seeds_are_kept():
         softmap.segment(halves(30), 2, seeds=np.full(TRUTH.shape, 2))
 
 
+def test_scribbles_over_several_colours_mark_one_region():
+    """An object of two colours: its mean colour is that of the background."""
+    image = np.full((20, 30, 3), 120.0)
+    image[4:16, 5:15], image[4:16, 15:25] = (30.0, 40, 120), (210.0, 200, 120)
+    truth = np.zeros((20, 30), dtype=int)
+    truth[4:16, 5:25] = 1
+    seeds = np.full(truth.shape, -1)
+    seeds[10, 8:22], seeds[1, 3:27] = 1, 0
+    noisy = image + np.random.default_rng(0).normal(0, 10, image.shape)
+    found = softmap.segment(noisy, 2, seeds=seeds)
+    assert (found.labels == truth).mean() > 0.97
+
+
+def test_contrast_weights_are_small_across_edges_of_the_image():
+    image = np.where(TRUTH == 0, 60.0, 190.0)
+    model = softmap.Model.grid(np.zeros((*TRUTH.shape, 2)), softmap.Potts(1.0), connectivity=8)
+    weights = softmap.contrast_weights(image, connectivity=8)
+    i, j = model.edges.T
+    across = TRUTH.ravel()[i] != TRUTH.ravel()[j]
+    assert len(weights) == model.m
+    assert (weights[~across] == 1.0).all()
+    assert (weights[across] < 0.2).all()
+    colour = np.stack([image, 255 - image, image], axis=2)
+    np.testing.assert_allclose(softmap.contrast_weights(colour, connectivity=8), weights)
+
+
 def test_noise_is_taken_off_and_holes_are_filled():
     clean = np.where(TRUTH == 0, 60.0, 190.0)
     hidden = RNG.random(clean.shape) < 0.1
@@ -61,6 +87,15 @@ def test_depth_is_found():
     assert (np.abs(found.image - truth) > 1).mean() < 0.2
     with pytest.raises(softmap.ModelError, match="differ in shape"):
         softmap.stereo(left, right[:, 1:], 8)
+
+
+def test_colours_tell_depths_apart_that_grey_does_not():
+    """Red and green stripes of equal grey: only the colours show the shift."""
+    rng = np.random.default_rng(1)
+    red = rng.uniform(0, 255, (16, 40))
+    right = np.stack([red, 255 - red, np.full_like(red, 128)], axis=2)
+    left = np.roll(right, 3, axis=1)
+    assert (softmap.stereo(left, right, 6).labels[:, 6:] == 3).mean() > 0.99
 
 
 def test_pictures_report_themselves(tmp_path):
@@ -141,11 +176,15 @@ def test_a_large_picture_begins_with_labels_of_smoothed_costs(monkeypatch):
     """Whatever stops the run, there is a labelling that is worth looking at."""
     monkeypatch.setattr(picture, "EFFORT", replace(picture.EFFORT, large=1))
     noisy = halves(60)
-    for found in (softmap.segment(noisy, 2, time_limit=0), softmap.denoise(noisy, time_limit=0)):
-        model = found.result.model
-        alone = model.unary.reshape(model.n, -1).argmin(axis=1)
-        assert found.energy < 0.8 * model.energy(alone)
-        assert found.bound <= found.energy
+    found = softmap.segment(noisy, 2, time_limit=0)
+    model = found.result.model
+    alone = model.unary.reshape(model.n, -1).argmin(axis=1)
+    assert found.energy < 0.8 * model.energy(alone)
+    assert found.bound <= found.energy
+    clean = np.where(TRUTH == 0, 60.0, 190.0)
+    begun = softmap.denoise(noisy, time_limit=0)
+    assert np.abs(begun.image - clean).mean() < 0.5 * np.abs(noisy - clean).mean()
+    assert begun.bound <= begun.energy
 
 
 RAMP = np.linspace(0, 255, 16).reshape(4, 4)

@@ -129,3 +129,23 @@ def test_what_cannot_be_held_is_refused():
     cqm.add_constraint(x * y >= 1, label="product")
     with pytest.raises(softmap.ModelError, match="product"):
         ours.from_cqm(cqm)
+
+
+def test_reads_are_the_best_samples_in_order():
+    rng = np.random.default_rng(3)
+    j = {(a, b): float(rng.normal()) for a in range(6) for b in range(a)}
+    bqm = dimod.BinaryQuadraticModel.from_ising({k: float(rng.normal()) for k in range(6)}, j)
+    found = ours.Sampler().sample(bqm, num_reads=5)
+    energies = sorted(dimod.ExactSolver().sample(bqm).record.energy)[:5]
+    np.testing.assert_allclose(found.record.energy, energies, atol=1e-9)
+    assert found.info["proved"] == [True] * 5
+    apart = ours.Sampler().sample(bqm, num_reads=3, diversity=2).record.sample
+    assert all((a != b).sum() >= 2 for a, b in itertools.combinations(apart, 2))
+    with pytest.raises(softmap.OptionError, match="num_reads=3 finds the best samples: no method"):
+        ours.Sampler().sample(bqm, num_reads=3, method="trws")
+
+
+def test_the_answer_says_what_proves_it():
+    info = ours.Sampler().sample_ising({"a": 1.0}, {("a", "b"): -1.0}).info
+    assert info["proof"] in ("relaxation", "tightened", "search")
+    assert info["relative_gap"] == 0

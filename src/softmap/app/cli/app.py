@@ -66,7 +66,6 @@ app = typer.Typer(
     cls=Commands,
     help="Find the best labelling of a Markov random field, and prove how good it is.",
     epilog=f"Start with: softmap demo. {SHORT}",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help fits on a screen
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -93,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     With SOFTMAP_DEBUG set in the environment, errors keep their traceback.
     """
-    words = None if arguments is None else list(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if sys.stdout is None:
         say("standard output is closed; send it to a file or /dev/null")
         return Exit.BAD_INPUT

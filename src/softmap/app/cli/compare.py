@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from softmap.app.cli.options import ModelArgument, ValuesOption, complete_methods
-from softmap.app.cli.targets import Targets, check_plot
+from softmap.app.cli.targets import Targets, check_picture
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.views.console import number, ratio
 
@@ -64,7 +64,7 @@ def compare_command(
 
     targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})
     if plot is not None:
-        check_plot()
+        check_picture("--plot", plot)
     names = _names(methods)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from softmap.app.vision.demos import Demo
     from softmap.solving.result import Result
 
-KINDS = ("input", "labelling", "convergence")  # suffixes of the images written
+KINDS = ("input", "labelling", "pair", "convergence")  # suffixes of the images written
 
 
 def demo_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="potts, stereo, denoise, segment or matching.", autocompletion=complete_demo
+            help="photo, potts, stereo, denoise, segment or matching.",
+            autocompletion=complete_demo,
         ),
-    ] = "potts",
+    ] = "photo",
     image: Annotated[Path | None, typer.Option(help="Your own picture (denoise, segment).")] = None,
     left: Annotated[Path | None, typer.Option(help="Left picture (stereo).")] = None,
     right: Annotated[Path | None, typer.Option(help="Right picture (stereo).")] = None,
@@ -38,7 +39,7 @@ def demo_command(
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-6,
     time_limit: Annotated[
         float, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
-    ] = 8.0,
+    ] = 6.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
@@ -46,7 +47,7 @@ def demo_command(
     """Solve a small problem from start to finish."""
     import softmap
     from softmap.app.cli.summary import exit_code
-    from softmap.app.cli.targets import Targets, check_folder, check_plot
+    from softmap.app.cli.targets import Targets, check_folder
     from softmap.app.vision import demos
     from softmap.views.progress import display
 
@@ -54,7 +55,6 @@ def demo_command(
     pictures = {kind: out / f"{name}-{kind}.png" for kind in KINDS}
     given = {"--image": image, "--left": left, "--right": right, "--truth": truth}
     targets = Targets({**pictures, "--report": report}, given)
-    check_plot()
     options = demos.DemoOptions(
         size=size, labels=labels, seed=seed, image=image, left=left, right=right, truth=truth,
         truth_scale=truth_scale,
@@ -63,9 +63,8 @@ def demo_command(
     with targets.printing():
         print(demo.story)
     with display(not no_progress, time_limit) as show:
-        result = softmap.solve(
-            demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
-        )
+        limits: dict[str, Any] = {"lp_gap": lp_gap, "time_limit": time_limit, "seed": seed}
+        result = softmap.solve(demo.model, on_snapshot=show, **limits, **demo.options)
     _tell(name, demo, result, targets, time_limit)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
@@ -73,8 +72,9 @@ def demo_command(
 def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: float) -> None:
     """Print the result, then draw it."""
     from softmap.app.cli.summary import print_result, remark
+    from softmap.views.charts import side_by_side
     from softmap.views.console import results
-    from softmap.views.plotting import save_convergence
+    from softmap.views.plotting import enlarged, save_convergence, save_image
 
     labels = result.labels.reshape(-1)
     with targets.printing():
@@ -85,8 +85,10 @@ def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: f
             print(f"{said}.")
         if result.status.name == "TIME_LIMIT":
             print(f"Stopped after {time_limit:g} s; --time-limit {8 * time_limit:g} goes further.")
-    targets.write("input", demo.draw_input)
-    targets.write("labelling", partial(demo.draw_labelling, labels))
+    given, found = enlarged(demo.shown), enlarged(demo.paint(labels))
+    images = {"input": given, "labelling": found, "pair": side_by_side([given, found], 12)}
+    for kind, image in images.items():
+        targets.write(kind, partial(save_image, image))
     targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))
     title = f"softmap demo {name}"
     targets.write("--report", partial(result.report, title=title, picture=demo.picture))

@@ -12,10 +12,9 @@ from softmap.app.cli.options import JsonOption
 from softmap.machine import usable_cores
 from softmap.views.console import facts_table, results
 
-CORE = ("numpy", "scipy", "highspy", "typer", "rich")
+CORE = ("numpy", "scipy", "highspy", "typer", "rich", "pillow")
 OPTIONAL = {
     "matplotlib": ".[plot]",
-    "pillow": ".[plot]",
     "h5py": ".[opengm]",
     "networkx": ".[interop]",
     "pandas": ".[interop]",
@@ -24,7 +23,9 @@ OPTIONAL = {
     "distributed": ".[dask]",
     "mpi4py": ".[mpi]",
     "pymetis": ".[metis]",
-    "jax": "jax",
+    "torch": ".[torch]",
+    "jax": ".[jax]",
+    "scikit-learn": "scikit-learn",
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.options import ModelArgument, TimeOption, ValuesOption
+from softmap.app.cli.options import JsonOption, ModelArgument, TimeOption, ValuesOption
 from softmap.app.cli.targets import Targets, check_folder
 
 if TYPE_CHECKING:
@@ -47,13 +47,14 @@ def solve_large_command(
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
     time_limit: TimeOption = None,
-    max_passes: Annotated[int | None, typer.Option(help="Stop after so many passes.")] = None,
+    max_passes: Annotated[int | None, typer.Option(help="Stop after this many passes.")] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", "-j", help="Threads of each process.")
     ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where it was stopped.")] = False,
     values: ValuesOption = None,
+    as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve one large model: mpiexec -n P softmap solve-large …
@@ -73,8 +74,9 @@ def solve_large_command(
             check_folder("--out", out, [model], ("labels*", "result.json"))
         comm.Barrier()
         targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
-        result = _solved(model, out, comm, parts, resume, values, options, not no_progress)
-        _write(result, out, comm, targets)
+        shown = not (no_progress or as_json)
+        result = _solved(model, out, comm, parts, resume, values, options, shown)
+        _write(result, out, comm, targets, as_json)
     stopped = result.status.name == "INTERRUPTED"
     raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))
 
@@ -126,7 +128,9 @@ def _show(row: Row) -> None:
     )
 
 
-def _write(result: DistributedResult, out: Path, comm: Any, targets: Targets) -> None:
+def _write(
+    result: DistributedResult, out: Path, comm: Any, targets: Targets, as_json: bool
+) -> None:
     """Print and write the results: labels by part, and in one file if the model is small."""
     import numpy as np
 
@@ -140,7 +144,10 @@ def _write(result: DistributedResult, out: Path, comm: Any, targets: Targets) ->
         facts["halo_bytes_per_pass"] = sum(sent)
         shown = {name: str(value) for name, value in facts.items()}
         with targets.printing():
-            results().print(facts_table(shown, title=str(out)))
+            if as_json:
+                print(json.dumps(facts))
+            else:
+                results().print(facts_table(shown, title=str(out)))
         targets.write("facts", lambda path: write_text(path, [json.dumps(facts, indent=1), "\n"]))
     if result.found:
         for number, found in result.labels.items():

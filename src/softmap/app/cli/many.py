@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -21,7 +22,10 @@ from softmap.app.cli.options import (
     Exit,
     GapOption,
     GoalOption,
+    JsonOption,
     LPGapOption,
+    MemoryOption,
+    ProofsOption,
     SeedOption,
     ValuesOption,
 )
@@ -77,6 +81,9 @@ def solve_many_command(
     seed: SeedOption = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
     values: ValuesOption = None,
+    memory_limit: MemoryOption = None,
+    proofs: ProofsOption = None,
+    as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; models that already have a result are skipped."""
@@ -89,7 +96,7 @@ def solve_many_command(
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
-        "eta": eta, "seed": seed,
+        "eta": eta, "seed": seed, "memory_limit": memory_limit,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     paths = files_in(files)
@@ -100,14 +107,28 @@ def solve_many_command(
     if threads is not None:
         given |= {"threads": count("threads", threads, 1)}
     items = listed([path.absolute() for path in paths], evidence=evidence)
-    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
-    check_folder("--out", folder.path, paths, ["summary.csv", *names])
-    if checkpoints is not None:
-        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
-        check_folder("--checkpoints", checkpoints, paths, stored)
-    settings = Settings(given, values, shared_folder(checkpoints), pick)
-    failed = _run(folder, items, settings, Connection(cluster, workers), no_progress)
+    written = {"--out": out, "--checkpoints": checkpoints, "--proofs": proofs}
+    _check_folders(written, items, paths)
+    settings = Settings(given, values, shared_folder(checkpoints), pick, shared_folder(proofs))
+    failed = _run(folder, items, settings, Connection(cluster, workers), no_progress or as_json)
+    if as_json:
+        print(json.dumps(_object(folder)))
     raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
+
+
+WRITTEN = {
+    "--out": ("json", "MPE"),
+    "--checkpoints": ("checkpoint.npz",),
+    "--proofs": ("proof",),
+}
+
+
+def _check_folders(folders: dict[str, Path | None], items: list[Item], paths: list[Path]) -> None:
+    """Raise an error if a folder is not writable, or if a file to write is an input."""
+    for option, folder in folders.items():
+        if folder is not None:
+            names = [f"{escape(item.name)}.{kind}" for item in items for kind in WRITTEN[option]]
+            check_folder(option, folder, paths, ["summary.csv", *names])
 
 
 def _run(
@@ -131,6 +152,21 @@ def _run(
                 written = time.monotonic()
     folder.summarise()
     return sum(row["state"] == "failed" for row in folder.rows.values())
+
+
+def _object(folder: Folder) -> dict[str, Any]:
+    """The fields of `--json`: counts of states, and the row of each model, by name."""
+    from softmap import __version__
+    from softmap.scale.many.items import COLUMNS
+
+    rows = [folder.rows[name] for name in sorted(folder.rows)]
+    states = Counter(row["state"] for row in rows)
+    return {
+        "models": len(rows),
+        **{name: states[name] for name in ("solved", "unchanged", "failed")},
+        "rows": [{name: row.get(name) for name in COLUMNS} for row in rows],
+        "version": __version__,
+    }
 
 
 def _shown_path(source: Any) -> str:

@@ -79,7 +79,8 @@ def _bytes(text: str) -> int:
 
 
 MemoryOption = Annotated[
-    int | None, typer.Option(help="Bytes that the run may take: 500M, 2G.", parser=_bytes)
+    int | None,
+    typer.Option(help="Bytes that the run may take: 500M, 2G.", parser=_bytes, metavar="<bytes>"),
 ]
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model file, or - for standard input.")]
@@ -88,7 +89,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Where name and content do not tell: uai, wcsp, cfn, opengm, dd, npz, ...",
+        help="Format of the file, if its name does not say it: uai, wcsp, cfn, opengm, dd, ...",
         autocompletion=complete_format,
     ),
 ]
@@ -98,7 +99,7 @@ EvidenceOption = Annotated[
 ]
 
 BlockOption = Annotated[
-    int | None, typer.Option(help="Of .dd files with several problems: which one, from 0.")
+    int | None, typer.Option(help="Number of the problem, from 0, in a .dd file with several.")
 ]
 
 InitialOption = Annotated[
@@ -141,7 +142,7 @@ QuietOption = Annotated[bool, typer.Option("--no-progress", help="Be quiet.")]
 
 GoalOption = Annotated[
     Literal["map", "lp", "labels", "optimal"] | None,
-    typer.Option(help="What to do once the LP is solved [map: a smaller gap, within reason]."),
+    typer.Option(help="What to reach: map [default] or optimal labels with a proof, lp or labels."),
 ]
 
 GapOption = Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")]
@@ -155,6 +156,8 @@ EtaOption = Annotated[float | None, typer.Option(help="Inverse temperature (for 
 SeedOption = Annotated[int | None, typer.Option(help="Seed of what is random [0].")]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+ProofsOption = Annotated[Path | None, typer.Option(help="A folder for proofs, for softmap verify.")]
 
 ValuesOption = Annotated[
     Literal["potential", "log", "cost"] | None, typer.Option(help="What UAI tables hold.")

@@ -46,7 +46,7 @@ from softmap.app.cli.targets import (
     same_file,
 )
 from softmap.errors import OptionError
-from softmap.views.console import number, results
+from softmap.views.console import number, results, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -203,7 +203,18 @@ def solve_ranked(
             results().print(_table(found))
     if found and not alone:
         targets.write("--output", partial(write_labellings, labellings, model=model))
+    if len(found) < most:
+        say(_fewer(found, most, given))
     return targets.exit_code()
+
+
+def _fewer(found: list[RankedLabelling], most: int, given: Mapping[str, Any]) -> str:
+    """The sentence that says why there are fewer labellings than --mbest asked for."""
+    whole = all(entry.proved for entry in found)
+    if not whole or "time_limit" in given:
+        return f"--mbest {most}: {len(found)} found within the limits"
+    apart = f" that differ in {given['diversity']} variables" if "diversity" in given else ""
+    return f"--mbest {most}: only {len(found)} labellings{apart} exist"
 
 
 def _as_object(entry: RankedLabelling, model: Model) -> dict[str, Any]:

@@ -10,13 +10,11 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from softmap.errors import (
     CheckpointWarning,
-    MissingExtra,
     OptionError,
     ProofWarning,
     SoftmapError,
@@ -200,10 +198,14 @@ def _try(name: str, path: Path) -> None:
     check_folder(f"{name} {path}:", folder)
 
 
-def check_plot() -> None:
-    """Raise an error before the run if a package that draws figures is missing."""
-    if not all(find_spec(package) for package in ("matplotlib", "PIL")):
-        raise MissingExtra("A picture", "plot")
+def check_picture(name: str, path: Path) -> None:
+    """Raise an error before the run if the suffix of a picture is not known."""
+    from softmap.views.plotting import picture_format
+
+    try:
+        picture_format(path)
+    except OptionError as error:
+        raise OptionError(f"{name} {error}") from None
 
 
 def read_model(

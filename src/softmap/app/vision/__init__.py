@@ -3,6 +3,6 @@
 from softmap.app.vision.depth import stereo
 from softmap.app.vision.noise import denoise
 from softmap.app.vision.picture import Picture
-from softmap.app.vision.regions import segment
+from softmap.app.vision.regions import contrast_weights, segment
 
-__all__ = ["Picture", "denoise", "segment", "stereo"]
+__all__ = ["Picture", "contrast_weights", "denoise", "segment", "stereo"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.app.vision.depth import at_the_end, stereo_model
-from softmap.app.vision.noise import colour_model, grey_model, has_colours
+from softmap.app.vision.landscape import damaged, landscape
+from softmap.app.vision.noise import Restoration, has_colours
+from softmap.app.vision.patches import Mask, measured, noise_of
 from softmap.app.vision.picture import Image, shaped
-from softmap.app.vision.regions import cluster, region_model
+from softmap.app.vision.regions import cluster, colour_costs, distance, region_model
 from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
-from softmap.model.drawing import as_bytes
+from softmap.model.drawing import Colours, as_bytes, palette
 from softmap.model.potentials import Potts
-from softmap.views.plotting import (
-    image_size,
-    load_image,
-    save_image,
-    save_labelling,
-    save_matching,
-)
+from softmap.views import charts
+from softmap.views.plotting import image_size, load_image
 
 Labels = NDArray[np.int64]
-NAMES = ("potts", "stereo", "denoise", "segment", "matching")
+NAMES = ("photo", "potts", "stereo", "denoise", "segment", "matching")
 
 
 @dataclass(frozen=True)
@@ -47,15 +44,21 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class Demo:
-    """A model with a description, a score, and functions that draw it."""
+    """A model with a description, a score, and images of its input and of a labelling."""
 
     story: str
     model: Model
-    draw_input: Callable[[Path], None]
-    draw_labelling: Callable[[Labels, Path], None]
+    shown: Colours
+    """Image of the input."""
+    paint: Callable[[Labels], Colours]
+    """Maps a flat labelling to an image."""
     score: Callable[[Labels], str] | None = None
-    picture: NDArray[Any] | None = None  # the input image, if there is one
-    remark: Callable[[Labels], str | None] | None = None  # warning about a labelling, if any
+    picture: NDArray[Any] | None = None
+    """The input image of the report, if there is one."""
+    remark: Callable[[Labels], str | None] | None = None
+    """Maps a flat labelling to a warning about it, if any."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options of `solve`."""
 
 
 def build(name: str, options: DemoOptions | None = None) -> Demo:
@@ -67,7 +70,7 @@ def build(name: str, options: DemoOptions | None = None) -> Demo:
         raise OptionError(f"--labels {options.labels}: a demo needs at least 2 labels")
     if options.size is not None and options.size < 4:
         raise OptionError(f"--size {options.size}: a demo needs a size of at least 4")
-    makers = (_potts, _stereo, _denoise, _segment, _matching)
+    makers = (_photo, _potts, _stereo, _denoise, _segment, _matching)
     return dict(zip(NAMES, makers, strict=True))[name](options)
 
 
@@ -91,13 +94,12 @@ def _potts(options: DemoOptions) -> Demo:
     weights = rng.uniform(1.2, 1.8, len(edges))
     model = Model(-evidence.reshape(-1, labels), edges, Potts(weights)).with_shape((size, size))
     noisy = evidence.argmax(axis=-1)
+    colours = palette(labels)
     return Demo(
         story=f"Each of {size} × {size} pixels has one of {labels} labels, seen through noise.",
         model=model,
-        draw_input=lambda path: save_labelling(noisy, labels, path, "the likeliest label by pixel"),
-        draw_labelling=lambda x, path: save_labelling(
-            x.reshape(size, size), labels, path, "the labelling found"
-        ),
+        shown=colours[noisy],
+        paint=lambda x: colours[x.reshape(size, size)],
         score=_accuracy(truth, "pixels"),
     )
 
@@ -111,10 +113,8 @@ def _stereo(options: DemoOptions) -> Demo:
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {labels} disparities.",
         model=model,
-        draw_input=lambda path: save_image(np.clip(left, 0, 255).astype(np.uint8), path),
-        draw_labelling=lambda x, path: save_labelling(
-            x.reshape(rows, columns), labels, path, "disparity (near is bright)"
-        ),
+        shown=as_bytes(left),
+        paint=lambda x: palette(labels)[x.reshape(rows, columns)],
         picture=left,
         score=None if truth is None else _bad_pixels(truth),
         remark=lambda x: _more_labels(left, right, x, labels),
@@ -169,22 +169,40 @@ def _bad_pixels(truth: Image) -> Callable[[Labels], str]:
     return score
 
 
+def _photo(options: DemoOptions) -> Demo:
+    """A photograph with noise and scratches, restored."""
+    rows = options.size or 120
+    clean = landscape(rows, 3 * rows // 2, options.seed)
+    noisy, scratched = damaged(clean, options.seed)
+    return _restored(noisy, clean, options.labels or 16, hidden=scratched)
+
+
 def _denoise(options: DemoOptions) -> Demo:
-    """Denoising with truncated quadratic smoothness, which preserves edges."""
-    levels = options.labels or 32
+    """Denoising with truncated linear smoothness, which preserves edges."""
     clean, noisy, shrunk = _noisy(options)
-    grey = np.linspace(0, 255, levels)
-    coloured = has_colours(noisy)
-    model = (colour_model if coloured else grey_model)(noisy, grey, 2.0)
-    what = "grey levels" if not coloured else "levels in each of three channels"
+    return _restored(noisy, clean, options.labels or 32, note=shrunk)
+
+
+def _restored(
+    noisy: Image, clean: Image | None, levels: int, hidden: Mask | None = None, note: str = ""
+) -> Demo:
+    """Return the demo that removes the noise of an image, and fills hidden pixels."""
+    data = measured(noisy, noise_of(noisy, hidden), hidden)
+    restoration = Restoration(data, np.linspace(0, 255, levels), 0.4)
+    what = "grey levels" if noisy.ndim == 2 else "levels in each of three channels"
     rows, columns = noisy.shape[:2]
+
+    def paint(x: Labels) -> NDArray[np.uint8]:
+        return restoration.paint(shaped(x, noisy))
+
     return Demo(
-        story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{shrunk}",
-        model=model,
-        draw_input=lambda path: save_image(as_bytes(noisy), path),
-        draw_labelling=lambda x, path: save_image(as_bytes(grey[shaped(x, noisy)]), path),
+        story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{note}",
+        model=restoration.model(),
+        shown=as_bytes(noisy),
+        paint=paint,
         picture=noisy,
-        score=None if clean is None else _error(clean, noisy, grey),
+        score=None if clean is None else _error(clean, noisy, paint),
+        options=restoration.options({}),
     )
 
 
@@ -211,9 +229,11 @@ def _loaded(path: Path, longest: int) -> tuple[Image, str]:
     return picture, sentence
 
 
-def _error(clean: Image, noisy: Image, grey: Image) -> Callable[[Labels], str]:
+def _error(clean: Image, noisy: Image, paint: Callable[[Labels], Colours]) -> Callable[..., str]:
+    """Return a score: the root mean square distance to the clean image, before and after."""
+
     def score(labels: Labels) -> str:
-        before, after = _rms(noisy - clean), _rms(grey[labels] - clean.ravel())
+        before, after = _rms(noisy - clean), _rms(paint(labels) - clean)
         return f"distance to the clean picture: {after:.1f} grey levels, {before:.1f} before"
 
     return score
@@ -229,14 +249,13 @@ def _segment(options: DemoOptions) -> Demo:
     picture, truth, palette, shrunk = _painted(options, labels)
     rows, columns = picture.shape[:2]
     centres = cluster(picture.reshape(-1, 3), labels, options.seed) if palette is None else palette
-    model = region_model(picture, centres, connectivity=4)
+    costs = colour_costs(distance(picture.reshape(-1, 3), centres), 3)
+    model = region_model(picture, costs, connectivity=4)
     return Demo(
         story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.{shrunk}",
         model=model,
-        draw_input=lambda path: save_image(picture.astype(np.uint8), path),
-        draw_labelling=lambda x, path: save_image(
-            centres[x].reshape(picture.shape).astype(np.uint8), path
-        ),
+        shown=as_bytes(picture),
+        paint=lambda x: as_bytes(centres[x].reshape(picture.shape)),
         picture=picture,
         score=None if truth is None else _accuracy(truth, "pixels"),
     )
@@ -269,8 +288,8 @@ def _matching(options: DemoOptions) -> Demo:
     return Demo(
         story=f"{count} points, moved and shuffled among {count + extra}: each has one partner.",
         model=model,
-        draw_input=lambda path: save_matching(left, right, None, path, "two sets of points"),
-        draw_labelling=lambda x, path: save_matching(left, right, x, path, "the matching found"),
+        shown=charts.matching(left, right, None),
+        paint=lambda x: charts.matching(left, right, x),
         score=_accuracy(truth, "partners"),
     )
 

@@ -1,28 +1,31 @@
-"""Denoising of images with truncated quadratic smoothness, which preserves edges."""
+"""Denoising of images: truncated linear smoothness, and the mean over pixels that look alike."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, pixels
+from softmap.app.vision.patches import Measured, measured, noise_of
+from softmap.app.vision.picture import EFFORT, Image, Picture, pixels
+from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.model.potentials import TruncatedQuadratic
+from softmap.model.potentials import TruncatedLinear
 from softmap.model.potentials.base import plain
 
 
 @dataclass(frozen=True)
 class NoiseCosts:
-    """Truncation of the costs, in grey levels of 0..255."""
+    """Truncation of the costs, in grey levels of 0..255; measured in decision 0065."""
 
     spoilt: float = 80.0
     """Truncation of the data cost: a larger difference counts as an outlier."""
-    edge: float = 60.0
+    edge: float = 100.0
     """Truncation of the smoothness cost: a larger difference counts as an edge."""
 
 
@@ -33,21 +36,28 @@ def denoise(
     image: ArrayLike,
     *,
     levels: int = 32,
-    smoothness: float = 2.0,
+    smoothness: float = 0.4,
+    noise: float | None = None,
     mask: ArrayLike | None = None,
     colour: bool | None = None,
     **options: Any,
 ) -> Picture:
     """Remove the noise of an image, and inpaint missing pixels.
 
+    The data cost of a pixel is quadratic around the mean of its own value and of pixels nearby
+    whose surroundings look alike. The smoothness cost is truncated linear. The labels are levels;
+    `Picture.image` has the best value of each pixel within half a level of its label.
+
     Parameters
     ----------
     image : array (rows, columns) or (rows, columns, 3), str or Path
         The image, or an image file.
     levels : int
-        Number of levels of each channel of the result.
+        Number of levels of each channel of the labelling.
     smoothness : float
-        Weight of the truncated quadratic cost of differences between neighbours.
+        Cost of a difference between neighbours of one standard deviation of the noise.
+    noise : float, optional
+        Standard deviation of the noise, in grey levels; estimated from the image by default.
     mask : bool array (rows, columns), optional
         True at missing pixels, which are inpainted.
     colour : bool, optional
@@ -76,32 +86,93 @@ def denoise(
     weight = not_negative("smoothness", smoothness)
     hidden = _mask(mask, given.shape[:2])
     coloured = has_colours(given) if colour is None else flag("colour", colour)
-    model = colour_model if coloured and given.ndim == 3 else grey_model
-    shown = given if model is colour_model else grey_of(given)
+    shown = given if coloured and given.ndim == 3 else grey_of(given)
+    deviation = noise_of(shown, hidden) if noise is None else positive("noise", noise)
+    restoration = Restoration(measured(shown, deviation, hidden), grey, weight)
+    return Picture.of(restoration.model(), given, restoration.paint, restoration.options(options))
 
-    def paint(found: NDArray[np.int64]) -> NDArray[Any]:
-        return np.round(grey[found]).astype(np.uint8)
 
-    return Picture.of(model(shown, grey, weight, hidden), given, paint, options)
+@dataclass(frozen=True)
+class Restoration:
+    """The denoising model of an image: one grid per channel, not coupled; labels are levels.
+
+    Attributes
+    ----------
+    data : Measured
+        What the image says about each pixel.
+    grey : float64 array (levels,)
+        The levels, in grey levels of 0..255.
+    smoothness : float
+        Cost of a difference between neighbours of one standard deviation of the noise.
+    """
+
+    data: Measured
+    grey: Image
+    smoothness: float
+
+    @property
+    def channels(self) -> int:
+        """The number of channels."""
+        return int(self.data.mean.shape[2])
+
+    def model(self) -> Model:
+        """Return the model; the variables of a channel follow those of the channel before."""
+        unary = np.stack([self._costs(k) for k in range(self.channels)])
+        weight = self.smoothness * self._step / self.data.noise
+        smooth = TruncatedLinear(weight, COSTS.edge / self._step)
+        grid = Model.grid(unary[0], smooth)
+        if self.channels == 1:
+            return grid
+        edges = np.concatenate([grid.edges + k * grid.n for k in range(self.channels)])
+        (potential,) = grid.potentials
+        copies = potential.take(np.tile(np.arange(grid.m), self.channels))
+        return Model(unary.reshape(-1, len(self.grey)), edges, copies)
+
+    def start(self) -> NDArray[np.int64]:
+        """Return the level nearest to the mean of each pixel, as labels to start with."""
+        nearest = np.rint(self.data.mean / self._step).clip(0, len(self.grey) - 1)
+        return nearest.transpose(2, 0, 1).reshape(-1).astype(np.int64)
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the start to the options of `solve`; a large image stops when the LP is solved.
+
+        Searches for better labels would take the time of the passes, on which the bound depends.
+        """
+        begun = any(given.get(name) is not None for name in ("labels", "warm_start"))
+        start = {} if begun else {"labels": self.start()}
+        large = self.data.mean.size * len(self.grey) >= EFFORT.large
+        return {**start, **({"goal": "lp"} if large else {}), **given}
+
+    def paint(self, found: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the image of a labelling, with values between the levels."""
+        values = self.values(found)
+        return np.clip(np.round(values), 0, 255).astype(np.uint8)
+
+    def values(self, found: NDArray[np.int64]) -> Image:
+        """Return the best value of each pixel within half a level of its label."""
+        levels = self.grey[found].reshape(self.data.mean.shape)
+        precision = self.data.count / self.data.noise**2
+        weight = self.smoothness / self.data.noise
+        layers = [
+            refined(levels[..., k], self._step, mean, precision, weight, COSTS.edge)
+            for k, mean in enumerate(np.moveaxis(self.data.mean, 2, 0))
+        ]
+        return np.stack(layers, axis=-1).reshape(found.shape)
+
+    @property
+    def _step(self) -> float:
+        return 255 / (len(self.grey) - 1)
+
+    def _costs(self, channel: int) -> Image:
+        """Return the data cost of each level: a negative log-likelihood, truncated."""
+        squares = (self.data.mean[..., channel, None] - self.grey) ** 2
+        strength = self.data.count[..., None] / (2 * self.data.noise**2)
+        return np.minimum(squares, COSTS.spoilt**2) * strength
 
 
 def has_colours(picture: Image) -> bool:
     """Whether the three channels of an image differ."""
     return picture.ndim == 3 and bool((picture != picture[..., :1]).any())
-
-
-def colour_model(
-    picture: Image, grey: Image, smoothness: float, hidden: NDArray[np.bool_] | None = None
-) -> Model:
-    """Return the denoising model of a colour image: one grid per channel, not coupled."""
-    channels = [
-        grey_model(picture[..., k], grey, smoothness, hidden) for k in range(picture.shape[2])
-    ]
-    first = channels[0]
-    unary = np.concatenate([channel.unary for channel in channels]).reshape(-1, len(grey))
-    edges = np.concatenate([first.edges + k * first.n for k in range(len(channels))])
-    (potential,) = first.potentials
-    return Model(unary, edges, potential.take(np.tile(np.arange(first.m), len(channels))))
 
 
 def grey_of(picture: Image) -> Image:
@@ -121,16 +192,3 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
     if hidden.dtype != bool or hidden.shape != shape:
         raise ModelError(f"mask must be truth values of the picture's shape {shape}")
     return hidden
-
-
-def grey_model(
-    picture: Image, grey: Image, smoothness: float, hidden: NDArray[np.bool_] | None = None
-) -> Model:
-    """Return the denoising model; labels are the grey levels `grey`."""
-    step = positive("levels", 255 / (len(grey) - 1))
-    unary = np.minimum((picture[..., None] - grey) ** 2, COSTS.spoilt**2) / 1000
-    if hidden is not None:
-        unary[hidden] = 0.0
-    return Model.grid(
-        unary, TruncatedQuadratic(smoothness * step**2 / 1000, (COSTS.edge / step) ** 2)
-    )

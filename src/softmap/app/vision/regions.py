@@ -15,6 +15,8 @@ from softmap.model.graph import neighbours
 from softmap.model.potentials import Potts
 from softmap.model.potentials.base import integers
 
+COLOURS = 5  # colours by which the seeds of one label are described
+
 
 def segment(
     image: ArrayLike,
@@ -37,7 +39,8 @@ def segment(
     smoothness : float
         Weight of the boundary cost; 0 assigns the nearest colour to each pixel.
     seeds : int array (rows, columns), optional
-        Known labels of pixels, for example marked with the mouse; -1 at other pixels.
+        Known labels of pixels, for example of scribbles with the mouse; -1 at other pixels. A label
+        with seeds fits pixels whose colour is near that of some of its seeds.
     connectivity : 4 or 8
         Number of neighbours of a pixel.
     seed : int
@@ -63,9 +66,13 @@ def segment(
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
     number = count("labels", labels, 2, 1 << 20)
     known = None if seeds is None else _seeds(seeds, given.shape[:2], number)
-    centres = cluster(flat, number, seed) if known is None else _marked(flat, known, number, seed)
+    centres = cluster(flat, number, seed)
+    costs = colour_costs(distance(flat, centres), flat.shape[1])
+    if known is not None:
+        costs = _marked_costs(flat, centres, known, seed)
+        centres = _marked_means(flat, centres, known)
     weight = not_negative("smoothness", smoothness)
-    model = region_model(given, centres, weight, connectivity=connectivity, known=known)
+    model = region_model(given, costs, weight, connectivity=connectivity)
 
     def paint(found: NDArray[np.int64]) -> NDArray[Any]:
         shown = centres[found].reshape(given.shape)
@@ -75,23 +82,40 @@ def segment(
 
 
 def region_model(
-    picture: Image,
-    centres: Image,
-    smoothness: float = 1.0,
-    *,
-    connectivity: int = 8,
-    known: NDArray[np.int64] | None = None,
+    picture: Image, costs: Image, smoothness: float = 1.0, *, connectivity: int = 8
 ) -> Model:
-    """Return the segmentation model; labels are colours. `known` labels (not -1) are fixed."""
+    """Return the segmentation model of an image, given the cost of each pixel and label."""
     shape = picture.shape[:2]
-    flat = picture.reshape(shape[0] * shape[1], -1)
-    unary = colour_costs(flat, centres)
-    if known is not None:
-        fixed = known >= 0
-        labels = np.arange(len(centres))
-        unary[fixed] = np.where(labels == known[fixed][:, None], 0.0, np.inf)
     edges = neighbours(shape, connectivity)
-    return Model(unary, edges, Potts(smoothness * contrast(flat, edges))).with_shape(shape)
+    flat = picture.reshape(shape[0] * shape[1], -1)
+    return Model(costs, edges, Potts(smoothness * contrast(flat, edges))).with_shape(shape)
+
+
+def contrast_weights(image: ArrayLike, *, connectivity: int = 4) -> Image:
+    """Return a weight in 0..1 for each edge of a grid: small where the image changes.
+
+    The weight of neighbours i and j is `exp(-|I_i - I_j|² / (2 mean))`, with the mean of all
+    `|I_i - I_j|²`, as is usual for graph cuts. The order of edges is that of `Model.grid`.
+
+    Parameters
+    ----------
+    image : array (rows, columns) or (rows, columns, 3), str or Path
+        The image, or an image file.
+    connectivity : 4 or 8
+        Number of neighbours of a pixel.
+
+    Examples
+    --------
+    >>> import numpy as np, softmap
+    >>> photo = np.repeat([[40.0, 200.0]], 2, axis=0)
+    >>> weights = softmap.contrast_weights(photo)
+    >>> costs = np.abs(photo[..., None] - [50, 180])
+    >>> softmap.solve(softmap.Model.grid(costs, softmap.Potts(90 * weights))).labels.tolist()
+    [[0, 1], [0, 1]]
+    """
+    given = pixels(image)
+    flat = given.reshape(given.shape[0] * given.shape[1], -1)
+    return _likeness(flat, neighbours(given.shape[:2], connectivity))
 
 
 def _seeds(seeds: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]:
@@ -103,18 +127,30 @@ def _seeds(seeds: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]
     return known.reshape(-1)
 
 
-def _marked(flat: Image, known: NDArray[np.int64], labels: int, seed: int) -> Image:
-    """Return the mean colours of marked pixels; other labels get a colour by clustering."""
-    centres = cluster(flat, labels, seed)
+def _marked_means(flat: Image, centres: Image, known: NDArray[np.int64]) -> Image:
+    """Return the mean colour of the seeds of each label; labels without seeds keep theirs."""
+    means = centres.copy()
     for label in np.unique(known[known >= 0]):
-        centres[label] = flat[known == label].mean(axis=0)
-    return centres
+        means[label] = flat[known == label].mean(axis=0)
+    return means
 
 
-def colour_costs(flat: Image, centres: Image) -> Image:
-    """Return negative log-likelihoods: squared distance / (2 · variance within clusters)."""
+def _marked_costs(flat: Image, centres: Image, known: NDArray[np.int64], seed: int) -> Image:
+    """Return the cost of each label: the distance to the nearest colour of its seeds."""
     squares = distance(flat, centres)
-    channels = flat.shape[1]
+    for label in np.unique(known[known >= 0]):
+        marked = flat[known == label]
+        colours = cluster(marked, min(COLOURS, len(marked)), seed)
+        squares[:, label] = distance(flat, colours).min(axis=1)
+    costs = colour_costs(squares, flat.shape[1])
+    fixed = known >= 0
+    labels = np.arange(len(centres))
+    costs[fixed] = np.where(labels == known[fixed][:, None], 0.0, np.inf)
+    return costs
+
+
+def colour_costs(squares: Image, channels: int) -> Image:
+    """Return negative log-likelihoods: squared distance / (2 · variance within clusters)."""
     return squares / (2.0 * float(squares.min(axis=1).mean()) / channels + 1e-9)
 
 
@@ -141,6 +177,10 @@ def distance(flat: Image, centres: Image) -> Image:
 
 def contrast(flat: Image, edges: NDArray[np.int64]) -> Image:
     """Return Potts weights between 0.8 and 2.5, smallest across the strongest contrast."""
+    return 0.8 + 1.7 * _likeness(flat, edges)
+
+
+def _likeness(flat: Image, edges: NDArray[np.int64]) -> Image:
+    """Return `exp(-difference² / (2 mean difference²))` of the ends of each edge."""
     difference = ((flat[edges[:, 0]] - flat[edges[:, 1]]) ** 2).sum(axis=1)
-    weights: Image = 0.8 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
-    return weights
+    return np.exp(-difference / (2.0 * difference.mean() + 1e-9)) if len(edges) else difference

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import MissingExtra, ModelError, shown
+from softmap.arguments import count
+from softmap.errors import MissingExtra, ModelError, OptionError, shown
 from softmap.io.limits import LIMITS
 from softmap.io.qubo import quadratic_of
 from softmap.model import Model, checked_model
@@ -278,21 +279,54 @@ def _options() -> dict[str, list[str]]:
     import softmap
 
     parameters = inspect.signature(softmap.solve).parameters.values()
-    return {p.name: [] for p in parameters if p.kind is p.KEYWORD_ONLY}
+    own: dict[str, list[str]] = {p.name: [] for p in parameters if p.kind is p.KEYWORD_ONLY}
+    return own | {"num_reads": [], "diversity": []}
 
 
-def _solved(converted: Converted, options: dict[str, Any]) -> tuple[dict[Any, int], dict[str, Any]]:
-    """Return the sample, and its `info` with bound and gap."""
+READS = ("gap", "time_limit", "threads", "seed", "diversity")
+
+
+def _solved(
+    converted: Converted, options: dict[str, Any]
+) -> tuple[list[dict[Any, int]], dict[str, Any]]:
+    """Return the samples, best first, and their `info` with bound, gap and proof."""
     import softmap
 
+    reads = count("num_reads", options.pop("num_reads", None) or 1, 1)
+    if reads > 1:
+        return _best(converted, reads, options)
+    options.pop("diversity", None)  # there is no other sample to differ from
     result = softmap.solve(converted.model, **options)
     info = {
         "bound": result.bound,
         "gap": result.gap,
+        "relative_gap": result.relative_gap(result.gap),
+        "proof": result.proof.kind.name.lower(),
         "status": str(result.status),
         "method": result.method,
     }
-    return converted.assignment(result.labels), info
+    return [converted.assignment(result.labels)], info
+
+
+def _best(
+    converted: Converted, reads: int, options: dict[str, Any]
+) -> tuple[list[dict[Any, int]], dict[str, Any]]:
+    """Return the `reads` best samples, each with its own proof."""
+    import softmap
+
+    if other := [name for name in options if name not in READS]:
+        raise OptionError(f"num_reads={reads} finds the best samples: no {', '.join(other)}")
+    found = softmap.solve_mbest(converted.model, reads, **options)
+    if not found:
+        raise OptionError(f"num_reads={reads}: no sample was found within the limits")
+    first = found[0]
+    info = {
+        "bound": first.bound,
+        "gap": first.energy - first.bound,
+        "bounds": [entry.bound for entry in found],
+        "proved": [entry.proved for entry in found],
+    }
+    return [converted.assignment(entry.labels) for entry in found], info
 
 
 @cache
@@ -305,7 +339,12 @@ def _sampler() -> Any:
 
         `sample`, `sample_ising`, `sample_qubo`, `sample_dqm` and `sample_cqm` take the keywords of
         `softmap.solve` and return a `SampleSet` of one sample. In its `info`, `bound` is a lower
-        bound on every energy, and `gap` is the energy minus that bound; 0 proves optimality.
+        bound on every energy, `gap` is the energy minus that bound (0 proves optimality), and
+        `proof` says what the bound rests on.
+
+        With `num_reads=m`, the samples are the m best of all, in order, as `softmap.solve_mbest`
+        finds them, and `info["proved"]` says for each whether its rank is proved; they are no
+        random samples. With `diversity=d`, any two differ in at least d variables.
         """
 
         parameters: Any = None
@@ -321,21 +360,21 @@ def _sampler() -> Any:
             if not bqm.num_variables:
                 info = {"bound": float(bqm.offset), "gap": 0.0}
                 return dimod.SampleSet.from_samples_bqm({}, bqm, info=info)
-            sample, info = _solved(from_bqm(bqm), options)
-            return dimod.SampleSet.from_samples_bqm(sample, bqm, info=info)
+            samples, info = _solved(from_bqm(bqm), options)
+            return dimod.SampleSet.from_samples_bqm(samples, bqm, info=info)
 
         def sample_dqm(self, dqm: Any, **options: Any) -> Any:
             """Return the best sample of a `DiscreteQuadraticModel`."""
-            sample, info = _solved(from_dqm(dqm), self.remove_unknown_kwargs(**options))
-            energy = float(dqm.energy(sample))
+            samples, info = _solved(from_dqm(dqm), self.remove_unknown_kwargs(**options))
+            energies = [float(dqm.energy(sample)) for sample in samples]
             return dimod.SampleSet.from_samples(
-                sample, energy=energy, vartype="DISCRETE", info=info
+                samples, energy=energies, vartype="DISCRETE", info=info
             )
 
         def sample_cqm(self, cqm: Any, **options: Any) -> Any:
             """Return the best sample of a `ConstrainedQuadraticModel`."""
-            sample, info = _solved(from_cqm(cqm), self.remove_unknown_kwargs(**options))
-            return dimod.SampleSet.from_samples_cqm(sample, cqm, info=info)
+            samples, info = _solved(from_cqm(cqm), self.remove_unknown_kwargs(**options))
+            return dimod.SampleSet.from_samples_cqm(samples, cqm, info=info)
 
     Sampler.__module__, Sampler.__qualname__ = __name__, "Sampler"
     return Sampler

@@ -38,6 +38,8 @@ class Settings:
     pick : function or None
         Extracts what is sent back from a result; workers must be able to import it. None sends the
         result itself.
+    proofs : str or None
+        A folder that all workers can access, for a proof of each model.
     crowd : int
         Number of batches that may run on a worker at the same time.
     """
@@ -46,6 +48,7 @@ class Settings:
     values: Any = None
     checkpoints: str | None = None
     pick: Callable[[Result], Any] | None = None
+    proofs: str | None = None
     crowd: int = 1
 
 
@@ -124,7 +127,7 @@ def _answers(
 ) -> list[tuple[Result | Exception, bool]]:
     """Return a result or an exception per model, and whether its run was resumed."""
     options = {name: value for name, value in settings.options.items() if name != "threads"}
-    if len(models) > 1 and settings.checkpoints is None:
+    if len(models) > 1 and settings.checkpoints is None and settings.proofs is None:
         found = solve_batch(
             models.values(), threads=threads, processes=False, errors="return", **options
         )
@@ -142,6 +145,8 @@ def _one(
 ) -> tuple[Result | Exception, bool]:
     """Solve one model; resume from the checkpoint of a lost worker if there is one."""
     options: dict[str, Any] = settings.options | {"threads": threads}
+    if settings.proofs is not None:
+        options["proof"] = Path(settings.proofs) / f"{name}.proof"
     try:
         if settings.checkpoints is None:
             return solve(model, **options), False

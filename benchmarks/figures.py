@@ -1,0 +1,246 @@
+"""Figures in texts, from stored runs: `python -m benchmarks.figures` (`make figures`) writes them.
+
+A figure stands in a Markdown file between `<!--figure NAME-->` and `<!--/figure-->`, in a line or
+as a block. The names are the functions in `FIGURES`. A test compares texts and stored runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import map_race, uai2022
+from benchmarks.facts import sentence
+from benchmarks.summary import markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+STORED = ROOT / "docs" / "benchmarks"
+FIGURE = re.compile(r"<!--figure ([\w-]+)-->(.*?)<!--/figure-->", re.DOTALL)
+GAPS = (1e-3, 1e-4, 1e-6)
+PEERS = {
+    "anneal": "softmap",
+    "highs-hipdlp": "HiGHS HiPDLP",
+    "ortools-pdlp": "OR-Tools PDLP",
+    "trws": "TRW-S (softmap's)",
+}
+MODELS = {
+    "tree5000": "random tree (5,000; 4,999; 5)",
+    "potts64": "Potts grid (4,096; 8,064; 8)",
+    "rand128": "grid of random tables (16,384; 32,512; 4)",
+    "er1000": "the paper's random graph (1,000; 3,871; 3)",
+    "er10000": "the same, larger (10,000; 50,932; 3)",
+}
+
+
+def stored(name: str) -> Any:
+    """The content of a file of stored runs."""
+    return json.loads((STORED / name).read_text("utf-8"))
+
+
+def lp_seconds() -> dict[tuple[str, float, str], float]:
+    """Seconds to a certified gap, by model, gap and solver."""
+    lines = (STORED / "two-cores.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["gap"] and row["reached"]]
+    return {(row["instance"], row["gap"], row["method"]): row["seconds"] for row in rows}
+
+
+def lp_table() -> str:
+    """Seconds of softmap and of LP solvers."""
+    seconds, body = lp_seconds(), []
+    for model, words in MODELS.items():
+        for gap in GAPS:
+            found = [seconds.get((model, gap, method)) for method in PEERS]
+            least = min(one for one in found if one is not None)
+            cells = ["–" if one is None else _bold(one, one == least) for one in found]
+            body.append(
+                [words if gap == GAPS[0] else "", f"{gap:.0e}".replace("e-0", "e-"), *cells]
+            )
+    return _block(markdown(["model (variables; edges; labels)", "gap", *PEERS.values()], body))
+
+
+def _bold(seconds: float, fastest: bool) -> str:
+    text = f"{seconds:.2g}"
+    return f"**{text}**" if fastest else text
+
+
+def lp_ratios() -> str:
+    """The range of ratios between the fastest LP solver and softmap."""
+    seconds = lp_seconds()
+    ratios = []
+    for model in MODELS:
+        for gap in GAPS:
+            peers = [seconds.get((model, gap, m)) for m in ("highs-hipdlp", "ortools-pdlp")]
+            reached = [one for one in peers if one is not None]
+            if reached:
+                ratios.append(min(reached) / seconds[model, gap, "anneal"])
+    return f"{min(ratios):.2g} to {max(ratios):.2g}"
+
+
+def lp_facts() -> str:
+    """When and where the LP table was measured."""
+    return sentence(stored("two-cores.facts.json"))
+
+
+def races() -> list[map_race.Race]:
+    """The stored race of labels and proofs."""
+    return map_race.races_of(stored("labels.json")["races"])
+
+
+def labels_counts() -> str:
+    """How many models softmap and toulbar2 prove."""
+    known = races()
+    theirs = sum(r.toulbar2 is not None and r.toulbar2.proved for r in known)
+    return f"{sum(r.ours.proved for r in known)} of {len(known)} (toulbar2: {theirs})"
+
+
+def labels_table() -> str:
+    """Proofs and labellings beside toulbar2's."""
+    known = races()
+    signs = [r.better() for r in known if r.toulbar2 is not None]
+    theirs = sum(r.toulbar2 is not None and r.toulbar2.proved for r in known)
+    better = " / ".join(str(signs.count(sign)) for sign in (1, 0, -1))
+    body = [
+        [f"proved optimal, of {len(known)}", str(sum(r.ours.proved for r in known)), str(theirs)],
+        ["labelling better / equal / worse than toulbar2's", better, ""],
+    ]
+    for race in known:
+        if race.name.startswith(("uai-cost/gm_000", "uai-grid/grid80x80.f10.uai")):
+            words = f"`{race.name.split('/')[1].split('.uai')[0]}` ({race.variables:,} variables)"
+            entries = [race.ours, race.toulbar2]
+            shown = [f"{e.energy:,.0f}, {e.bound:,.0f}" if e else "–" for e in entries]
+            body.append([f"{words}: energy, bound", *shown])
+    return _block(markdown(["", "softmap", "toulbar2"], body))
+
+
+def labels_facts() -> str:
+    """When and where the race of labels was measured."""
+    return sentence(stored("labels.json")["facts"])
+
+
+def labels_models() -> str:
+    """Every model of the race."""
+    return _block(map_race.table(races()))
+
+
+def uai2022_rows() -> list[dict[str, Any]]:
+    """The stored runs on the models of the UAI 2022 competition; none if there is no file."""
+    return stored("uai2022.json")["rows"] if (STORED / "uai2022.json").is_file() else []
+
+
+def uai2022_counts() -> str:
+    """A sentence on the models of the UAI 2022 competition; empty without a stored run."""
+    rows = uai2022_rows()
+    if not rows:
+        return ""
+    known = stored("uai2022.json")["facts"]
+    hour, soon = ([uai2022.compared(r, r[b]) for r in rows] for b in ("best3600", "best20"))
+    return (
+        f"On {len(rows)} models of the UAI 2022 competition, softmap with one thread and "
+        f"{known['seconds']:g} s has a labelling as good as or better than the best that any "
+        f"entrant reached in one hour on {sum(sign >= 0 for sign in hour)}, than the best after "
+        f"20 s on {sum(sign >= 0 for sign in soon)}, and proves {sum(r['proved'] for r in rows)} "
+        "optimal."
+    )
+
+
+def uai2022_table() -> str:
+    """Every model of the UAI 2022 competition; empty without a stored run."""
+    rows = uai2022_rows()
+    if not rows:
+        return ""
+    words = {1: "better", 0: "equal", -1: "worse"}
+    body = [
+        [
+            row["problem"],
+            f"{row['variables']:,}",
+            f"{row['energy']:,.2f}",
+            f"{row['bound']:,.2f}",
+            f"{row['seconds']:.2f}\u00a0s" if row["proved"] else "open",
+            "–" if row["best20"] is None else f"{row['best20']:,.1f}",
+            "–" if row["best3600"] is None else f"{row['best3600']:,.1f}",
+            words[uai2022.compared(row, row["best3600"])],
+        ]
+        for row in rows
+    ]
+    head = ["model", "variables", "energy", "bound", "proof", "entrants: 20 s", "1 h", "after 1 h"]
+    facts_line = sentence(stored("uai2022.json")["facts"])
+    return _block(f"{facts_line}\n\n{markdown(head, body)}")
+
+
+def gpu_words() -> str:
+    """A pass and a certified gap on a GPU, beside two cores."""
+    found = stored("gpu.json")
+    one, cpu = found["potts 0.001"], found["potts processor"]
+    return (
+        f"1,024 × 1,024 pixels, 16 labels, Potts: gap 1e-3 in {one['with_setup_s']:.1f} s with "
+        f"set-up, {cpu['seconds'] / one['with_setup_s']:.0f} times as fast as two cores"
+    )
+
+
+def batch_words() -> str:
+    """Many small models on a GPU and on cores."""
+    batch = stored("gpu.json")["batch"]
+    return (
+        f"{batch['models']:,} models of 100 variables to a gap of 1e-3 in "
+        f"{batch['seconds']:.2f} s on a GPU, {batch['cores']['16']:.1f} s on 16 cores"
+    )
+
+
+def landing_gap() -> str:
+    """The gap of the photograph on the landing page."""
+    return f"{100 * stored('landing.json')['run']['relative_gap']:.2g} %"
+
+
+def landing_words() -> str:
+    """The photograph of the landing page in numbers."""
+    run = stored("landing.json")["run"]
+    return (
+        f"{run['rows']} × {run['columns']} pixels, {run['levels']} levels in each of three "
+        f"channels; the root mean square error falls from {run['error_before']:.0f} to "
+        f"{run['error_after']:.1f} grey levels"
+    )
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "lp-table": lp_table, "lp-ratios": lp_ratios, "lp-facts": lp_facts,
+    "labels-counts": labels_counts, "labels-table": labels_table, "labels-facts": labels_facts,
+    "labels-models": labels_models, "uai2022-counts": uai2022_counts,
+    "uai2022-table": uai2022_table, "gpu": gpu_words, "batch": batch_words,
+    "landing-gap": landing_gap, "landing": landing_words,
+}  # fmt: skip
+
+
+def _block(text: str) -> str:
+    return f"\n\n{text}\n\n"
+
+
+def texts() -> list[Path]:
+    """The files that have figures."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in pages if "_build" not in path.parts and "gallery" not in path.parts]
+
+
+def renewed(text: str) -> str:
+    """A text with all figures as the stored runs have them."""
+
+    def figure(match: re.Match[str]) -> str:
+        return f"<!--figure {match[1]}-->{FIGURES[match[1]]()}<!--/figure-->"
+
+    return FIGURE.sub(figure, text)
+
+
+def main() -> None:
+    """Write the figures of all texts."""
+    for path in texts():
+        before = path.read_text("utf-8")
+        if (after := renewed(before)) != before:
+            path.write_text(after, encoding="utf-8")
+            print(path.relative_to(ROOT), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
