@@ -85,7 +85,7 @@ def whole_labels(path: Path) -> None:
 def whole_result(path: Path) -> None:
     import softmap
 
-    assert softmap.verify(path, model_of(path.parent))
+    assert softmap.verify(path, model_of(path.parent)).holds
 
 
 def whole_proof(path: Path) -> None:
@@ -309,6 +309,7 @@ def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: 
     if ended.code in (1, 2) and ended.hit and broken != "stderr" and not clear(said, broken):
         found.append(f"no clear message: {said!r}")
     tried = broken in ("", ".") or broken.endswith("(deleted)")  # whether a folder can be written
+    tried = tried or call in ("read", "mkdir")  # an input, or a folder that is made before the run
     early = tried or (broken in before and broken not in command.targets)
     if not early and broken not in INSIDE and command.answer not in shown:
         found.append(f"the answer is lost (exit code {ended.code}): {said[-300:]}")

@@ -56,7 +56,7 @@ Run = Callable[[], tuple[float, float]]
 
 def whole_answer(result: softmap.Result) -> tuple[float, float]:
     """The bound and the energy of a result, if every statement of it holds."""
-    assert softmap.verify(result), str(softmap.verify(result))
+    assert softmap.verify(result).holds, str(softmap.verify(result))
     return result.bound, result.energy
 
 
@@ -206,7 +206,7 @@ def one_run(run: Run, optimum: float) -> str:
             return ""
         with np.errstate(all="ignore"):
             report = softmap.verify(result)
-        return "" if report else f"the result of the exception is false: {report}"
+        return "" if report.holds else f"the result of the exception is false: {report}"
     except BaseException:
         return traceback.format_exc(limit=-4)
     slack = 1e-9 * (1.0 + abs(optimum))
