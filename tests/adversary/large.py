@@ -8,12 +8,14 @@ from dataclasses import replace
 from unittest import mock
 
 from softmap.methods.sweeps import anneal, chains
-from softmap.solving import record
+from softmap.solving.options import Options
+from softmap.solving.tuning import TUNING
 
 WAYS = (
     # the best bound takes the memory of momentum
     (chains, "CHAINS", replace(chains.CHAINS, spare=0)),
-    (record, "TUNING", replace(record.TUNING, lazy=0)),  # λ is handed out as what it is made of
+    # λ is handed out as what it is made of
+    (Options, "tuning", property(lambda _: replace(TUNING, lazy_entries=0), lambda *_: None)),
     # pictures of more than one block begin with these, whatever their costs are
     (anneal, "COARSENING", replace(anneal.COARSENING, least=5, tied=0.0)),
 )

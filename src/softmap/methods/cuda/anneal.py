@@ -147,6 +147,7 @@ class DeviceProposal:
 
     bound = None  # the judge computes the bound of λ
     points = ()
+    abandoned = False
 
     def __init__(self, engine: DeviceEngine, eta: float, smoothed: float | None = None) -> None:
         self._engine, self.eta, self.smoothed = engine, eta, smoothed
