@@ -252,7 +252,7 @@ def races_of(rows: list[dict[str, Any]]) -> list[Race]:
 def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry as JSON stores it: null is an energy that is not known, +inf, or a bound, -inf."""
     missing = {"energy": math.inf, "bound": -math.inf}
-    return {name: missing[name] if value is None else value for name, value in entry.items()}
+    return {name: missing.get(name) if value is None else value for name, value in entry.items()}
 
 
 def as_json(races: list[Race], seconds: float) -> str:
@@ -261,7 +261,8 @@ def as_json(races: list[Race], seconds: float) -> str:
     for row in rows:
         for peer in ("ours", "toulbar2", "expansion"):
             for name, value in (row[peer] or {}).items():
-                row[peer][name] = None if not math.isfinite(value) else value
+                finite = value is not None and math.isfinite(value)
+                row[peer][name] = value if finite else None
     return json.dumps({"facts": facts() | {"seconds": seconds}, "races": rows}, indent=1) + "\n"
 
 

@@ -14,9 +14,10 @@ class Machine:
         monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(module.time, "process_time", lambda: cores * self.now)
 
-    def work(self, threads: int) -> None:
+    def work(self, threads: int) -> int:
         self.calls[threads] += 1
         self.now += self.seconds[threads]
+        return 1
 
 
 @pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0), (1.0, 1.2), (1.0, 8.0)])
@@ -92,5 +93,5 @@ def test_other_loops_follow_the_faster_way(monkeypatch, many, one):
 def test_one_thread_leaves_no_choice():
     seen = []
     for _ in range(2 * TRIALS.retry):
-        Pace(1).run(1, seen.append)
+        Pace(1).run(1, lambda threads: seen.append(threads) or 1)
     assert set(seen) == {1}

@@ -115,10 +115,10 @@ def _eliminated(rng: np.random.Generator) -> str | None:
     programmed = rng.random() < 0.6
     search = ExactSearch(
         model, presolve=bool(rng.random() < 0.5), ascent=bool(rng.random() < 0.5),
-        dp_limit=1e9 if programmed else 0.0, tried_first=0.0 if programmed else 0.1,
+        dp_limit=1e9 if programmed else 0.0, search_first=0.0 if programmed else 0.1,
         threads=int(rng.integers(1, 5)), split_work=int(rng.choice([-1, 0, 100])),
     )  # fmt: skip
-    found = search.go_on(backtrack_limit=int(rng.choice([-1, -1, 2])))
+    found = search.run(backtrack_limit=int(rng.choice([-1, -1, 2])))
     if best is None:
         return None if found.labels is None else "a labelling that is forbidden"
     if found.infeasible:

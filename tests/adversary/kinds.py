@@ -195,7 +195,7 @@ def _warmed(rng: np.random.Generator) -> str | None:
     problem = numbers_broken(second, result, best, exact)
     report = softmap.verify(result)
     wrong = [one.name for one in report.statements if one.verdict.value == "false"]
-    return problem or (None if report else f"verify rejects: {', '.join(wrong)}")
+    return problem or (None if report.holds else f"verify rejects: {', '.join(wrong)}")
 
 
 # --- offsets --------------------------------------------------------------------------------------

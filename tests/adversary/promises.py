@@ -167,7 +167,7 @@ def _said(trial: Trial, result: softmap.Result) -> str | None:
     if result.energy == math.inf and status is Status.GAP:
         return "proved optimal without a labelling"
     report = softmap.verify(result)
-    if not report:
+    if not report.holds:
         wrong = [one.name for one in report.statements if one.verdict.value == "false"]
         return f"verify rejects: {', '.join(wrong)}"
     if result.primal < math.inf:

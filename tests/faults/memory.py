@@ -77,7 +77,7 @@ def search(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.erdos_renyi(11, 3, seed=seed)
 
     def run() -> tuple[float, float]:
-        found = ExactSearch(model, threads=4, split_work=0, dp_limit=0.0).go_on()
+        found = ExactSearch(model, threads=4, split_work=0, dp_limit=0.0).run()
         return found.lower_bound, exact_energy(model, found)
 
     return model, run
@@ -87,8 +87,8 @@ def elimination(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.erdos_renyi(8, 3, seed=seed)
 
     def run() -> tuple[float, float]:
-        options = {"presolve": False, "ascent": False, "tried_first": 0.0}
-        found = ExactSearch(model, threads=2, **options).go_on()
+        options = {"presolve": False, "ascent": False, "search_first": 0.0}
+        found = ExactSearch(model, threads=2, **options).run()
         return found.lower_bound, exact_energy(model, found)
 
     return model, run

@@ -28,7 +28,7 @@ Answer = tuple[object, ...]
 
 def search(seed: int, threads: int) -> Answer:
     model = softmap.generators.erdos_renyi(26, 3, seed=seed)
-    found = ExactSearch(model, threads=threads, split_work=0, dp_limit=0.0).go_on()
+    found = ExactSearch(model, threads=threads, split_work=0, dp_limit=0.0).run()
     energy = float(model.energy(found.labels))
     assert found.complete
     return round(energy, 9), round(found.lower_bound, 6)
@@ -36,8 +36,8 @@ def search(seed: int, threads: int) -> Answer:
 
 def elimination(seed: int, threads: int) -> Answer:
     model = softmap.generators.potts_grid(4, 6, 3, seed=seed)
-    options = {"presolve": False, "ascent": False, "tried_first": 0.0}
-    found = ExactSearch(model, threads=threads, **options).go_on()
+    options = {"presolve": False, "ascent": False, "search_first": 0.0}
+    found = ExactSearch(model, threads=threads, **options).run()
     return float(model.energy(found.labels)), found.lower_bound
 
 

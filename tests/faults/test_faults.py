@@ -49,7 +49,7 @@ def test_allocations_that_fail():
 @pytest.mark.parametrize("name", ["kind", "half"])
 def test_arrays_that_are_refused_are_released(name):
     model = softmap.generators.random_tree(5, seed=1)
-    arrays = {k: np.ascontiguousarray(a) for k, a in _arrays(model, np.dtype(float)).items()}
+    arrays = {k: np.ascontiguousarray(a) for k, a in _arrays(model).items()}
     arrays[name] = arrays[name][:-1].copy()
     before = sys.getrefcount(arrays["unary"])
     for _ in range(3):

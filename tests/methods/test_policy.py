@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
+from softmap.methods.policy import Annealing, Ask, Checks, CheckTimes, Cooling
 
 RULE = Checks()
 COSTS = st.floats(-100.0, 100.0)
@@ -79,7 +79,7 @@ def test_a_gap_without_the_average_is_what_the_average_left_of_it_before():
 
 
 def test_everything_is_asked_where_it_may_end_the_run_now_and_then_and_at_the_end():
-    schedule = Schedule(refined_at=20)
+    schedule = CheckTimes(refined_at=20)
     far = {"lp_ratio": 100.0, "tight": False, "last": False}
     assert schedule.ask(RULE, 30, **far) is Ask.POINT
     assert schedule.ask(RULE, 40, **far) is Ask.EVERYTHING
@@ -89,7 +89,7 @@ def test_everything_is_asked_where_it_may_end_the_run_now_and_then_and_at_the_en
 
 
 def test_labels_are_searched_for_at_growing_intervals_and_at_the_end():
-    schedule = Schedule()
+    schedule = CheckTimes()
     asked = [
         done
         for done in range(10, 500, 10)
@@ -101,9 +101,9 @@ def test_labels_are_searched_for_at_growing_intervals_and_at_the_end():
 
 
 def test_a_run_stalls_when_neither_gap_improves():
-    schedule = Schedule()
-    assert not schedule.stalled(RULE, 100, 0.5, 0.5)
-    assert not schedule.stalled(RULE, 100 + RULE.patience, 0.5, 0.4)  # one of them did
+    schedule = CheckTimes()
+    assert not schedule.has_stalled(RULE, 100, 0.5, 0.5)
+    assert not schedule.has_stalled(RULE, 100 + RULE.patience, 0.5, 0.4)  # one of them did
     assert schedule.improved_at == 100 + RULE.patience
-    assert not schedule.stalled(RULE, 2 * schedule.improved_at, 0.5, 0.4)
-    assert schedule.stalled(RULE, 2 * schedule.improved_at + 2, 0.4999, 0.3999)
+    assert not schedule.has_stalled(RULE, 2 * schedule.improved_at, 0.5, 0.4)
+    assert schedule.has_stalled(RULE, 2 * schedule.improved_at + 2, 0.4999, 0.3999)

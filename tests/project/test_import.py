@@ -46,7 +46,7 @@ def test_a_command_loads_what_it_needs(tmp_path):
     code = f"from softmap.app.cli.app import main\nassert main({words!r}) == 0"
     loaded = loaded_after(code)
     assert "softmap.app.cli.solve" in loaded
-    assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.proof.search"))
+    assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page"))
     others = ("files", "demo", "doctor", "large", "many")
     assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
     unused = ("warm", "checkpoint", "stages", "turns", "tighten", "mbest", "workers")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -25,12 +24,12 @@ from softmap.verification.integers import (
     FORBIDDEN,
     HALF,
     Scale,
-    _lower_tables,
     along,
     flat_model,
     flat_piece,
+    lower_tables,
 )
-from softmap.verification.records import CHUNK, Records, Rejected, mapped, read_header
+from softmap.verification.records import Records, Rejected, mapped
 
 INF = math.inf
 
@@ -205,7 +204,7 @@ def test_products_of_weights_and_tables_are_rounded_down():
     model = softmap.Model(
         np.zeros((7, 3)), edges, softmap.SharedTables(table[None], [0] * 6, weights)
     )
-    for e, low in _lower_tables(model).items():
+    for e, low in lower_tables(model).items():
         for x, y in np.ndindex(3, 3):
             if table[x, y] == INF:
                 assert low[x, y] == INF
@@ -294,7 +293,7 @@ def test_arrays_of_every_width_and_length_are_read(width, size):
     assert records.count == 3
 
 
-@pytest.mark.parametrize("kind", [0, 19, 255])
+@pytest.mark.parametrize("kind", [0, 22, 255])
 def test_other_kinds_of_records_are_rejected(kind):
     with pytest.raises(Rejected, match=f"kind {kind}"):
         list(Records(bytes([kind]) + bytes(30), 0))
@@ -317,33 +316,6 @@ def test_arrays_that_end_too_early_are_rejected(kind, size):
 def file_of(path, header: bytes, body: bytes):
     path.write_bytes(header + b"\n" + body)
     return mapped(path)
-
-
-def test_headers_are_read_and_checked(tmp_path):
-    body = bytes(range(256)) * (CHUNK // 256 + 3)  # more than one chunk
-    good = (
-        f'{{"format": "softmap proof", "version": 2, "bytes": {len(body)}, '
-        f'"crc32": {zlib.crc32(body)}}}'
-    )
-    with file_of(tmp_path / "x", good.encode(), body) as data:
-        header, begin = read_header(data, tmp_path / "x")
-        assert header["version"] == 2
-        assert begin == len(good) + 1
-    for old, new, words in (
-        ("softmap proof", "another", "not a proof"),
-        ('"version": 2', '"version": 3', "version 3"),
-        (f'"bytes": {len(body)}', f'"bytes": {len(body) + 1}', "it was cut"),
-        (f'"crc32": {zlib.crc32(body)}', '"crc32": 1', "damaged or altered"),
-        (good, "[1]", "not a proof"),
-    ):
-        changed = file_of(tmp_path / "x", good.replace(old, new).encode(), body)
-        with changed as data, pytest.raises(FormatError, match=words):
-            read_header(data, tmp_path / "x")
-    for at in (5, CHUNK + 5):
-        other = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
-        changed = file_of(tmp_path / "x", good.encode(), other)
-        with changed as data, pytest.raises(FormatError, match="damaged or altered"):
-            read_header(data, tmp_path / "x")
 
 
 def test_an_empty_file_is_no_proof(tmp_path):

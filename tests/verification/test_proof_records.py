@@ -10,9 +10,9 @@ import pytest
 
 import softmap
 from softmap.errors import FormatError
-from softmap.verification.dual import tightened
 from softmap.verification.integers import HALF
 from softmap.verification.proof import Checked, check_proof
+from softmap.verification.regions import tightened
 from support.proof_files import packed, put_together, taken_apart, write_proof
 
 MOST = HALF - 1

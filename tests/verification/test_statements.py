@@ -31,9 +31,9 @@ from softmap.verification.dual import (
     dual_proves,
     exact_bound,
     largest_cost,
-    tightened,
 )
 from softmap.verification.exact import TINIEST
+from softmap.verification.regions import tightened
 
 INF = math.inf
 CHECKED, STATED, FALSE = Verdict.CHECKED, Verdict.STATED, Verdict.FALSE

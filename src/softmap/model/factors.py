@@ -470,7 +470,16 @@ def listed_factors(factors: Any) -> list[Any]:
     """Return the factors as a list; raise `ModelError` if they are no list."""
     if isinstance(factors, str | bytes) or not np.iterable(factors):
         raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
-    return list(factors)
+    if isinstance(factors, list | tuple):
+        return list(factors)
+    return [_kept(factor) for factor in factors]
+
+
+def _kept(factor: Any) -> Any:
+    """Return a factor of a generator, which may reuse its array for the next one."""
+    if isinstance(factor, tuple | list) and len(factor) == 2 and isinstance(factor[1], np.ndarray):
+        return factor[0], factor[1].copy()
+    return factor
 
 
 def _check_range(number: int, scope: Scope, count: int) -> None:

@@ -61,34 +61,15 @@ class Problem:
     threads: int = 1
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        *,
-        precision: str = "float64",
-        threads: int = 1,
-        deadline: core.Deadline | None = None,
-    ) -> Problem:
-        """Return the problem of a model, scaled and arc-consistent.
-
-        Parameters
-        ----------
-        model : Model
-            The model in the user's units.
-        precision : "float64" or "float32"
-            Precision of the messages.
-        threads : int, default 1
-            Number of threads of compiled loops.
-        deadline : Deadline, optional
-            Ends the removal of unsupported states, so that some may be left.
-        """
+    def of(cls, model: Model, *, precision: str = "float64", threads: int = 1) -> Problem:
+        """Return the problem of a model, scaled and arc-consistent."""
         found = scaled(model)
         if precision == "float32" and found.largest > LARGEST_SINGLE:
             raise OptionError(
                 f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
                 "single precision; use float64"
             )
-        tight = tighten(found.model, threads, deadline)
+        tight = tighten(found.model, threads)
         if model.required and not found.model.required:  # other units leave them behind
             require_possible(model, np.isfinite(tight.unary))
         return cls(

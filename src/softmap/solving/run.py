@@ -65,7 +65,7 @@ class Run:
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
         end = interrupts.within(self.budget.left)
-        problem = Problem.of(model, precision=options.precision, threads=threads, deadline=end)
+        problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
         self._warm = _warm_start(problem, options, self.best)
         method = _method(problem, options, self._warm)
@@ -377,7 +377,7 @@ def _stages(
     unproved = options.goal == "labels" and options.time_limit is None  # no effort for proofs
     before = [kind(problem, options, proof) for kind in (BEFORE if afresh else ())]
     after = [kind(problem, options, proof) for kind in (LABELS if unproved else AFTER)]
-    return _able([*before, passes, *after])
+    return _able([*before, *after, passes])
 
 
 def _able(stages: list[Stage]) -> list[Stage]:

@@ -80,8 +80,8 @@ class Seen:
         Disagreement of the marginals of edges and nodes.
     decoder : function
         Returns λ from which labels are decoded, or a function that returns labels.
-    nodes : float64 array or None
-        Node marginals; None once labels were decoded from them.
+    nodes : function or None
+        Returns node marginals; None if there are none, or labels were decoded from them.
     primal : float
         Cost of the best point before this check.
     solved_at : int
@@ -98,7 +98,7 @@ class Seen:
     smoothed: float | None = None
     slack: float = math.nan
     decoder: Callable[[], Readable] | None = None
-    nodes: NDArray[np.float64] | None = None
+    nodes: Callable[[], NDArray[np.float64]] | None = None
     primal: float = math.inf
     solved_at: int = 0
     last: bool = False
@@ -106,7 +106,7 @@ class Seen:
     def solved(self, lam: NDArray[np.float64], nodes: NDArray[np.float64], cost: float) -> Seen:
         """The same after an LP solver has found λ and node marginals of this cost."""
         at = self.solved_at or self.done
-        return replace(self, decoder=lambda: lam, nodes=nodes, primal=cost, solved_at=at)
+        return replace(self, decoder=lambda: lam, nodes=lambda: nodes, primal=cost, solved_at=at)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,6 +60,7 @@ class Tuning:
     # --- exact search -----------------------------------------------------------------------------
     searched_entries: int = 60_000_000  # most table entries of a searched model; D51
     searched_early: int = 6_000_000  # most table entries for a search before the LP is solved; D44
+    searched_early_edges: int = 40_000  # most nodes and edges, likewise: 15 µs each at most; D51
     searched_passes: int = 20  # passes before the first search and other stages; D53
     searched_gap: float = 3e-3  # gap up to which larger models are searched without a limit; D35
     fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
@@ -76,7 +77,7 @@ class Tuning:
     loose_from: int = 300  # least number of variables for a search of the loose part; D15
     loose_part: float = 0.3  # largest loose part, of the variables; D15
     # --- set-up, to compare stages before they have run -------------------------------------------
-    setup_search: float = 30.0  # evaluations of the bound: 1e-7 s per table entry; D51
+    setup_search: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
     # --- better labels ----------------------------------------------------------------------------

@@ -99,14 +99,18 @@ class Decode(Stage):
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
         self._method = method
-        limited = options.time_limit is not None  # otherwise outcomes may not depend on the clock
-        self._beside = limited and method.leaves_cores and problem.threads > 1
         self._pending: Background[Priced] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
 
+    @property
+    def _beside(self) -> bool:
+        """Whether nobody waits for labels: outcomes then depend on the clock."""
+        limited = self.options.time_limit is not None
+        return limited and self._method.leaves_cores and self.problem.threads > 1
+
     def applies(self) -> bool:
-        return self.options.goal != "lp" or not self._method.frugal
+        return True
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After each check; and once a search has ended for which nobody waits."""
@@ -145,6 +149,8 @@ class Decode(Stage):
         """
         options, gaps = self.options, best.gaps()
         alone, checks = options.goal == "lp", self.tuning.checks
+        if alone and self._method.frugal:  # copying marginals from a device takes long
+            return False
         factor = 2 if gaps.lp <= checks.hope * options.gap else 4
         due = seen.last or not best.found or seen.done >= factor * self._decoded_at
         if alone and not seen.last:
@@ -181,8 +187,8 @@ class Decode(Stage):
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
-        decisive, nodes = self._decisive(best, seen), seen.nodes
-        assert nodes is not None
+        assert seen.nodes is not None
+        decisive, nodes = self._decisive(best, seen), seen.nodes()
         self._decoded_at = seen.done
         if share.rest <= 0.0 or not (decisive or best.found):
             best.offer_labels(round_nodes(self.problem.model, nodes, self.problem.threads))

@@ -127,14 +127,16 @@ class Passes(Stage):
         return True
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        if not self.set_up(share.deadline):
-            return Outcome(active=False, ran=False, ended=Status.TIME_LIMIT)
+        begun = self.set_up(share.run_end)
         if not self._recalled:
             return self._recall(best)
+        if not begun:
+            why = share.budget.stop() or Status.TIME_LIMIT
+            return Outcome(active=False, ran=False, ended=why)
         if status := self._closed(best):
             return self._end(status)
         before = self._state.work
-        limit = self._advance(share)
+        limit = self._advance(best, share)
         if limit is not None:
             self._store()
         seen = self._check(best, share, last=limit is not None)
@@ -200,7 +202,7 @@ class Passes(Stage):
         self._recalled = True
         labels = LabelSearch(model, threads=self.problem.threads)
         lower = warm.recall(self._judge, labels, self.options.seed)
-        if lower > 1.0:
+        if lower > 1.0 and self._state is not None:
             self._method.lower_eta(self._state, lower)
         ended = warm.ended(best, self.options)
         clusters = warm.clusters
@@ -210,7 +212,7 @@ class Passes(Stage):
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _advance(self, share: Share) -> Status | None:
+    def _advance(self, best: Best, share: Share) -> Status | None:
         """Do the steps up to the next check, or to a limit; return the status of the limit.
 
         The next check is due earlier, but after at least one step, if the slice ends.
@@ -218,6 +220,8 @@ class Passes(Stage):
         at, budget = self._at, share.budget
         if not self._state.work and self._first is None:
             self._start_coarse(share)
+        if at.next_check <= at.done:  # labels of the last check are known by now
+            at.next_check = at.done + self._interval(best)
         while at.done < at.next_check:
             if status := budget.stop(at.done):
                 return status
@@ -285,17 +289,16 @@ class Passes(Stage):
         ask = self._ask(best, share, last=last)
         proposal = self._answer(best, ask, share)
         at.eta = proposal.eta
-        verdict = self._judged(best, proposal, ask)
+        verdict = self._judged(best, share, proposal, ask)
         solved = best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
         passes = at.done if self._method.sweeping else int(self._sweeps)
         at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
-        at.next_check = at.done + self._interval(best)
         self._hand_back_memory()
         decoder = lambda: proposal.labels or proposal.lam  # noqa: E731 - λ is made only if needed
         return replace(
             self.seen(), smoothed=proposal.smoothed, decoder=decoder,
-            nodes=verdict.nodes[0] if verdict.nodes else None, slack=verdict.slack, primal=primal,
+            nodes=(lambda: verdict.nodes[0]) if verdict.nodes else None, slack=verdict.slack, primal=primal,
             last=last,
         )  # fmt: skip
 
@@ -305,7 +308,15 @@ class Passes(Stage):
         tight = best.energy <= best.point_cost < math.inf
         rule, done = self.tuning.checks, self._at.done
         ask = self._at.ask(rule, done, lp_ratio=ratio, tight=tight, last=last)
-        return Ask.BOUND if share.budget.left <= 0.0 else ask
+        brief = share.budget.left <= 0.0 or (not last and self._early)
+        return Ask.BOUND if brief else ask
+
+    @property
+    def _early(self) -> bool:
+        """Whether labels alone give a primal value: at the first checks of a run for the LP."""
+        method, cold = self._method, self._first is None and self.options.goal == "lp"
+        first = method.sweeping and self._at.done <= self.tuning.checks.hasty
+        return cold and first and not method.frugal
 
     def _answer(self, best: Best, ask: Ask, share: Share) -> Proposal:
         # Ctrl-C ends passes, not their last check
@@ -314,10 +325,12 @@ class Passes(Stage):
             return found
         return Proposal(best.lam, found.eta)  # a diverging method has overflowed
 
-    def _judged(self, best: Best, proposal: Proposal, ask: Ask) -> Verdict:
+    def _judged(self, best: Best, share: Share, proposal: Proposal, ask: Ask) -> Verdict:
         """Compute the bound, and a point if asked for; let the method raise η."""
         if ask is Ask.BOUND or proposal.abandoned:
             bound = self._judge.bound(proposal)
+            if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
+                best.offer_lam(proposal.lam)
             return Verdict(bound, (), math.nan, math.nan, proposal.nodes)
         verdict = self._judge.look(proposal)
         labelled = best.energy <= best.point_cost

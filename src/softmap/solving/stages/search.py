@@ -74,7 +74,8 @@ class Search(Stage):
     def urgent(self, best: Best, handed: Handed) -> bool:
         """At intervals that grow with the passes: a search often ends a run long before the LP."""
         seen = handed.seen
-        if seen is None or seen.last or self.options.whole_run:
+        alone = self.options.whole_run or self.options.backend != "cpu"
+        if seen is None or seen.last or alone:
             return False
         if seen.done >= self._next:
             return self._small or self.narrow
@@ -103,7 +104,9 @@ class Search(Stage):
     @property
     def _small(self) -> bool:
         """Whether the set-up of a search takes less time than some passes."""
-        return self._entries <= self.tuning.searched_early
+        model, tuning = self.problem.model, self.tuning
+        few = model.n + model.m <= tuning.searched_early_edges
+        return few and self._entries <= tuning.searched_early
 
     def _nearly(self, best: Best) -> bool:
         return best.gaps().map <= self.tuning.searched_gap
