@@ -49,7 +49,7 @@ def test_a_command_loads_what_it_needs(tmp_path):
     assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page"))
     others = ("files", "demo", "doctor", "large", "many")
     assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
-    unused = ("warm", "checkpoint", "stages", "turns", "tighten", "mbest", "workers")
+    unused = ("warm", "checkpoint", "turns", "tighten", "mbest", "workers")
     assert not loaded.intersection(f"softmap.solving.{name}" for name in unused)
     standard = ("numpy.ma", "zipfile", "csv", "html", "hashlib", "tempfile")
     assert not loaded.intersection(standard)

@@ -253,7 +253,7 @@ class Run:
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
         self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
-        if not best.found and (labels := self.passes.rounded()) is not None:
+        if (labels := self.passes.rounded()) is not None:
             best.offer_labels(labels)
         if not len(self.record.trace) or best.energy < before:
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)

@@ -176,7 +176,8 @@ def test_a_large_model_gets_its_labels_at_the_end(place, monkeypatch):
         model, backend="cuda", goal="lp", lp_gap=1e-3, gap=0.0,
         on_snapshot=lambda s: seen.append(s.energy),
     )  # fmt: skip
-    assert np.isinf(seen[:-1]).all()
+    assert len(set(seen[:-1])) <= 1  # labels of least node cost
+    assert result.energy < seen[0]
     assert result.energy == model.energy(result.labels)
     assert softmap.verify(result).holds
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
 from softmap.solving.trace import StageName, Status
-from softmap.solving.warm import WarmStart
+
+if TYPE_CHECKING:
+    from softmap.solving.warm import WarmStart
 
 __all__ = ["Passes", "Progress"]
 
@@ -220,7 +222,7 @@ class Passes(Stage):
         at, budget = self._at, share.budget
         if not self._state.work and self._first is None:
             self._start_coarse(share)
-        if at.next_check <= at.done:  # labels of the last check are known by now
+        if at.checked_at == at.done:  # labels of the last check are known by now
             at.next_check = at.done + self._interval(best)
         while at.done < at.next_check:
             if status := budget.stop(at.done):
@@ -296,10 +298,10 @@ class Passes(Stage):
         at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
         self._hand_back_memory()
         decoder = lambda: proposal.labels or proposal.lam  # noqa: E731 - λ is made only if needed
+        nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=proposal.smoothed, decoder=decoder,
-            nodes=(lambda: verdict.nodes[0]) if verdict.nodes else None, slack=verdict.slack, primal=primal,
-            last=last,
+            self.seen(), smoothed=proposal.smoothed, decoder=decoder, nodes=nodes,
+            slack=verdict.slack, primal=primal, last=last,
         )  # fmt: skip
 
     def _ask(self, best: Best, share: Share, *, last: bool) -> Ask:
