@@ -180,13 +180,13 @@ class Run:
         self._handed = self._handed.decoded()
         budget.work = work + self._worked(outcome, turn, budget.work - work)
         self._note(turn, outcome, before, time.perf_counter() - began)
-        if self._led or (stage is self.passes and not outcome.ran):
-            self.checkpoints.allow()  # a run that is stored now continues as this one does
-            self.checkpoints.save_if_due(at_end=not self._led)
         snapshot = None
         if outcome.ran or best.energy < before[1]:
             seen = self._handed.seen or self.passes.seen()
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
+        if self._led or (stage is self.passes and not outcome.ran):
+            self.checkpoints.allow()  # a run that is stored now continues as this one does
+            self.checkpoints.save_if_due(at_end=not self._led)
         return snapshot, self._status(outcome)
 
     def _called(self, stage: Stage, share: Share) -> Outcome:

@@ -219,7 +219,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     >>> import softmap
     >>> model = softmap.generators.potts_grid(8, 8, 3, seed=1)
     >>> path = getfixture("tmp_path") / "run.npz"
-    >>> stopped = softmap.solve(model, goal="lp", checkpoint=path, max_work=2_000)
+    >>> stopped = softmap.solve(model, goal="lp", checkpoint=path, max_work=1_000)
     >>> softmap.resume(path, model).bound >= stopped.bound
     True
     """
