@@ -100,11 +100,6 @@ class Budget:
         return Status.TIME_LIMIT if self.left <= 0 else None
 
     @property
-    def unlimited(self) -> bool:
-        """Whether neither time nor work is limited."""
-        return self.time_limit is None and self.max_work is None
-
-    @property
     def work_left(self) -> int:
         """The work until `max_work`, at least 1; more than any run does if it is not limited."""
         return 1 << 62 if self.max_work is None else max(1, self.max_work - self.work)

@@ -27,7 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, finished
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -64,7 +64,6 @@ class Run:
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
-        end = interrupts.within(self.budget.left)
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
         self._warm = _warm_start(problem, options, self.best)
@@ -86,7 +85,7 @@ class Run:
         self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         if self.stages[0] is self.passes:
-            self.passes.set_up(end)
+            self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
         self._first_answer()
         if stored is not None:
@@ -172,13 +171,14 @@ class Run:
         share = Share(budget, time.perf_counter() + turn.seconds, turn.work, turn.early)
         if stage is not self.passes:  # it begins with the labels that are still searched for
             self._called(self.decode, share)
-        before, began, work = (best.bound, best.energy), time.perf_counter(), budget.work
+        before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
         for follower in self._followers:
             if follower.urgent(best, self._handed):
                 self._called(follower, share)
         self._handed = self._handed.decoded()
-        budget.work = work + self._worked(outcome, turn, budget.work - work)
+        granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
+        budget.spend(granted if outcome.work is None else outcome.work)
         self._note(turn, outcome, before, time.perf_counter() - began)
         snapshot = None
         if outcome.ran or best.energy < before[1]:
@@ -193,12 +193,6 @@ class Run:
         outcome = stage(self.best, replace(share, handed=self._handed))
         self._handed = self._handed.updated(outcome)
         return outcome
-
-    def _worked(self, outcome: Outcome, turn: Turn, counted: int) -> int:
-        """The work of a slice: as the stage has counted it, or all that was granted."""
-        if counted or outcome.work is not None:
-            return counted or outcome.work or 0
-        return 0 if turn.early or turn.work >= 1 << 62 else turn.work
 
     def _note(
         self, turn: Turn, outcome: Outcome, before: tuple[float, float], seconds: float
@@ -220,9 +214,9 @@ class Run:
             return None
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
-        ends = isinstance(self._schedule, ByWork) and self._schedule.ends
         known = self._warm is not None and self._warm.enough(self.best)
-        return Status.EFFORT if ends and known and not self._led else None
+        ended = known and not self._led and _effort_ends(self.options)
+        return Status.EFFORT if ended else None
 
     @property
     def _led(self) -> bool:
@@ -330,7 +324,13 @@ def _budget(options: Options, interrupts: Interrupts) -> Budget:
 def _schedule(options: Options) -> ByTime | ByWork:
     if options.time_limit is not None:
         return ByTime(options.tuning)
-    return ByWork(options.tuning, options.max_work is None and options.goal != "optimal")
+    return ByWork(options.tuning, _effort_ends(options))
+
+
+def _effort_ends(options: Options) -> bool:
+    """Whether a default effort, not a limit or a proof, ends the run."""
+    limited = options.time_limit is not None or options.max_work is not None
+    return not limited and options.goal != "optimal"
 
 
 def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:

@@ -154,7 +154,7 @@ class Outcome(Handed):
     ended : Status or None
         Why the stage has ended, if that may end the run.
     work : int or None
-        Number of half-edge messages; None: the work of the share.
+        Number of half-edge messages that the budget does not know yet; None: that of the share.
     prepared : float
         Time of the slice that could gain nothing yet, such as a long set-up, in seconds.
     """

@@ -137,13 +137,11 @@ class Passes(Stage):
             return Outcome(active=False, ran=False, ended=why)
         if status := self._closed(best):
             return self._end(status)
-        before = self._state.work
         limit = self._advance(best, share)
         if limit is not None:
             self._store()
         seen = self._check(best, share, last=limit is not None)
-        work = self._state.work - before
-        return Outcome(active=limit is None, ended=limit, work=work, seen=seen)
+        return Outcome(active=limit is None, ended=limit, work=0, seen=seen)
 
     # --- storing ----------------------------------------------------------------------------------
 
