@@ -12,17 +12,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.variants import PLAIN, compared, run_all, table
 from softmap.solving.tuning import TUNING, Tuning
+
+PAGES = (
+    "labels.decoding:DECODING", "labels.feasibility:TUNING", "labels.search:EFFORT",
+    "labels.penalties:TUNING", "methods.sweeps.anneal:COARSENING", "methods.sweeps.anneal:RECOVERY",
+    "methods.sweeps.chains:AVERAGING", "proof.tightening.clusters:SEARCHED",
+    "proof.tightening.point:CORRECTIONS",
+)  # fmt: skip
+"""Numbers of a method that its own module keeps."""
 
 
 @contextmanager
 def changed(name: str = "", factor: float = 1.0) -> Iterator[dict[str, Any]]:
     """The options of a run with one number multiplied."""
     yield {"tuning": multiplied(TUNING, name, factor) if name else TUNING}
+
+
+@contextmanager
+def changed_in(where: str, name: str, factor: float) -> Iterator[dict[str, Any]]:
+    """A run with one number of a module multiplied."""
+    module, page = _page(where)
+    with patch.object(module, where.partition(":")[2], multiplied(page, name, factor)):
+        yield {}
+
+
+def _page(where: str) -> tuple[Any, Any]:
+    path, _, name = where.partition(":")
+    module = import_module(f"softmap.{path}")
+    return module, getattr(module, name)
 
 
 def multiplied(page: Any, name: str, factor: float) -> Any:
@@ -35,9 +59,11 @@ def multiplied(page: Any, name: str, factor: float) -> Any:
 
 
 def numbers(page: Any = TUNING, prefix: str = "") -> list[str]:
-    """The names of all numbers of a page."""
+    """The names of all numbers of a page but sizes in bytes, which keep a promise."""
     found = []
     for each in fields(page):
+        if "bytes" in each.name or "memory" in each.name:
+            continue
         value = getattr(page, each.name)
         if is_dataclass(value):
             found += numbers(value, f"{prefix}{each.name}.")
@@ -56,12 +82,15 @@ def main() -> None:
     parser.add_argument("--numbers", default="")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    variants = {PLAIN: changed}
-    for name in numbers(Tuning()):
-        if given.numbers in name:
-            variants |= {
-                f"{name} × {factor:g}": partial(changed, name, factor) for factor in (0.5, 2.0)
-            }
+    variants: dict[str, Any] = {PLAIN: changed}
+    for factor in (0.5, 2.0):
+        for name in numbers(Tuning()):
+            variants[f"{name} × {factor:g}"] = partial(changed, name, factor)
+        for where in PAGES:
+            for name in numbers(_page(where)[1]):
+                key = f"{where.partition(':')[0]}.{name} × {factor:g}"
+                variants[key] = partial(changed_in, where, name, factor)
+    variants = {k: v for k, v in variants.items() if k == PLAIN or given.numbers in k}
     found = run_all(
         variants, seconds=given.seconds, processes=given.processes, repeats=given.repeats,
         out=given.out, only=given.only,
