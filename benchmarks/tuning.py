@@ -55,7 +55,8 @@ def multiplied(page: Any, name: str, factor: float) -> Any:
     value = getattr(page, head)
     if rest:
         return replace(page, **{head: multiplied(value, rest, factor)})
-    return replace(page, **{head: type(value)(value * factor)})
+    least = min(value, 1) if isinstance(value, int) else 0.0  # a count does not become none
+    return replace(page, **{head: max(type(value)(value * factor), least)})
 
 
 def numbers(page: Any = TUNING, prefix: str = "") -> list[str]:
