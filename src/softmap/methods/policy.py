@@ -150,18 +150,9 @@ class Checks:
     ----------
     early : tuple of int
         Pass numbers of the first checks.
-    hasty : int
-        A run for the LP alone checks only bound and labels up to this pass.
     hope : float
-        A check computes everything if the gap is below this multiple of the tolerance.
-    rivals : float
-        Labels can become the best point if their gap is at most this multiple of the point's.
-    steep : float
-        Gaps are assumed to fall at most as fast as 1 / passes to this power.
-    far : float
-        Checks are half as frequent if the gap exceeds this multiple of the tolerance.
-    soon : int
-        Smallest number of passes until the next check when the gap is nearly closed.
+        A check computes everything if the gap is below this multiple of the tolerance; checks are
+        half as frequent above it.
     margin : float
         Safety factor on the number of passes that are needed if gaps fall like 1 / passes.
     interval : int
@@ -174,12 +165,7 @@ class Checks:
     """
 
     early: tuple[int, ...] = (5, 10, 20)
-    hasty: int = 10
     hope: float = 4.0
-    rivals: float = 1.5
-    steep: float = 2.0
-    far: float = 4.0
-    soon: int = 5
     margin: float = 1.5
     interval: int = 20
     patience: int = 400
@@ -189,7 +175,8 @@ class Checks:
         """Return the number of passes until the next check.
 
         Intervals grow, so that checks take a small part of the run. Early checks are skipped if the
-        gap cannot be closed by then; if it is nearly closed the next check comes soon.
+        gap cannot be closed by then: gaps fall at most like 1 / passes². If the gap is nearly
+        closed the next check comes soon.
 
         Parameters
         ----------
@@ -198,12 +185,12 @@ class Checks:
         ratio : float
             The gap divided by the tolerance.
         """
-        hopeless = 0.75 * done * max(ratio, 1.0) ** (1 / self.steep) if done else 0.0
+        hopeless = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
         for early in self.early:
             if done < early and (early >= hopeless or early == self.early[-1]):
                 return early - done
-        usual = max(self.interval, done // 4 if ratio > self.far else done // 8)
-        missing = max(self.soon, done // 16, self.margin * done * (ratio - 1.0))
+        usual = max(self.interval, done // 4 if ratio > self.hope else done // 8)
+        missing = max(self.early[0], done // 16, self.margin * done * (ratio - 1.0))
         return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
 

@@ -6,6 +6,7 @@ import math
 
 from softmap import core
 from softmap.methods.base import Proposal
+from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import polish
 from softmap.model.layout import layout
@@ -57,7 +58,7 @@ class Clustered:
         tuning: Tuning,
         end: core.Deadline | None = None,
     ) -> None:
-        self._rule, self._tuning = tuning.tighten_annealing, tuning
+        self._rule, self._tuning = Annealing(), tuning
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
@@ -122,7 +123,7 @@ class Clustered:
             The MAP gap.
         """
         smoothed = self._smoothed
-        self.rising = bound - self.bound > self._tuning.tighten_progress * gap
+        self.rising = bound - self.bound > self._tuning.least_gain * gap
         self.bound = max(self.bound, bound)
         self.settled = bool(
             self._rule.due(
@@ -130,9 +131,7 @@ class Clustered:
                 primal=math.inf, gap=math.inf, entropy=0.0,
             )
         )  # fmt: skip
-        self.idle = 0 if gained > self._tuning.tighten_progress * gap else self.idle + 1
+        self.idle = 0 if gained > self._tuning.least_gain * gap else self.idle + 1
         self._previous = smoothed
-        if bound - smoothed > self._tuning.tighten_coarse * gap:
-            self._state.raise_by(self._rule.growth**2)
-        elif self.settled:
+        if self.settled:
             self._state.raise_by(self._rule.growth)

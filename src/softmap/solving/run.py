@@ -199,8 +199,7 @@ class Run:
     ) -> None:
         """Note what a slice has done."""
         tuning, best = self.options.tuning, self.best
-        fall = before[1] - best.energy
-        fell = not self.stages[turn.key].proves and fall > tuning.least_fall * abs(best.energy)
+        fell = not self.stages[turn.key].proves and best.energy < before[1]
         self._active[turn.key] = outcome.active
         self._histories[turn.key] = self._histories[turn.key].after(
             tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell

@@ -214,8 +214,7 @@ class ByTime:
 
     def _due(self, stage: Candidate, clock: Clock) -> bool:
         """Whether a stage has had less than its share of the time."""
-        tuning, history = self.tuning, stage.history
-        share = tuning.proofs_share if stage.proves else tuning.labels_share
+        tuning, history, share = self.tuning, stage.history, self.tuning.share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
         return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent
@@ -223,8 +222,7 @@ class ByTime:
     def _hope(self, stage: Candidate) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         tuning, history = self.tuning, stage.history
-        hope = tuning.proofs_hope if stage.proves and not stage.leads else tuning.others_hope
-        return max(history.rate, hope / (history.idle + tuning.first_slice + stage.begin))
+        return max(history.rate, tuning.hope / (history.idle + tuning.first_slice + stage.begin))
 
     def _turn(self, stage: Candidate, clock: Clock) -> Turn:
         if stage.on_call or (stage.leads and stage.urgent):

@@ -42,15 +42,12 @@ class _Decoding:
 
     Attributes
     ----------
-    most : int
-        Largest number of checks without labels between two checks with labels.
     missed : int
-        Number of times that no better labels were found, at most `most`.
+        Number of times in a row that no better labels were found.
     wait : int
         Number of checks without labels to come.
     """
 
-    most: int
     missed: int = 0
     wait: int = 0
 
@@ -61,7 +58,7 @@ class _Decoding:
 
     def note(self, *, better: bool) -> None:
         """Note whether better labels were found."""
-        self.missed = self.wait = 0 if better else min(self.missed + 1, self.most)
+        self.missed = self.wait = 0 if better else self.missed + 1
 
 
 class Tightening:
@@ -106,10 +103,9 @@ class Tightening:
         self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
         self._left_to_try = ["cycles", "unions"]
-        self._decoding = _Decoding(tuning.tighten_rarely)
+        self._decoding = _Decoding()
         self._steps = self.rounds()
-        rule = tuning.tighten_annealing
-        self._enter(build(problem.model, []), best.lam, rule.first_eta(self._scale))
+        self._enter(build(problem.model, []), best.lam, tuning.tighten_eta / self._scale)
 
     @property
     def tight(self) -> Tightened:
@@ -161,15 +157,13 @@ class Tightening:
         while True:
             yield from self._preparing(self.check()) if self._behind else self.check()
             few = self._converged and self.at.settled and not (yield from self.grow())
-            if self.at.idle >= (self.tuning.tighten_stalled if few else self.tuning.tighten_last):
+            if few and self.at.idle >= self.tuning.tighten_stalled:
                 return
 
     @property
     def _converged(self) -> bool:
         """Whether passes over the clusters so far can gain little more."""
-        tuning, cycles = self.tuning, "cycles" in self._left_to_try
-        least = tuning.tighten_smoothing if cycles else tuning.tighten_smoothing_unions
-        return self.at.smoothing < least * self._gap
+        return self.at.smoothing < self.tuning.tighten_smoothing * self._gap
 
     @property
     def _behind(self) -> bool:
@@ -202,7 +196,7 @@ class Tightening:
         """Add clusters that raise the bound; return False if there are none."""
         if not self._left_to_try:
             return False
-        warm = self.tuning.tighten_warm
+        warm = 2 * self.tuning.tighten_passes
         self.at.restart(self.tuning.tighten_eta / self._scale)
         yield from self._preparing(self._pass(warm if len(self.tight.scopes) else 2 * warm))
         fresh = yield from self._preparing(self._chosen())
@@ -242,8 +236,7 @@ class Tightening:
         yield
         costs = belief_costs(tight, self.at.nodes(found), found.coupling, found.eta, limits.labels)
         yield
-        tuning = self.tuning
-        least = min(tuning.tighten_gain * self._scale, tuning.tighten_gain_eta / found.eta)
+        least = self.tuning.tighten_gain * self._scale
         fresh = yield from select(
             tight, costs, limits, least, threads=self.problem.threads, deadline=self._end
         )

@@ -369,7 +369,7 @@ class PartsRun:
 
     def _ask(self, limits: PartsLimits, last: bool) -> Ask:
         state = self.progress
-        if state.passes <= self.checks.hasty and not last:
+        if state.passes <= self.checks.early[1] and not last:
             return Ask.BOUND  # labels give a primal value in less time than a point
         tight = self.labels.energy <= state.primal < math.inf
         return state.schedule.ask(
@@ -389,10 +389,8 @@ class PartsRun:
         run, and until labels satisfy the hard constraints.
         """
         state, energy = self.progress, self.labels.energy
-        gap = state.primal - state.bound
         schedule = state.schedule
-        rivals = not energy - state.bound > self.checks.rivals * gap
-        wanted = rivals or not schedule.decoded_at
+        wanted = not energy > state.primal or not schedule.decoded_at
         due = schedule.labels_due(state.passes, factor=4, wanted=wanted, last=last)
         if due or not math.isfinite(energy):
             self.labels.search(found.lam, found.nodes, state.passes)

@@ -162,9 +162,7 @@ class Decode(Stage):
 
     def _may_be_best(self, best: Best) -> bool:
         """Whether labels are, or may become, the best primal point."""
-        gap = best.point_cost - best.lp_bound
-        rivals = self.tuning.checks.rivals
-        return not self._decoded_at or not best.energy - best.lp_bound > rivals * gap
+        return not self._decoded_at or not best.energy > best.point_cost
 
     def _decisive(self, best: Best, seen: Seen) -> bool:
         """Whether to wait for the labels: the first ones, or such that may end the run."""

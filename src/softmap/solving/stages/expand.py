@@ -32,14 +32,13 @@ class Expand(Once):
         model, tuning = self.problem.model, self.tuning
         if not self.default or not self.pairwise or model.num_variables < tuning.expanded_from:
             return False
-        few = int(model.num_labels.max()) <= tuning.expanded_labels
-        return few and expandable(model) >= tuning.expanded_submodular
+        return expandable(model) >= tuning.expanded_submodular
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         tuning = self.tuning
         end = share.part(tuning.expanded_share)
         fusion = Fusion(self.problem.model, threads=self.problem.threads)
-        first = share.part(tuning.expanded_share * tuning.expanded_messages)
+        first = share.part(tuning.expanded_share**2)
         labels = self._first(fusion, best, first)
         expansions = Expansions(fusion)
         expansions.run(labels, rounds=tuning.expanded_rounds, deadline=end)

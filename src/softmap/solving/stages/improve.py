@@ -111,10 +111,10 @@ class Improve(Stage):
         """The searches, each of which continues from call to call."""
         model, seed, tuning = self.problem.model, self.options.seed, self.tuning
         entries = flat_entries(model)
-        moves = entries <= tuning.moved_entries and model.num_variables <= tuning.moved_variables
+        small = entries <= tuning.annealed_entries
+        moves = small and model.num_variables <= tuning.moved_variables
         moves = moves and search_memory(model, entries, tuning) <= self.room
-        anneals = moves or entries <= tuning.annealed_entries
-        anneals = anneals and Annealing.takes(model, entries) <= self.room
+        anneals = small and Annealing.takes(model, entries) <= self.room
         flat = flatten(model) if anneals or moves else None
         found: list[_Improver] = []
         if flat is not None and anneals:

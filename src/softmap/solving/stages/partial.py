@@ -37,7 +37,7 @@ class Partial(Stage):
         """As soon as the LP is solved: before, λ decides little. Then if the part is small."""
         if not known.solved or not (self._small or known.energy < self._energy):
             return math.inf
-        return self.tuning.setup_partial * known.bound
+        return self.tuning.setup * known.bound
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found or not (self._small or best.energy < self._energy):

@@ -185,9 +185,9 @@ class Passes(Stage):
         """Whether the labels are an LP solution, so that further passes may prove them optimal."""
         if self.options.goal == "lp" or not self._method.sweeping:
             return False
-        at, tuning = self._at, self.tuning
+        at = self._at
         tight = best.gaps().lp <= self.options.lp_gap and best.energy <= best.point_cost
-        return tight and at.done < max(tuning.proving * at.solved_at, tuning.proving_least)
+        return tight and at.done < 2 * at.solved_at + self.tuning.proving
 
     def _end(self, status: Status) -> Outcome:
         seen = replace(self.seen(), last=True)
@@ -315,7 +315,7 @@ class Passes(Stage):
     def _early(self) -> bool:
         """Whether labels alone give a primal value: at the first checks of a run for the LP."""
         method, cold = self._method, self._first is None and self.options.goal == "lp"
-        first = method.sweeping and self._at.done <= self.tuning.checks.hasty
+        first = method.sweeping and self._at.done < self.tuning.searched_passes
         return cold and first and not method.frugal
 
     def _answer(self, best: Best, ask: Ask, share: Share) -> Proposal:

@@ -46,7 +46,7 @@ def search_threads(model: Model, threads: int, spare: float, tuning: Tuning) -> 
         The numbers of the run.
     """
     each = tuning.entry_bytes * model.half_size + tuning.copy_bytes * (model.n + model.m)
-    fits = tuning.copy_share * max(spare, 0.0) / max(each, 1)
+    fits = tuning.memory_share * max(spare, 0.0) / max(each, 1)
     further = int(min(threads - 1, fits))
     return 1 + further, float(further * each)
 
@@ -69,7 +69,7 @@ class Search(Stage):
         return search_memory(self.problem.model, self._entries, self.tuning)
 
     def begin(self, known: Estimates) -> float:
-        return 0.0 if self._search is not None else self.tuning.setup_search * known.bound
+        return 0.0 if self._search is not None else self.tuning.setup * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """At intervals that grow with the passes: a search often ends a run long before the LP."""

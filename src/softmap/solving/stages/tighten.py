@@ -34,7 +34,7 @@ class Tighten(Stage):
     def begin(self, known: Estimates) -> float:
         if math.isinf(known.energy):
             return math.inf
-        return 0.0 if self._run is not None else self.tuning.setup_tighten * known.bound
+        return 0.0 if self._run is not None else self.tuning.setup * known.bound
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
