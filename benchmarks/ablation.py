@@ -25,14 +25,13 @@ STAGES = [kind.__name__ for kind in (*order.BEFORE, *order.AFTER)]
 NUMBERS: dict[str, dict[str, Any]] = {
     "coarse-to-fine": {"coarse_passes": FAR},
     "interior-point method": {"interior_after": FAR},
-    "passes that prove LP labels": {"proving": 0, "proving_least": 0},
+    "passes that prove LP labels": {"proving": -FAR},
     "early search": {"searched_passes": FAR},
     "annealing before a search": {"cooled": 0},
-    "annealing of labels": {"annealed_entries": 0, "moved_entries": 0},
+    "annealing of labels": {"annealed_entries": 0},
     "exact search over small parts": {"moved_variables": 0},
     "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
     "unions of clusters": {"tighten_unions": 0},
-    "labels of tightening": {"tighten_rarely": FAR},
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.codes import Decoder, ParityCode
-from softmap.codes.decoder import Effort
+from softmap.codes.decoder import DecodingEffort
 from softmap.codes.parity import check_arrays
 from softmap.io.dem import parse_detectors
 from softmap.verification import check_proof
@@ -146,7 +146,7 @@ def test_files_are_taken_by_their_path(tmp_path):
 
 
 class WithoutSearch(Decoder):
-    effort = Effort(visits=0)
+    effort = DecodingEffort(visits=0)
 
 
 def loose_shot(kind: type[Decoder]) -> tuple[Decoder, np.ndarray]:

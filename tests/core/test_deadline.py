@@ -15,7 +15,7 @@ from softmap import core, generators
 from softmap.arguments import seeded
 from softmap.errors import InfeasibleModel
 from softmap.labels import cheapest, decide, decode, first_labels
-from softmap.labels.annealing import Annealing
+from softmap.labels.annealing import LabelAnnealing
 from softmap.labels.cuts import Fusion
 from softmap.labels.improving import (
     Neighbourhoods,
@@ -79,7 +79,7 @@ def test_looks_are_counted():
 
 def endless():
     """An annealing that only a deadline ends."""
-    return Annealing(flatten(generators.random_grid(20, 20, 3, seed=1)))
+    return LabelAnnealing(flatten(generators.random_grid(20, 20, 3, seed=1)))
 
 
 def test_another_thread_stops_a_loop():
@@ -140,7 +140,7 @@ def test_a_stopped_search_raises_no_energy(model, looks, seed):
     known = start, energy_of(model, start)
     found = [best_labelling(model, [start], deadline=stopping(looks))[0]]
     found.append(improved_by_forests(model, known, 9, 1.0, seed, 1, stopping(looks))[0])
-    found.append(Annealing(flatten(model), seed).improve(start, deadline=stopping(looks)))
+    found.append(LabelAnnealing(flatten(model), seed).improve(start, deadline=stopping(looks)))
     if np.isfinite(known[1]) and model.m:
         found.append(Neighbourhoods(model, seed=seed).improve(start, deadline=stopping(looks)))
     for labels in found:

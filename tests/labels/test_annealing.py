@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from softmap import core, generators
 from softmap.arguments import seeded
-from softmap.labels.annealing import Annealing
+from softmap.labels.annealing import LabelAnnealing
 from softmap.relaxation.flat import FlatModel, flatten
 from support.numpy_twins import MASK, Xoshiro
 from support.oracles import brute_force, energy_by_hand
@@ -213,14 +213,14 @@ def test_labels_never_cost_more_and_obey_hard_constraints(model, seed):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, model.num_labels[: model.num_variables])
     start = drawn if np.isfinite(model.energy(drawn)) else start
-    found = Annealing(flatten(model), seed).improve(start, work=3000)
+    found = LabelAnnealing(flatten(model), seed).improve(start, work=3000)
     assert model.energy(found) <= model.energy(start) + 1e-9
     assert np.isfinite(energy_by_hand(model, model.complete(found)))
 
 
 @given(models(max_n=6), seeds)
 def test_small_models_are_solved(model, seed):
-    found = Annealing(flatten(model), seed).improve(
+    found = LabelAnnealing(flatten(model), seed).improve(
         np.zeros(model.num_variables, np.int64), work=100_000
     )
     assert model.energy(found) == pytest.approx(brute_force(model)[0], abs=1e-9)
@@ -270,12 +270,12 @@ def test_limits_are_kept():
     flat = flatten(generators.random_grid(6, 6, 4, seed=3))
     start = np.zeros(36, dtype=np.int64)
     np.testing.assert_array_equal(
-        Annealing(flat).improve(start, deadline=core.Deadline(0.0)), start
+        LabelAnnealing(flat).improve(start, deadline=core.Deadline(0.0)), start
     )
     stopped = core.Deadline()
     stopped.stop()
-    np.testing.assert_array_equal(Annealing(flat).improve(start, deadline=stopped), start)
-    np.testing.assert_array_equal(Annealing(flat).improve(start, work=0), start)
+    np.testing.assert_array_equal(LabelAnnealing(flat).improve(start, deadline=stopped), start)
+    np.testing.assert_array_equal(LabelAnnealing(flat).improve(start, work=0), start)
 
 
 def test_models_without_variables_or_choice_end():
@@ -285,7 +285,7 @@ def test_models_without_variables_or_choice_end():
     assert native(nothing).run(1000) == 0
     one = FlatModel(np.array([1]), np.array([2.0]), *(np.zeros(1, np.int64),),
                     np.zeros(0, np.int64), empty, 0.0)  # fmt: skip
-    assert Annealing(one).improve(np.zeros(1, np.int64), work=1000).tolist() == [0]
+    assert LabelAnnealing(one).improve(np.zeros(1, np.int64), work=1000).tolist() == [0]
 
 
 def test_wrong_arrays_are_named():

@@ -235,7 +235,7 @@ def test_what_a_device_computes_is_what_the_processor_does(edges):
     unary, tables = rng.normal(size=(4, 6, 3)), rng.normal(size=(4, m, 3, 3))
     given = rng.normal(size=unary.shape), rng.normal(size=tables.shape)
     beliefs, pull = soft_map_vjp(unary, tables, edges, 3.0)
-    problem = layer.Problem(np.asarray(edges), 3.0)
+    problem = layer.LayerProblem(np.asarray(edges), 3.0)
     nodes, pairs, lam = layer.device_forward(problem, unary, tables, np)
     np.testing.assert_allclose(nodes, beliefs.nodes, atol=1e-9)
     np.testing.assert_allclose(pairs, beliefs.edges, atol=1e-9)

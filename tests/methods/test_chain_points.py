@@ -15,7 +15,7 @@ from test_chains import models_of
 
 import softmap
 from softmap import core, generators, lp
-from softmap.methods.base import Verdict
+from softmap.methods.base import Assessment
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import AVERAGING
@@ -126,7 +126,7 @@ def test_an_average_in_use_is_not_changed(kept):
     state = method.init(model, None, 0)
     method.step(state, 2 * AVERAGING.every)
     mean, before = state.mean, state.mean.copy()
-    method.observe(state, Verdict(0.0, (1.0, 1.0), 0.0, 0.0, (), kept))
+    method.observe(state, Assessment(0.0, (1.0, 1.0), 0.0, 0.0, (), kept))
     method.step(state, AVERAGING.every)
     assert (state.mean is mean) == (not any(kept[1:]))
     assert np.array_equal(mean, before) == any(kept[1:])

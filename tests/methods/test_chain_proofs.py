@@ -18,7 +18,7 @@ from softmap.labels import decode
 from softmap.later import later, unmade
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains, Messages, Proved
+from softmap.methods.sweeps.chains import Chains, Messages, ProvedBound
 from softmap.methods.sweeps.planning import chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables
@@ -355,7 +355,7 @@ def test_making_lambda_between_passes_changes_nothing():
     assert chains.prove(state, 0).bound == passed_again(model, before).bound
 
 
-def passed_again(model: Model, messages: np.ndarray) -> Proved:
+def passed_again(model: Model, messages: np.ndarray) -> ProvedBound:
     chains = Chains(model, 1)
     state = chains.start(None)
     state.msg[:] = messages

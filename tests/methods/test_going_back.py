@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import softmap
-from softmap.methods.base import Verdict
+from softmap.methods.base import Assessment
 from softmap.methods.sweeps.anneal import RECOVERY, Anneal
 from softmap.relaxation.consistency import tighten
 
@@ -18,7 +18,7 @@ def _started(model):
     return method, state
 
 
-VERDICT = Verdict(0.0, (1.0,), 0.0, 0.0)
+VERDICT = Assessment(0.0, (1.0,), 0.0, 0.0)
 
 
 def test_a_fall_of_the_smoothed_dual_is_taken_back():

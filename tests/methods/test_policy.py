@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap.methods.policy import Annealing, Ask, Checks, CheckTimes, Cooling
+from softmap.methods.policy import AnnealingRule, Ask, Checks, CheckTimes, Cooling
 
 RULE = Checks()
 COSTS = st.floats(-100.0, 100.0)
@@ -43,14 +43,14 @@ def test_a_batch_is_told_what_each_model_would_be_told(rows):
     columns = np.array(rows).T
     columns[4] = np.where(columns[4] < -50.0, np.inf, np.abs(columns[4]))  # some have no point
     given = dict(zip(names, columns, strict=False))
-    together = Annealing().due(columns[5], entropy=columns[5], **given)
+    together = AnnealingRule().due(columns[5], entropy=columns[5], **given)
     for k, answer in enumerate(together):
         alone = {name: column[k] for name, column in given.items()}
-        assert Annealing().due(columns[5, k], entropy=columns[5, k], **alone) == answer
+        assert AnnealingRule().due(columns[5, k], entropy=columns[5, k], **alone) == answer
 
 
 def test_eta_rises_when_the_entropy_makes_most_of_the_gap():
-    rule, cooling = Annealing(), Cooling(eta=2.0, smoothed=-1.0)
+    rule, cooling = AnnealingRule(), Cooling(eta=2.0, smoothed=-1.0)
     # the regularised gap is 1.0 - 2.0 / 2.0 + 1.0 = 1.0
     assert not cooling.observe(rule, bound=0.0, primals=(1.0,), entropy=2.0, averaged=False)
     assert (cooling.eta, cooling.previous) == (2.0, -1.0)
@@ -60,7 +60,7 @@ def test_eta_rises_when_the_entropy_makes_most_of_the_gap():
 
 
 def test_without_a_point_eta_rises_when_the_smoothed_dual_has_settled():
-    rule, cooling = Annealing(), Cooling(eta=1.0, smoothed=-1.0)
+    rule, cooling = AnnealingRule(), Cooling(eta=1.0, smoothed=-1.0)
     nothing = {"bound": 0.0, "primals": (math.inf,), "entropy": 0.0, "averaged": False}
     assert not cooling.observe(rule, **nothing)  # there is nothing to compare with yet
     cooling.smoothed = -0.5  # gained half of what smoothing costs
@@ -70,7 +70,7 @@ def test_without_a_point_eta_rises_when_the_smoothed_dual_has_settled():
 
 
 def test_a_gap_without_the_average_is_what_the_average_left_of_it_before():
-    rule = Annealing()
+    rule = AnnealingRule()
     cooling = Cooling(eta=1.0, smoothed=0.0)
     cooling.observe(rule, bound=0.0, primals=(4.0, 1.0), entropy=0.0, averaged=True)
     assert cooling.gain == 0.25

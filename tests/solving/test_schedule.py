@@ -47,7 +47,7 @@ def test_what_gains_gets_the_time_and_everything_gets_some():
     seconds, _ = simulated(20.0, [lambda _: 0.0, lambda _: 0.2, lambda _: 0.01])
     assert seconds[1] > 0.6 * 20.0
     for each in (seconds[0], seconds[2]):
-        assert 0.3 * TUNING.proofs_share * 20.0 <= each <= 5.0
+        assert 0.3 * TUNING.share * 20.0 <= each <= 5.0
 
 
 def test_a_stage_that_succeeds_late_is_not_given_up():

@@ -18,7 +18,7 @@ from softmap.model.potentials.base import Costs, numbers
 
 
 @dataclass(frozen=True)
-class Effort:
+class DecodingEffort:
     """Iterations per shot (decision 63 measured them).
 
     Attributes
@@ -74,7 +74,7 @@ class Decoder:
     (array([1, 0, 0], dtype=uint8), True)
     """
 
-    effort = Effort()
+    effort = DecodingEffort()
 
     def __init__(
         self,

@@ -158,7 +158,7 @@ def parse_detectors(data: bytes | Content) -> Detectors:
     content = open_content(data)
     program = _Program(content)
     program.parse()
-    found = _Flat(content)
+    found = _FlatErrors(content)
     content.reserve(program.sizes[0] * LIMITS.error_target)
     found.run(program.blocks[0])
     content.release()
@@ -262,7 +262,7 @@ class _Program:
         return [k for k, odd in found[0].items() if odd], [k for k, odd in found[1].items() if odd]
 
 
-class _Flat:
+class _FlatErrors:
     """The errors after unrolling all repetitions."""
 
     def __init__(self, content: Content) -> None:

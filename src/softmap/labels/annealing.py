@@ -15,10 +15,10 @@ from softmap.model import Model
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
-__all__ = ["Annealing"]
+__all__ = ["LabelAnnealing"]
 
 
-class Annealing:
+class LabelAnnealing:
     """Annealing runs from random labels and from the best ones, ever longer; resumable.
 
     What a run does depends on the seed, its number and the labels from which it starts, not on the

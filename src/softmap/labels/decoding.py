@@ -18,7 +18,7 @@ __all__ = ["cheapest", "decide", "decode", "first_labels", "round_nodes"]
 
 
 @dataclass(frozen=True)
-class Decoding:
+class TieRule:
     """How labels are read off.
 
     Attributes
@@ -30,7 +30,7 @@ class Decoding:
     tie: float = 1e-9
 
 
-DECODING = Decoding()
+DECODING = TieRule()
 
 
 Labels = NDArray[np.int64]

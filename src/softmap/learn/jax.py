@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, Problem, _edges
+from softmap.learn.layer import Beliefs, LayerProblem, _edges
 from softmap.methods.cuda import cupy_or_none
 
 
@@ -19,7 +19,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     import jax
     import jax.numpy as jnp
 
-    problem = Problem(_edges(np.asarray(edges)), eta, tol)
+    problem = LayerProblem(_edges(np.asarray(edges)), eta, tol)
     dtype = jnp.result_type(unary, pairwise, jnp.float32)
     first, second = jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
     full, tables = problem.shapes(first.shape, second.shape)

@@ -128,7 +128,7 @@ def soft_map_vjp(
     """
     pairwise = _tables_of(pairwise, unary, edges)
     first, second = _floats(unary, "unary"), _floats(pairwise, "pairwise")
-    problem = Problem(_edges(edges), eta, tol)
+    problem = LayerProblem(_edges(edges), eta, tol)
     full, tables = problem.shapes(first.shape, second.shape)
     dtype = np.result_type(first, second)
     soft = problem.forward(np.broadcast_to(first, full), np.broadcast_to(second, tables))
@@ -146,7 +146,7 @@ def soft_map_vjp(
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LayerProblem:
     """The graphs, η and the tolerance of `soft_map`; its methods take costs as NumPy arrays.
 
     Attributes
@@ -215,7 +215,7 @@ class Problem:
 class Soft:
     """The smoothed optimum of a batch, in the shapes of its costs; 0 at rows without an edge."""
 
-    problem: Problem
+    problem: LayerProblem
     found: SoftMarginals
     shape: tuple[int, ...]
 
@@ -334,7 +334,7 @@ def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:
     return result
 
 
-def _frame(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> UniformFrame:
+def _frame(problem: LayerProblem, unary: Any, pairwise: Any, xp: Any) -> UniformFrame:
     problem.check(unary.shape)
     n, d = unary.shape[-2:]
     flat = xp.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
@@ -343,7 +343,7 @@ def _frame(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> UniformFrame
 
 
 def device_forward(
-    problem: Problem, unary: Any, pairwise: Any, xp: Any
+    problem: LayerProblem, unary: Any, pairwise: Any, xp: Any
 ) -> tuple[Any, Any, Any] | None:
     """Marginals of nodes and edges, and λ; None for hard constraints and for several graphs."""
     if problem.edges.ndim > 2:
@@ -357,7 +357,7 @@ def device_forward(
 
 
 def device_backward(
-    problem: Problem, costs: tuple[Any, Any], lam: Any, given: tuple[Any, Any], xp: Any
+    problem: LayerProblem, costs: tuple[Any, Any], lam: Any, given: tuple[Any, Any], xp: Any
 ) -> tuple[Any, Any]:
     """Return gradients by the costs, given λ of `device_forward` and gradients by the marginals."""
     frame = _frame(problem, *costs, xp)

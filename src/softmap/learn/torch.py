@@ -10,7 +10,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, Problem, _edges
+from softmap.learn.layer import Beliefs, LayerProblem, _edges
 from softmap.methods.cuda import cupy_or_none
 from softmap.methods.marginals.newton import SMOOTHING
 
@@ -21,7 +21,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     first, second = _tensors(unary, pairwise)
     if isinstance(edges, torch.Tensor):
         edges = edges.detach().cpu().numpy()
-    problem = Problem(_edges(edges), eta, tol)
+    problem = LayerProblem(_edges(edges), eta, tol)
     full, tables = problem.shapes(tuple(first.shape), tuple(second.shape))
     return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
 
@@ -76,7 +76,7 @@ class SoftMap(torch.autograd.Function):
     """Marginals and λ forward, one adjoint solve backward."""
 
     @staticmethod
-    def forward(unary: Any, pairwise: Any, problem: Problem) -> Any:
+    def forward(unary: Any, pairwise: Any, problem: LayerProblem) -> Any:
         cupy = _cupy_for(unary)
         if cupy is not None:
             with cupy.cuda.Device(unary.device.index):
@@ -112,7 +112,7 @@ class Pull(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        unary: Any, pairwise: Any, nodes: Any, pairs: Any, lam: Any, problem: Problem
+        unary: Any, pairwise: Any, nodes: Any, pairs: Any, lam: Any, problem: LayerProblem
     ) -> Any:
         cupy = _cupy_for(unary) if problem.edges.ndim == 2 else None
         finite = bool(torch.isfinite(unary).all() and torch.isfinite(pairwise).all())
@@ -143,7 +143,7 @@ class Pull(torch.autograd.Function):
         return Pull.apply(*tensors, given[5]), (0, 0)
 
 
-def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
+def _bend(costs: Any, given: Any, along: Any, problem: LayerProblem) -> Any:
     """The directional derivative, along a change of the costs, of the gradients for `given`.
 
     It consists of third derivatives of the smoothed optimum, computed by a central difference with

@@ -84,7 +84,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Assessment:
     """The values that the judge computed for one proposal (not the best so far).
 
     Attributes
@@ -192,7 +192,7 @@ class Algorithm(ABC):
             The state is left as it is if this passes first.
         """
 
-    def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027
+    def observe(self, state: Any, verdict: Assessment) -> None:  # noqa: B027
         """Receive the verdict of a check, before the next step; an annealed method may raise η."""
 
     def settle(self, state: Any) -> None:  # noqa: B027

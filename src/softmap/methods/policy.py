@@ -15,7 +15,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Annealing:
+class AnnealingRule:
     """The annealing rule for η, and the limit of momentum.
 
     Attributes
@@ -97,14 +97,14 @@ class Cooling:
     gain: float = 1.0
 
     def observe(
-        self, rule: Annealing, *, bound: float, primals: tuple[float, ...], entropy: float,
+        self, rule: AnnealingRule, *, bound: float, primals: tuple[float, ...], entropy: float,
         averaged: bool,
     ) -> bool:  # fmt: skip
         """Raise η if the rule says so; return whether it was raised.
 
         Parameters
         ----------
-        rule : Annealing
+        rule : AnnealingRule
         bound : float
             Lower bound of this check.
         primals : tuple of float

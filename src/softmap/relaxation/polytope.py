@@ -359,7 +359,7 @@ def needs_coupling(model: Model) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
+class ClusterBeliefs:
     """The current marginals of a method, which are nearly consistent.
 
     Attributes

@@ -6,14 +6,14 @@ import math
 
 from softmap import core
 from softmap.methods.base import Proposal
-from softmap.methods.policy import Annealing
+from softmap.methods.policy import AnnealingRule
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import polish
 from softmap.model.layout import layout
 from softmap.proof.tightening.regions import Tightened, arrange
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.polytope import Beliefs, normalised
+from softmap.relaxation.polytope import ClusterBeliefs, normalised
 from softmap.solving.tuning import Tuning
 
 __all__ = ["Clustered"]
@@ -58,7 +58,8 @@ class Clustered:
         tuning: Tuning,
         end: core.Deadline | None = None,
     ) -> None:
-        self._rule, self._tuning = Annealing(), tuning
+        self._tuning = tuning
+        self._rule = AnnealingRule(growth=tuning.tighten_growth, settled=tuning.tighten_settled)
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
@@ -100,12 +101,16 @@ class Clustered:
         """Return the marginals of variables and pairs, in the order of the tightened model."""
         return self._nodes(found, int(self.tight.model.node_offset[self.tight.first_cluster]))
 
-    def proof(self, found: Proposal) -> tuple[float, Floats, Beliefs]:
+    def proof(self, found: Proposal) -> tuple[float, Floats, ClusterBeliefs]:
         """Return the bound, its λ, and all marginals, in the order of the tightened model."""
         model, lam = self._algorithm.engine.model, found.lam
         bound = core.dual_bound(layout(model), lam, model.constant, self._algorithm.threads)
         assert found.coupling is not None
-        return bound, lam, Beliefs(self._nodes(found, len(self._states)), found.coupling, found.eta)
+        return (
+            bound,
+            lam,
+            ClusterBeliefs(self._nodes(found, len(self._states)), found.coupling, found.eta),
+        )
 
     def _nodes(self, found: Proposal, count: int) -> Floats:
         model = self._algorithm.engine.model
@@ -133,5 +138,7 @@ class Clustered:
         )  # fmt: skip
         self.idle = 0 if gained > self._tuning.least_gain * gap else self.idle + 1
         self._previous = smoothed
-        if self.settled:
+        if bound - smoothed > self._tuning.tighten_coarse * gap:
+            self._state.raise_by(self._rule.growth**2)
+        elif self.settled:
             self._state.raise_by(self._rule.growth)

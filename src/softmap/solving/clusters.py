@@ -9,7 +9,7 @@ from softmap.methods.base import Floats
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
-from softmap.relaxation.polytope import Beliefs, checked_marginals
+from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
 from softmap.solving.proof import Proof, ProofKind
 
 __all__ = ["Clusters"]
@@ -21,7 +21,7 @@ class Clusters:
 
     clusters: tuple[tuple[int, ...], ...]
     lam: Floats
-    beliefs: Beliefs | None = None
+    beliefs: ClusterBeliefs | None = None
 
     def proved(self, model: Model) -> tuple[float, Proof]:
         """Return the bound that the clusters prove for a model, recomputed from λ."""
@@ -35,7 +35,7 @@ class Clusters:
             raise OptionError(f"warm_start: this result is damaged ({error})") from error
         return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=beliefs)
 
-    def _checked(self, model: Model) -> Beliefs | None:
+    def _checked(self, model: Model) -> ClusterBeliefs | None:
         """Return the beliefs as normalised marginals of the tightened model."""
         if self.beliefs is None:
             return None

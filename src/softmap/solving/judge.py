@@ -13,7 +13,7 @@ import numpy as np
 from softmap import core
 from softmap.errors import OptionError
 from softmap.later import unmade
-from softmap.methods.base import Floats, Proposal, Verdict
+from softmap.methods.base import Assessment, Floats, Proposal
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
@@ -51,7 +51,7 @@ class Judge:
         self.best.offer_lp_bound(proposal.bound, unmade(proposal, "lam"))
         return proposal.bound
 
-    def look(self, proposal: Proposal) -> Verdict:
+    def look(self, proposal: Proposal) -> Assessment:
         """Compute the bound of a proposal, and a feasible point for each of its node marginals."""
         bound = self.bound(proposal)
         nodes = proposal.nodes or (self._nodes_of(proposal),)
@@ -70,7 +70,7 @@ class Judge:
             for found, candidate in zip(priced, nodes, strict=True)
         )
         costs = tuple(found.cost for found in priced)
-        return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes, kept_points)
+        return Assessment(bound, costs, priced[0].entropy, priced[0].slack, nodes, kept_points)
 
     def solution(self, lam: Floats, nodes: Floats) -> None:
         """Evaluate the solution of an LP solver; every edge gets its optimal transport plan."""

@@ -19,7 +19,7 @@ from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.consistency import require_possible, tighten
 from softmap.relaxation.gaps import cost_step, largest_cost, scaled
-from softmap.relaxation.polytope import Beliefs
+from softmap.relaxation.polytope import ClusterBeliefs
 
 __all__ = ["Problem"]
 
@@ -142,7 +142,7 @@ class Problem:
         with np.errstate(over="ignore", under="ignore"):
             return _within(float(np.ldexp(eta, self.exponent)))
 
-    def beliefs_back(self, given: Beliefs | None) -> Beliefs | None:
+    def beliefs_back(self, given: ClusterBeliefs | None) -> ClusterBeliefs | None:
         """Convert beliefs of a tightened model to the user's units."""
         if given is None:
             return None

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.relaxation.polytope import Beliefs
+from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.archive import Arrays
 
 __all__ = ["Penalty", "Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
@@ -59,7 +59,7 @@ class Proof:
         λ of the model `softmap.proof.tightening.regions.build(model, clusters)`.
     nodes : int
         Number of nodes of the search tree.
-    beliefs : Beliefs or None
+    beliefs : ClusterBeliefs or None
         Marginals from which a point of the tightened relaxation is made.
     """
 
@@ -67,7 +67,7 @@ class Proof:
     clusters: tuple[Scope, ...] = ()
     lam: Floats | None = None
     nodes: int = 0
-    beliefs: Beliefs | None = None
+    beliefs: ClusterBeliefs | None = None
 
     def __repr__(self) -> str:
         """One line: arrays and clusters of a large proof would fill many pages."""
@@ -116,8 +116,8 @@ def proof_from_arrays(arrays: Arrays) -> Proof:
     )
 
 
-def _beliefs(arrays: Arrays) -> Beliefs:
+def _beliefs(arrays: Arrays) -> ClusterBeliefs:
     nodes, coupling, eta = arrays["beliefs"], arrays["coupling"], float(arrays["eta"])
     if nodes.ndim != 1 or coupling.ndim != 1 or not (nodes >= 0).all() or not eta > 0:
         raise ValueError("the beliefs of the proof are none")
-    return Beliefs(nodes, coupling, eta)
+    return ClusterBeliefs(nodes, coupling, eta)

@@ -12,7 +12,7 @@ from softmap import core
 from softmap.labels.improving import improved_by_forests
 from softmap.methods.base import Proposal
 from softmap.proof.tightening.clusters import (
-    Limits,
+    ClusterSizes,
     belief_costs,
     select,
     unions,
@@ -22,7 +22,7 @@ from softmap.proof.tightening.regions import Tightened, build, building, carry
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-from softmap.relaxation.polytope import Beliefs
+from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.best import Best
 from softmap.solving.clustered import Clustered
 from softmap.solving.clusters import Clusters
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Decoding:
+class _DecodingTimes:
     """When to decode labels: less and less often while that finds no better ones.
 
     Attributes
@@ -72,7 +72,7 @@ class Tightening:
         Initial λ and labels; bounds and labels are offered to it.
     tuning : Tuning
         The numbers of the run.
-    limits : Limits, optional
+    limits : ClusterSizes, optional
         Limits on the size of clusters.
     end : Deadline, optional
         The end of the run. Set-up that does not end before raises `core.OutOfTime`.
@@ -93,17 +93,17 @@ class Tightening:
         problem: Problem,
         best: Best,
         tuning: Tuning,
-        limits: Limits | None = None,
+        limits: ClusterSizes | None = None,
         end: core.Deadline | None = None,
     ) -> None:
-        self.problem, self.best, self.limits = problem, best, limits or Limits()
+        self.problem, self.best, self.limits = problem, best, limits or ClusterSizes()
         self.tuning, self.work, self.prepared = tuning, 0, 0.0
         self._end = end
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
         self._left_to_try = ["cycles", "unions"]
-        self._decoding = _Decoding()
+        self._decoding = _DecodingTimes()
         self._steps = self.rounds()
         self._enter(build(problem.model, []), best.lam, tuning.tighten_eta / self._scale)
 
@@ -261,7 +261,9 @@ class Tightening:
         self.at = Clustered(tight, lam, eta, self.problem.threads, self.tuning, self._end)
         self._closing *= tight.model.half_size / before if before else 1.0
 
-    def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
+    def _offer(
+        self, bound: float, tight: Tightened, lam: Floats, beliefs: ClusterBeliefs | None
+    ) -> None:
         """Offer a bound of a tightened model; without clusters it is the plain LP bound."""
         self._proved = max(self._proved, bound)
         if len(tight.scopes):

@@ -22,7 +22,7 @@ class Tuning:
     first_slice: float = 0.05  # s, shortest slice; D35
     growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
     hope: float = 0.1  # gap expected to be closed in as long as nothing was; D35, D58
-    share: float = 0.2  # least fraction of the time of each stage; D35, D58
+    share: float = 0.15  # least fraction of the time of each stage; D35, D58
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     # --- and without one --------------------------------------------------------------------------
     first_work: int = 200_000  # message entries of the first slice; they double; D35
@@ -83,6 +83,9 @@ class Tuning:
     cluster_bytes: int = 1_000  # B per joint state of a cluster; D47
     tighten_eta: float = 200.0  # η that selects clusters, in 1 / cost scale; D14
     tighten_passes: int = 10  # passes between two checks, and half of those at that η; D14
+    tighten_growth: float = 2.0  # factor by which η rises; D14, D58
+    tighten_settled: float = 0.1  # gain, in its smoothing, for η to rise; D14, D58
+    tighten_coarse: float = 4.0  # gaps lost to smoothing while η rises twice as fast; D47, D58
     tighten_gain: float = 1e-4  # least gain of a cycle, in cost scales; D14
     tighten_smoothing: float = 0.2  # gaps lost to smoothing when clusters are added; D14
     tighten_unions: int = 4  # most unions per cluster; D47

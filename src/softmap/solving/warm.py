@@ -24,7 +24,7 @@ from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.gaps import scaled
-from softmap.relaxation.polytope import Beliefs, checked_marginals
+from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
 from softmap.solving.best import Best
 from softmap.solving.clusters import Clusters
 from softmap.solving.judge import Judge
@@ -93,19 +93,19 @@ class WarmStart:
         proof = None if self.result is None else self.result.proof
         if proof is None or proof.lam is None or not proof.clusters:
             return None
-        from softmap.proof.tightening.clusters import Limits  # imported late: often unused
+        from softmap.proof.tightening.clusters import ClusterSizes  # imported late: often unused
 
         labels = self.problem.given.num_labels
         if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
             raise OptionError("warm_start: this result is damaged (a cluster is out of range)")
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
-        if states > Limits().states:
+        if states > ClusterSizes().states:
             return None
         return Clusters(
             proof.clusters, self.problem.lam_as_is(proof.lam), self._beliefs(proof.beliefs)
         )
 
-    def _beliefs(self, given: Beliefs | None) -> Beliefs | None:
+    def _beliefs(self, given: ClusterBeliefs | None) -> ClusterBeliefs | None:
         if given is None:
             return None
         eta = self.problem.eta(given.eta)

@@ -121,7 +121,7 @@ class Checker:
 
     def __init__(self, model: Model, exponent: int, effort: TableLimit) -> None:
         self._model, self._exponent, self._effort = model, exponent, effort
-        self._search: Search | None = None
+        self._search: SearchLog | None = None
         self._dual: Dual | None = None
         self._hard = False
         self._energy: Fraction | None = None
@@ -157,8 +157,8 @@ class Checker:
                 self._search = self._begin(hard_constraints(flat) if self._hard else flat)
             self._search.step(name, arrays)
 
-    def _begin(self, flat: Flat) -> Search:
-        return Search(flat, self._exponent, self._effort)
+    def _begin(self, flat: Flat) -> SearchLog:
+        return SearchLog(flat, self._exponent, self._effort)
 
     def _finish(self, dual: Dual) -> None:
         """Add the bound of the last piece, if there is one."""
@@ -247,7 +247,7 @@ class Dual:
         return self.pieces + exact_sum(terms)
 
 
-class Search:
+class SearchLog:
     """Checks the records of one search: presolve steps, and trees of some components."""
 
     def __init__(self, flat: Flat, exponent: int, effort: TableLimit) -> None:

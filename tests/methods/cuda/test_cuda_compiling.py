@@ -14,7 +14,7 @@ import pytest
 from softmap import core
 from softmap.methods.cuda.arena import ARENA
 from softmap.methods.cuda.cupy_device import HEADERS, Compiler, Store, sources
-from softmap.methods.cuda.engine import Clock
+from softmap.methods.cuda.engine import DeviceClock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape
 from softmap.methods.cuda.tiling import LANES, LIMITS
@@ -118,7 +118,7 @@ def test_the_clock_of_the_driver_is_that_of_the_kernels():
     text = (sources() / "cuda" / "passes.hpp").read_text()
     control = re.search(r"struct Control \{(.*?)\};", text, re.DOTALL)
     plain = re.sub(r"//.*|double|\s", "", control[1])
-    assert tuple(re.split("[,;]", plain.strip(";"))) == Clock.members
+    assert tuple(re.split("[,;]", plain.strip(";"))) == DeviceClock.members
 
 
 def test_facts_of_a_shape_are_those_of_the_kernels():

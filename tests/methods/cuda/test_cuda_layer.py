@@ -38,7 +38,7 @@ def calls(monkeypatch):
 
     for name in ("device_forward", "device_backward"):
         monkeypatch.setattr(layer, name, watched(name))
-    monkeypatch.setattr("softmap.learn.layer.Problem.forward", None)
+    monkeypatch.setattr("softmap.learn.layer.LayerProblem.forward", None)
     return seen
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import softmap
 from softmap.learn import layer, soft_map_vjp
-from softmap.learn.layer import Problem
+from softmap.learn.layer import LayerProblem
 
 EDGES = softmap.generators.grid_edges(3, 4)
 RNG = np.random.default_rng(3)
@@ -17,7 +17,7 @@ GIVEN = RNG.normal(size=UNARY.shape), RNG.normal(size=TABLES.shape)
 
 @pytest.mark.parametrize("eta", [0.7, 12.0])
 def test_marginals_and_gradients_are_those_of_the_general_code(eta):
-    problem = Problem(EDGES, eta)
+    problem = LayerProblem(EDGES, eta)
     nodes, edges, lam = layer.device_forward(problem, UNARY, TABLES, np)
     expected, pull = soft_map_vjp(UNARY, TABLES, EDGES, eta)
     assert np.allclose(nodes, expected.nodes, atol=1e-9)
@@ -28,7 +28,7 @@ def test_marginals_and_gradients_are_those_of_the_general_code(eta):
 
 
 def test_without_edges_it_is_a_softmax():
-    problem = Problem(np.zeros((0, 2), dtype=np.int64), 2.0)
+    problem = LayerProblem(np.zeros((0, 2), dtype=np.int64), 2.0)
     none = np.zeros((2, 0, 3, 3))
     nodes, edges, lam = layer.device_forward(problem, UNARY, none, np)
     weight = np.exp(-2 * UNARY)
@@ -42,4 +42,4 @@ def test_without_edges_it_is_a_softmax():
 def test_hard_constraints_are_left_to_the_general_code():
     barred = TABLES.copy()
     barred[0, 0, 0, 0] = np.inf
-    assert layer.device_forward(Problem(EDGES, 1.0), UNARY, barred, np) is None
+    assert layer.device_forward(LayerProblem(EDGES, 1.0), UNARY, barred, np) is None

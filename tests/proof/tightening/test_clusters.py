@@ -13,7 +13,7 @@ from softmap import lp
 from softmap.proof.tightening import clusters
 from softmap.proof.tightening.clusters import (
     Adjacency,
-    Limits,
+    ClusterSizes,
     cluster_scopes,
     cycle_gains,
     pair_costs,
@@ -102,7 +102,7 @@ def test_a_round_adds_a_limited_number_of_messages(seed):
     model = softmap.generators.erdos_renyi(60, 2 + seed % 2, c=4.0, seed=seed)
     tight, rng = build(model, []), np.random.default_rng(seed)
     for growth in (0.5, 1.0, 3.0):
-        limits = Limits(growth=growth, messages=0, faces=0.0)
+        limits = ClusterSizes(growth=growth, messages=0, faces=0.0)
         costs = pair_costs(tight, rng.normal(size=tight.model.half_size))
         found = [finish(select(tight, costs, limits, 0.0, threads=t)) for t in (1, 2)]
         assert found[0].listed == found[1].listed
@@ -117,9 +117,9 @@ def test_all_faces_of_a_grid_are_added_at_once():
     model = softmap.Model(np.zeros((42, 2)), edges, softmap.Potts(np.ones(len(edges))))
     tight = build(model, [])
     costs = pair_costs(tight, np.zeros(tight.model.half_size))
-    assert len(finish(select(tight, costs, Limits(), 0.0))) == 30
+    assert len(finish(select(tight, costs, ClusterSizes(), 0.0))) == 30
     costs = pair_costs(tight, np.random.default_rng(0).normal(size=tight.model.half_size))
-    some = finish(select(tight, costs, Limits(faces=1.0, messages=0), 0.0))
+    some = finish(select(tight, costs, ClusterSizes(faces=1.0, messages=0), 0.0))
     assert 0 < len(some) < 30
 
 
@@ -227,7 +227,7 @@ def test_the_first_cycles_within_the_limits_are_taken(seed, states, messages, bl
     n = model.num_variables
     some = [tuple(rng.permutation(n)[: rng.integers(3, min(n, 6) + 1)].tolist()) for _ in range(12)]
     tight = build(model, [sorted(some[0][:3])])
-    limits = Limits(states=states, messages=messages, growth=0.0)
+    limits = ClusterSizes(states=states, messages=messages, growth=0.0)
     wanted, all_fit = greedily(tight, some, limits)
     blocks = (padded(some[at : at + block], n, 6) for at in range(0, len(some), block))
     found, fit = clusters._within(tight, blocks, limits, 0.0)
@@ -278,21 +278,21 @@ def test_unions_are_those_of_every_two_clusters_that_share_a_pair(seed):
         for pair in combinations(scope, 2):
             inside.get(pair, []).append(scope)
     both = {tuple(sorted({*a, *b})) for some in inside.values() for a, b in combinations(some, 2)}
-    small = {s for s in both if model.num_labels[list(s)].prod() <= Limits().union}
-    assert {*unions(tight, Limits(), 1000)} == small - {*tight.clusters}
+    small = {s for s in both if model.num_labels[list(s)].prod() <= ClusterSizes().union}
+    assert {*unions(tight, ClusterSizes(), 1000)} == small - {*tight.clusters}
 
 
 def test_neighbouring_faces_become_one():
     edges = softmap.generators.grid_edges(3, 3)
     model = softmap.Model(np.zeros((9, 2)), edges, softmap.Potts(np.ones(len(edges))))
     faces = [(0, 1, 3, 4), (1, 2, 4, 5), (3, 4, 6, 7), (4, 5, 7, 8)]
-    joined = unions(build(model, faces), Limits(), 10)
+    joined = unions(build(model, faces), ClusterSizes(), 10)
     assert set(joined) == {
         (0, 1, 2, 3, 4, 5), (3, 4, 5, 6, 7, 8), (0, 1, 3, 4, 6, 7), (1, 2, 4, 5, 7, 8),
     }  # fmt: skip
-    assert not len(unions(build(model, faces), Limits(union=32), 10))
-    assert not len(unions(build(model, faces), Limits(), 3))
-    assert not len(unions(build(model, faces), Limits(states=200), 10))
+    assert not len(unions(build(model, faces), ClusterSizes(union=32), 10))
+    assert not len(unions(build(model, faces), ClusterSizes(), 3))
+    assert not len(unions(build(model, faces), ClusterSizes(states=200), 10))
 
 
 @given(st.integers(1, 60), st.integers(0, 9))
@@ -308,5 +308,5 @@ def test_a_stopped_search_returns_what_it_has_found(looks, seed):
         stopped = cycle_gains(costs, cycles, deadline=stopping(looks))
         assert ((stopped == gains) | (stopped == 0.0)).all()
         assert (stopped[: looks - 1] == gains[: looks - 1]).all()
-    chosen = finish(select(tight, costs, Limits(), 0.0, deadline=stopping(looks)))
+    chosen = finish(select(tight, costs, ClusterSizes(), 0.0, deadline=stopping(looks)))
     assert all(2 < len(scope) for scope in chosen)

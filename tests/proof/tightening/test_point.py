@@ -13,7 +13,7 @@ from softmap.proof.tightening.point import _Links, agreeing, tightened_point
 from softmap.proof.tightening.regions import build
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.polytope import Beliefs
+from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.proof import ProofKind
 from support.oracles import violation
 from support.stage_runs import finish, tightened, tightening
@@ -98,7 +98,7 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
                 constant=5.0 * scale,
             ),
             bound=(best.bound + 5.0) * scale,
-            proof=replace(proof, beliefs=Beliefs(nodes, proof.lam * scale, 100.0 / scale)),
+            proof=replace(proof, beliefs=ClusterBeliefs(nodes, proof.lam * scale, 100.0 / scale)),
         )
         point = there.tightened
         assert point.clusters == proof.clusters
@@ -114,7 +114,7 @@ def test_next_to_hard_constraints_the_point_is_the_labelling():
     labels = np.array([1, 0, 0, 0, 0])
     tight = build(hard, SCOPES)
     lam = np.zeros(int(tight.model.half_offset[-1]))
-    beliefs = Beliefs(random_beliefs(tight.model, 1), lam, 1.0)
+    beliefs = ClusterBeliefs(random_beliefs(tight.model, 1), lam, 1.0)
     assert agreeing(tight, beliefs.nodes) is None
     primal, nodes = tightened_point(hard, tuple(SCOPES), beliefs, labels)
     assert primal == hard.energy(labels)

@@ -7,7 +7,7 @@ import pytest
 import softmap.scale.many.solve as many
 from softmap import SoftmapError, generators
 from softmap.scale.many.items import listed
-from softmap.scale.many.work import Outcome, Settings
+from softmap.scale.many.work import ModelOutcome, Settings
 
 distributed = pytest.importorskip("distributed")
 
@@ -57,7 +57,7 @@ class Fake:
 
     def submit(self, function, batch, settings, key, pure):
         self.handed.append([item.name for item in batch])
-        done = [Outcome(item.name, value=item.name) for item in batch]
+        done = [ModelOutcome(item.name, value=item.name) for item in batch]
         step = self.script.pop(0) if self.script else "finished"
         if step == "killed":
             error = distributed.KilledWorker(key, None, 4)

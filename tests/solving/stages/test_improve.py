@@ -18,7 +18,7 @@ from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Share
-from softmap.solving.stages.improve import Improve, _Parts
+from softmap.solving.stages.improve import Improve, _TimeParts
 from softmap.solving.tuning import TUNING
 
 
@@ -66,7 +66,7 @@ gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size
 
 @given(gains)
 def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
-    parts_of_three = _Parts(3, TUNING.least_part, TUNING.keep)
+    parts_of_three = _TimeParts(3, TUNING.least_part, TUNING.keep)
     for gained in rounds:
         before = parts_of_three.parts
         parts_of_three.note(np.array(gained))
@@ -77,7 +77,7 @@ def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
 
 
 def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
-    parts_of_three = _Parts(3, TUNING.least_part, TUNING.keep)
+    parts_of_three = _TimeParts(3, TUNING.least_part, TUNING.keep)
     for _ in range(20):
         parts_of_three.note(parts_of_three.parts * np.array([3.0, 1.0, 0.0]))
     first, second, third = parts_of_three.parts

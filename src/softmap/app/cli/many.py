@@ -36,7 +36,7 @@ from softmap.views.console import messages, ratio, say
 if TYPE_CHECKING:
     from softmap.scale.many.cluster import Connection
     from softmap.scale.many.items import Answer, Folder, Item
-    from softmap.scale.many.work import Outcome, Settings
+    from softmap.scale.many.work import ModelOutcome, Settings
     from softmap.solving.result import Result
 
 
@@ -176,7 +176,7 @@ def _shown_path(source: Any) -> str:
     return path if near.startswith("..") else near
 
 
-def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> None:
+def _keep(folder: Folder, outcome: ModelOutcome, file: str, show: ManyDisplay) -> None:
     """Store the outcome of one model; a failed write is recorded, and the run continues."""
     if isinstance(outcome.error, InfeasibleModel):
         from softmap.app.cli.summary import infeasible_object

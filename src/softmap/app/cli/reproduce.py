@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-class What(StrEnum):
+class Experiment(StrEnum):
     """What to reproduce."""
 
     FIGURE1 = "figure1"
@@ -28,7 +28,7 @@ class What(StrEnum):
 
 
 def reproduce_command(
-    what: Annotated[What, typer.Argument(help="Which figure, or all.")],
+    what: Annotated[Experiment, typer.Argument(help="Which figure, or all.")],
     out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
         "reproduction"
     ),
@@ -53,7 +53,7 @@ def reproduce_command(
 
     check_folder("--out", out)
     settings = settings_for(quick=quick, trials=trials, updates=updates, seed=seed)
-    figures = FIGURES if what is What.ALL else (what.value,)
+    figures = FIGURES if what is Experiment.ALL else (what.value,)
     plan = Plan(figures, settings, threads)
     console = messages()
     with _progress(console, shown=not no_progress) as bar:

@@ -27,7 +27,7 @@ Image = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Effort:
+class PictureEffort:
     """The default effort of the functions for images."""
 
     seconds: float = 8.0
@@ -42,7 +42,7 @@ class Effort:
     """Side of the square window over which costs are smoothed, in pixels."""
 
 
-EFFORT = Effort()
+EFFORT = PictureEffort()
 LIMITS = ("time_limit", "max_work", "updates")
 
 

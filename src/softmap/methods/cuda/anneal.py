@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
-from softmap.methods.base import Floats, Proposal, State, Verdict
+from softmap.methods.base import Assessment, Floats, Proposal, State
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.methods.cuda.devices import Device
@@ -67,10 +67,10 @@ class DeviceJudge:
         """Judge the bound of a proposal only."""
         return float(self.best.offer_lam(proposal.lam))
 
-    def look(self, proposal: Any) -> Verdict:
+    def look(self, proposal: Any) -> Assessment:
         """Judge where the engine stood at its last look, or arrays of the host."""
         if isinstance(proposal, Proposal):
-            verdict: Verdict = self._host.look(proposal)
+            verdict: Assessment = self._host.look(proposal)
             return verdict
         engine, found, kept = self._engine, self._engine.found, self._kept
         copy, messages, points = engine.device.copy, engine.messages, engine.points
@@ -83,7 +83,7 @@ class DeviceJudge:
             copy(messages.msg, kept.msg)
             self.best.offer_point(found.primals[least], partial(self._point, proposal.eta))
         nodes: Any = _Nodes(engine)
-        return Verdict(found.bound, found.primals, found.edge_entropy, found.slack, nodes)
+        return Assessment(found.bound, found.primals, found.edge_entropy, found.slack, nodes)
 
     def _point(self, eta: float) -> PrimalPoint:
         arena, kept = self._engine.arena, self._kept

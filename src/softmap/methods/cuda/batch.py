@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.methods.cuda.arena import Arena, Lam
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import Clock, Kept, MessageArrays, Points
+from softmap.methods.cuda.engine import DeviceClock, Kept, MessageArrays, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
@@ -94,7 +94,7 @@ class _BlockLaunches:
         known = arena.tiling.level_start  # it ends at the last level that has a node
         start[: len(known)] = known
         self._start = arena.device.upload(start.astype(np.int32))
-        self.controls = arena.device.upload(np.tile(Clock.first, count))
+        self.controls = arena.device.upload(np.tile(DeviceClock.first, count))
 
     def launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
         """Launch a kernel with one block per active model."""

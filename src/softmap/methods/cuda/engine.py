@@ -172,7 +172,7 @@ class Found:
     energy: float
 
 
-class Clock:
+class DeviceClock:
     """η, momentum and the number of passes of a run, on the device and on the host.
 
     Attributes
@@ -242,7 +242,7 @@ class DeviceEngine:
     messages : MessageArrays
     points : Points
     kept : Kept or None
-    clock : Clock
+    clock : DeviceClock
     found : Found
         The values of the last check.
     """
@@ -261,7 +261,7 @@ class DeviceEngine:
         self.arena = arena = Arena(model, device, dtype)
         self.messages, self.points = MessageArrays.of(arena), Points.of(arena, averaging)
         self.kept = Kept.of(arena) if keeping else None
-        self.clock = Clock(device)
+        self.clock = DeviceClock(device)
         self._heats, self._levels = Heats.of(arena), Levels(arena)
         self._sums = BlockSums(arena, CheckedSum.BOUND + 1, CheckedSum.BOUND)
         self._recorder = Recorder(device)

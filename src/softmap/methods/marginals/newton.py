@@ -72,7 +72,7 @@ class Solved:
     done: bool
 
 
-class Parts(Protocol):
+class JacobianParts(Protocol):
     """Arrays of which parts take steps of their own; `xp` is the module that they belong to."""
 
     xp: Any
@@ -90,7 +90,7 @@ def conjugate_gradients(
     matrix: Callable[[Any], Any],
     precondition: Callable[[Any], Any],
     rhs: Any,
-    parts: Parts,
+    parts: JacobianParts,
     *,
     tol: float,
     limit: int,

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.methods.policy import Annealing, Ask, Cooling
+from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, State
+from softmap.methods.policy import AnnealingRule, Ask, Cooling
 from softmap.methods.sweeps.chains import (
     AVERAGING,
     CLOCK,
     ChainMarginals,
     Chains,
     Messages,
-    Proved,
+    ProvedBound,
     Sampling,
     polish,
 )
@@ -167,7 +167,7 @@ class _Leads:
         return np.where(rim, -1, self.onward(np.where(rim, 0, before)))
 
 
-RULE = Annealing()
+RULE = AnnealingRule()
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class Engine(Protocol):
 
     def prove(
         self, state: Messages, hard: int, deadline: core.Deadline | None = None
-    ) -> Proved: ...
+    ) -> ProvedBound: ...
 
 
 @dataclass(kw_only=True)
@@ -286,7 +286,7 @@ class Annealed(Algorithm):
 
     sweeping = True
     exact_finish = True
-    rule: ClassVar[Annealing] = RULE
+    rule: ClassVar[AnnealingRule] = RULE
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -400,7 +400,7 @@ class Annealed(Algorithm):
             proved.labels, abandoned,
         )  # fmt: skip
 
-    def observe(self, state: AnnealState, verdict: Verdict) -> None:
+    def observe(self, state: AnnealState, verdict: Assessment) -> None:
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
         if any(verdict.kept) or verdict.labelled:
             state.lent = any(verdict.kept[1:]) and not verdict.labelled

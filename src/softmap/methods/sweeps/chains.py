@@ -460,7 +460,7 @@ CHAINS = ChainLimits()
 
 
 @dataclass(frozen=True)
-class Proved:
+class ProvedBound:
     """λ or a function that returns it, its bound, and a function that decodes labels, if known."""
 
     lam: Any
@@ -650,7 +650,7 @@ class Chains:
 
     def prove(
         self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
-    ) -> Proved:
+    ) -> ProvedBound:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes recover part of the loss of the bound to the entropy. They never lower the bound
@@ -671,7 +671,7 @@ class Chains:
         bound = self.loops.lowered(state.msg, state.shift, sent.token)
         state.proved, self._last, state.overwritten = weakref.ref(sent), None, True
         labels = sent.labels if self._shortcuts.labels else None
-        return Proved(sent, bound, labels)
+        return ProvedBound(sent, bound, labels)
 
     def _polish(self, state: Messages, hard: int, deadline: core.Deadline | None) -> None:
         """Do `hard` hard passes over a large model before a bound is computed.

@@ -15,7 +15,7 @@ from softmap.methods.sweeps.chains import (
     NONE,
     ChainMarginals,
     Messages,
-    Proved,
+    ProvedBound,
     Sampling,
     sampled_by_turns,
 )
@@ -134,9 +134,9 @@ class Stars:
 
     def prove(
         self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
-    ) -> Proved:
+    ) -> ProvedBound:
         """Return λ after a few hard-min sweeps; the judge computes its bound."""
-        return Proved(self.bounding(state.msg, hard, deadline))
+        return ProvedBound(self.bounding(state.msg, hard, deadline))
 
     def bounding(
         self, messages: Floats, hard: int = CHAINS.polish, deadline: core.Deadline | None = None

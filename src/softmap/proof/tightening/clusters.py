@@ -143,7 +143,7 @@ def short_cycles(
 
 
 @dataclass(frozen=True)
-class Limits:
+class ClusterSizes:
     """Limits on the size of clusters.
 
     Attributes
@@ -181,7 +181,7 @@ class Limits:
 def select(
     tight: Tightened,
     costs: PairCosts,
-    limits: Limits,
+    limits: ClusterSizes,
     least: float,
     *,
     threads: int = 1,
@@ -190,9 +190,9 @@ def select(
     """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
     Cycles are ranked by their gain divided by the square of their number of triangles, and taken
-    within `Limits.states` and `Limits.growth`. The first clusters are all cycles of up to four
-    variables, whatever their gain, if they are few (as the faces of a grid are) and within
-    `Limits.faces`, because one face makes others gain.
+    within `ClusterSizes.states` and `ClusterSizes.growth`. The first clusters are all cycles of up
+    to four variables, whatever their gain, if they are few (as the faces of a grid are) and within
+    `ClusterSizes.faces`, because one face makes others gain.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def select(
         The model with the clusters so far.
     costs : PairCosts
         Reparametrised costs of pairs.
-    limits : Limits
+    limits : ClusterSizes
     least : float
         Smallest gain, in units of cost.
     threads : int, default 1
@@ -229,7 +229,7 @@ def select(
     return chosen
 
 
-def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: Limits) -> Scopes:
+def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: ClusterSizes) -> Scopes:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
     if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
         return tight.scopes[:0]
@@ -243,7 +243,7 @@ def _spread(rows: Ints, most: int) -> Ints:
     return rows[:: max(1, -(-len(rows) // max(1, most)))]
 
 
-def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
+def _small(tight: Tightened, cycles: Ints, limits: ClusterSizes) -> Ints:
     """Return the cycles whose triangles all have few enough joint states."""
     labels = tight.base.num_labels
     if int(labels.max(initial=0)) ** 3 <= limits.cluster:
@@ -276,7 +276,7 @@ def _ranked(found: list[Ints], scores: list[Floats], n: int) -> Iterator[Ints]:
 
 
 def _within(
-    tight: Tightened, cycles: Iterable[Ints], limits: Limits, growth: float
+    tight: Tightened, cycles: Iterable[Ints], limits: ClusterSizes, growth: float
 ) -> tuple[Scopes, bool]:
     """Return the new clusters of the first cycles within the limits, and whether these are all.
 
@@ -308,7 +308,7 @@ def messages_of(base: Model, clusters: Scopes) -> int:
     return int((clusters.arity * clusters.labels(base.num_labels).prod(axis=1)).sum())
 
 
-def unions(tight: Tightened, limits: Limits, most: int) -> Scopes:
+def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
     """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
     The result is empty if there are more than `most` unions, because a few of them gain little.

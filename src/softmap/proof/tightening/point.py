@@ -25,7 +25,7 @@ from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import scaled
-from softmap.relaxation.polytope import Beliefs, couple
+from softmap.relaxation.polytope import ClusterBeliefs, couple
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TightenedPoint:
 
 
 def tightened_point(
-    model: Model, clusters: tuple[Scope, ...], beliefs: Beliefs, labels: Ints | None
+    model: Model, clusters: tuple[Scope, ...], beliefs: ClusterBeliefs, labels: Ints | None
 ) -> tuple[float, Floats]:
     """Return cost and node marginals of a feasible point near the beliefs of the tightened model.
 

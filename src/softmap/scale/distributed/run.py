@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.methods.policy import Annealing, Ask, Checks, CheckTimes, Cooling
+from softmap.methods.policy import AnnealingRule, Ask, Checks, CheckTimes, Cooling
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
@@ -132,7 +132,7 @@ class Judgement:
         Cost of the point over the current node marginals, and over their average if there is one;
         empty if no point was requested.
     edge_entropy, node_entropy, slack : float
-        Values at the current marginals; see `softmap.methods.base.Verdict`.
+        Values at the current marginals; see `softmap.methods.base.Assessment`.
     lam : dict from int to float64 array
         λ by part, valid at own nodes and own edges.
     nodes : dict from int to float64 array
@@ -278,7 +278,7 @@ class PartsRun:
         λ that proves the bound on the LP, by part, valid at own nodes and own edges.
     """
 
-    annealing = Annealing()
+    annealing = AnnealingRule()
     checks = Checks()
 
     def __init__(

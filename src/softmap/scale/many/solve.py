@@ -16,7 +16,7 @@ from softmap.errors import OptionError, SoftmapError
 from softmap.model import Model
 from softmap.scale.many.cluster import Connection, distributed_module
 from softmap.scale.many.items import Item, batches, listed
-from softmap.scale.many.work import Outcome, Settings, checkpoint_of, work
+from softmap.scale.many.work import ModelOutcome, Settings, checkpoint_of, work
 from softmap.solving.batch import checked_options
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.result import Result
@@ -122,7 +122,9 @@ def _results(
             yield outcome.name, attached(result, source) if isinstance(source, Model) else result
 
 
-def outcomes(items: list[Item], settings: Settings, connection: Connection) -> Iterator[Outcome]:
+def outcomes(
+    items: list[Item], settings: Settings, connection: Connection
+) -> Iterator[ModelOutcome]:
     """Yield the outcome of each item, exactly once, in the order in which workers finish.
 
     If no cluster was given, threads of this process start first.
@@ -160,12 +162,12 @@ class _Threads:
         options |= {"on_snapshot": lambda snapshot: not self._stopped}
         self._settings = replace(settings, options=options)
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[ModelOutcome]:
         if not self._items:
             return
         end = time.monotonic() + Flow.alone
         waiting = self._items[::-1]
-        running: set[Future[list[Outcome]]] = set()
+        running: set[Future[list[ModelOutcome]]] = set()
         pool = ThreadPoolExecutor(self._threads)
         try:
             while running or (waiting and time.monotonic() < end):
@@ -196,7 +198,7 @@ class _Stream:
         self._serial = 0
         self._most, self._counted = self.flow.ahead, -math.inf
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[ModelOutcome]:
         while self._waiting or self._pending:
             self._hand_over()
             try:
@@ -242,7 +244,7 @@ class _Stream:
         self._waiting += [batch for _, batch in self._pending.values()]
         self._pending.clear()
 
-    def _arrived(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
+    def _arrived(self, future: Any, batch: list[Item]) -> Iterator[ModelOutcome]:
         """Yield the outcomes of a batch; a lost batch is submitted again."""
         if future.status == "finished":
             try:
@@ -257,13 +259,13 @@ class _Stream:
         else:
             self._waiting.append(batch)
 
-    def _forget_checkpoints(self, found: list[Outcome]) -> None:
+    def _forget_checkpoints(self, found: list[ModelOutcome]) -> None:
         """Delete the checkpoints of solved models."""
         if self._settings.checkpoints is not None:
             for outcome in found:
                 checkpoint_of(self._settings.checkpoints, outcome.name).unlink(missing_ok=True)
 
-    def _failed(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
+    def _failed(self, future: Any, batch: list[Item]) -> Iterator[ModelOutcome]:
         """Split a batch whose workers died into single items, to find the one at fault."""
         if len(batch) > 1:
             self._waiting[:0] = [[item] for item in batch]  # after all other batches
@@ -278,7 +280,7 @@ class _Stream:
                 f"{batch[0].name}: every worker that tried it was lost, "
                 "most likely for lack of memory"
             )
-        yield Outcome(batch[0].name, error=error)
+        yield ModelOutcome(batch[0].name, error=error)
 
     def cancel(self) -> None:
         """Cancel all submitted batches."""

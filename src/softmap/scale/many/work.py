@@ -53,7 +53,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ModelOutcome:
     """The outcome of an item: a `value`, an `error`, or neither if the model is `unchanged`.
 
     `resumed` says whether the run continued from a checkpoint of a lost worker.
@@ -67,20 +67,20 @@ class Outcome:
     resumed: bool = False
 
 
-def work(items: list[Item], settings: Settings) -> list[Outcome]:
+def work(items: list[Item], settings: Settings) -> list[ModelOutcome]:
     """Solve a batch on this worker; the failure of one model does not affect the others."""
     threads, limit = _worker(settings)
-    found: dict[str, Outcome] = {}
+    found: dict[str, ModelOutcome] = {}
     models: dict[str, Model] = {}
     for item in items:
         try:
             model = _model(item, settings, limit)
             fingerprint = model.fingerprint() if settings.pick else ""
-            found[item.name] = Outcome(item.name, None, None, fingerprint, unchanged=True)
+            found[item.name] = ModelOutcome(item.name, None, None, fingerprint, unchanged=True)
             if not item.known or item.known != fingerprint:
                 models[item.name] = model
         except Exception as error:  # reported with its item
-            found[item.name] = Outcome(item.name, error=_sendable(error))
+            found[item.name] = ModelOutcome(item.name, error=_sendable(error))
     sent = {item.name for item in items if isinstance(item.source, Model)}
     for name, (answer, resumed) in zip(models, _answers(models, settings, threads), strict=True):
         known = replace(found[name], resumed=resumed)
@@ -164,7 +164,7 @@ def _one(
         return error, False
 
 
-def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Outcome:
+def _outcome(before: ModelOutcome, answer: Any, settings: Settings, sent: bool) -> ModelOutcome:
     """Return the outcome to send back, without a model that was sent here."""
     if isinstance(answer, Exception):
         return replace(before, error=_sendable(answer), unchanged=False)

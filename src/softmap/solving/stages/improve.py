@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.annealing import Annealing
+from softmap.labels.annealing import LabelAnnealing
 from softmap.labels.improving import Neighbourhoods
 from softmap.proof.search.moves import LargeMoves
 from softmap.relaxation.flat import flatten
@@ -35,7 +35,7 @@ class _Improver(Protocol):
     ) -> NDArray[np.int64]: ...
 
 
-class _Parts:
+class _TimeParts:
     """The parts of a slice of several searches: larger for those with more success per second.
 
     Parameters
@@ -79,7 +79,7 @@ class Improve(Stage):
 
     def applies(self) -> bool:
         self._first = FirstLabels(self.problem)
-        self._parts: _Parts | None = None
+        self._parts: _TimeParts | None = None
         self._slices = 0
         return True
 
@@ -114,11 +114,11 @@ class Improve(Stage):
         small = entries <= tuning.annealed_entries
         moves = small and model.num_variables <= tuning.moved_variables
         moves = moves and search_memory(model, entries, tuning) <= self.room
-        anneals = small and Annealing.takes(model, entries) <= self.room
+        anneals = small and LabelAnnealing.takes(model, entries) <= self.room
         flat = flatten(model) if anneals or moves else None
         found: list[_Improver] = []
         if flat is not None and anneals:
-            found.append(Annealing(flat, seed).improve)
+            found.append(LabelAnnealing(flat, seed).improve)
         found.append(Neighbourhoods(model, seed=seed, threads=self.problem.threads).improve)
         if flat is not None and moves:
             found.append(LargeMoves(flat, seed).improve)
@@ -137,7 +137,7 @@ class Improve(Stage):
     def _search(self, best: Best, share: Share) -> None:
         """Improve the labels by each of the searches, each time another one first."""
         if self._parts is None:
-            self._parts = _Parts(len(self._searches), self.tuning.least_part, self.tuning.keep)
+            self._parts = _TimeParts(len(self._searches), self.tuning.least_part, self.tuning.keep)
         parts = self._parts.parts
         gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
         first = self._slices % len(parts)

@@ -18,7 +18,7 @@ import numpy as np
 from softmap import core
 from softmap.errors import OptionError
 from softmap.labels import LabelSearch
-from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
+from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
 from softmap.methods.policy import Ask, CheckTimes
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.judge import Judge
@@ -325,13 +325,13 @@ class Passes(Stage):
             return found
         return Proposal(best.lam, found.eta)  # a diverging method has overflowed
 
-    def _judged(self, best: Best, share: Share, proposal: Proposal, ask: Ask) -> Verdict:
+    def _judged(self, best: Best, share: Share, proposal: Proposal, ask: Ask) -> Assessment:
         """Compute the bound, and a point if asked for; let the method raise η."""
         if ask is Ask.BOUND or proposal.abandoned:
             bound = self._judge.bound(proposal)
             if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
                 best.offer_lam(proposal.lam)
-            return Verdict(bound, (), math.nan, math.nan, proposal.nodes)
+            return Assessment(bound, (), math.nan, math.nan, proposal.nodes)
         verdict = self._judge.look(proposal)
         labelled = best.energy <= best.point_cost
         self._method.observe(self._state, replace(verdict, labelled=labelled))

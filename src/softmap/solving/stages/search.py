@@ -6,7 +6,7 @@ import math
 from functools import cached_property
 
 from softmap.errors import InfeasibleModel
-from softmap.labels.annealing import Annealing
+from softmap.labels.annealing import LabelAnnealing
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
@@ -125,7 +125,7 @@ class Search(Stage):
         again = self._search is not None or not best.found or best.cutoff < math.inf
         if again or entries > tuning.annealed_entries:
             return 0
-        fits = Annealing.takes(self.problem.model, entries) <= self.room
+        fits = LabelAnnealing.takes(self.problem.model, entries) <= self.room
         return min(tuning.cooled * entries, tuning.cooled_most) if fits else 0
 
     def _backtracks(self, share: Share) -> int:

@@ -49,10 +49,10 @@ class Tighten(Stage):
         return Outcome(active=active, work=run.work - before, prepared=run.prepared - prepared)
 
     def _new(self, best: Best, share: Share) -> Tightening:
-        from softmap.proof.tightening.clusters import Limits  # imported late
+        from softmap.proof.tightening.clusters import ClusterSizes  # imported late
         from softmap.solving.tightening import Tightening
 
-        limits = Limits()
+        limits = ClusterSizes()
         states = (self.room - self.memory()) / self.tuning.cluster_bytes
         limits = replace(limits, states=int(min(limits.states, states)))
         run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
