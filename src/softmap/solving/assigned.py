@@ -48,8 +48,7 @@ def assigned(model: Model, options: Options) -> Result | None:
         return None
     begin = time.perf_counter()
     order = list(model.factor.variables)
-    limit = math.inf if options.time_limit is None else options.time_limit
-    found = assign(model.costs[order], core.Deadline(limit))
+    found = assign(model.costs[order], core.Deadline(options.seconds))
     if found is None:
         return None
     labels = np.empty(len(order), dtype=np.int64)

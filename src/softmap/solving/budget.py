@@ -23,7 +23,7 @@ class Budget:
 
     Parameters
     ----------
-    time_limit : float, optional
+    time_limit : float, default inf
         Time limit in seconds, set-up included.
     max_work : int, optional
         Largest number of half-edge messages.
@@ -49,7 +49,7 @@ class Budget:
     def __init__(
         self,
         *,
-        time_limit: float | None = None,
+        time_limit: float = math.inf,
         max_work: int | None = None,
         updates: int | None = None,
         interrupts: Interrupts | None = None,
@@ -80,8 +80,6 @@ class Budget:
     @property
     def left(self) -> float:
         """The seconds until stages must end, so that the run can be closed; +inf without limit."""
-        if self.time_limit is None:
-            return math.inf
         spent = self.seconds + self.setup_seconds + self.closing
         return self.time_limit + self._uncounted() - spent
 
@@ -115,7 +113,7 @@ class Budget:
         """The expected time to close the run, in seconds; at most half of the time limit."""
         each = self.pass_seconds or self.bound_seconds  # until a pass was timed
         expected = self.bound_seconds + self._closing_passes * each
-        return min(expected, 0.5 * (self.time_limit or 0.0))
+        return min(expected, 0.5 * self.time_limit)
 
     @contextmanager
     def timing_bound(self) -> Iterator[None]:

@@ -136,7 +136,7 @@ def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
             best,
             _cheap(model),
             deadline=share.part(TUNING.share),
-            work=1 << 62 if share.timed else TUNING.work,
+            work=max(share.work, TUNING.work),
         )
     if not best.energy < before:
         return False

@@ -6,6 +6,7 @@ This is the only list of options; `with_options` makes them keywords of a functi
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,17 @@ class Options:
     def precision(self) -> str:
         """The precision of the messages: the requested one, or that of the backend."""
         return str(self.dtype)
+
+    @property
+    def seconds(self) -> float:
+        """The time limit; +inf without one."""
+        return math.inf if self.time_limit is None else self.time_limit
+
+    @property
+    def effort_ends(self) -> bool:
+        """Whether a default effort, not a limit or a proof, ends the run."""
+        limited = self.seconds < math.inf or self.max_work is not None
+        return not limited and self.goal != "optimal"
 
     @property
     def whole_run(self) -> bool:

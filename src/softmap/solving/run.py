@@ -214,7 +214,7 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         known = self._warm is not None and self._warm.enough(self.best)
-        ended = known and not self._led and _effort_ends(self.options)
+        ended = known and not self._led and self.options.effort_ends
         return Status.EFFORT if ended else None
 
     @property
@@ -296,7 +296,7 @@ def prove_infeasible(
     interrupts : Interrupts
         The Ctrl-C flag.
     """
-    seconds = min(options.time_limit or math.inf, options.tuning.infeasible_seconds)
+    seconds = min(options.seconds, options.tuning.infeasible_seconds)
     try:
         with interrupts:
             written = proof.write_infeasible(model, interrupts.within(seconds))
@@ -315,21 +315,15 @@ def prove_infeasible(
 
 def _budget(options: Options, interrupts: Interrupts) -> Budget:
     return Budget(
-        time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
+        time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
         interrupts=interrupts, closing_passes=options.tuning.closing_passes,
     )  # fmt: skip
 
 
 def _schedule(options: Options) -> ByTime | ByWork:
-    if options.time_limit is not None:
+    if options.seconds < math.inf:
         return ByTime(options.tuning)
-    return ByWork(options.tuning, _effort_ends(options))
-
-
-def _effort_ends(options: Options) -> bool:
-    """Whether a default effort, not a limit or a proof, ends the run."""
-    limited = options.time_limit is not None or options.max_work is not None
-    return not limited and options.goal != "optimal"
+    return ByWork(options.tuning, options.effort_ends)
 
 
 def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:
@@ -373,7 +367,7 @@ def _stages(
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
-    unproved = options.goal == "labels" and options.time_limit is None  # no effort for proofs
+    unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
     before = [kind(problem, options, proof) for kind in (BEFORE if afresh else ())]
     after = [kind(problem, options, proof) for kind in (LABELS if unproved else AFTER)]
     return _able([*before, *after, passes])

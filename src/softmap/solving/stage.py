@@ -209,7 +209,7 @@ class Share:
     @cached_property
     def deadline(self) -> core.Deadline:
         """The end of the slice, which compiled loops look at; Ctrl-C stops it."""
-        return self.budget.interrupts.within(self.left if self.timed else self.budget.left)
+        return self.budget.interrupts.within(self.left)
 
     @cached_property
     def run_end(self) -> core.Deadline:
@@ -217,8 +217,8 @@ class Share:
         return self.budget.interrupts.within(self.budget.left)
 
     def part(self, fraction: float) -> core.Deadline:
-        """The end of a first part of the slice; that of the slice if it is limited by work."""
-        return self.deadline.within(fraction * self.left) if self.timed else self.deadline
+        """The end of a first part of the slice."""
+        return self.deadline.within(fraction * self.left)
 
     def within(self, seconds: float) -> Share:
         """The same slice with an earlier end."""

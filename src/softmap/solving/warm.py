@@ -123,8 +123,7 @@ class WarmStart:
             return None
         if self.same and self.searched:
             return Status.RELAXED
-        limited = options.time_limit is not None or options.max_work is not None
-        if limited or options.goal == "optimal" or known.status not in GIVEN_UP:
+        if not options.effort_ends or known.status not in GIVEN_UP:
             return None
         if not self.enough(best):
             return None

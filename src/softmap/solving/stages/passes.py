@@ -236,7 +236,7 @@ class Passes(Stage):
         wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
         each = 2 * model.m if self._method.sweeping else int(model.graph.degree.max())
         count = min(wanted, max(1, budget.work_left // max(1, each)))
-        if share.timed and self._method.sweeping:  # a pass may be longer than the slice
+        if self._method.sweeping:  # a pass may be longer than the slice
             count = max(1, min(count, int(share.left / (budget.pass_seconds or math.inf))))
         # a run that is stored ends after a whole pass, so that it can be continued exactly
         end = share.run_end if self.options.checkpoint is None else None
