@@ -248,7 +248,7 @@ def test_the_unit_of_the_costs_does_not_matter(method, name):
     first = solve(model, **options)
     for factor in (1e6, 1e-6, 1e-200, 1e200):
         run = solve(scaled(model, factor), **options)
-        assert model.energy(run.labels) == pytest.approx(first.energy, rel=1e-12)  # ties differ
+        np.testing.assert_array_equal(run.labels, first.labels)
         assert (run.sweeps, run.status) == (first.sweeps, first.status)
         assert run.bound == pytest.approx(factor * first.bound, rel=1e-6)
 

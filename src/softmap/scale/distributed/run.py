@@ -390,7 +390,8 @@ class PartsRun:
         """
         state, energy = self.progress, self.labels.energy
         schedule = state.schedule
-        wanted = not energy > state.primal or not schedule.decoded_at
+        rivals = not energy - state.bound > 2.0 * (state.primal - state.bound)
+        wanted = rivals or not schedule.decoded_at
         due = schedule.labels_due(state.passes, factor=4, wanted=wanted, last=last)
         if due or not math.isfinite(energy):
             self.labels.search(found.lam, found.nodes, state.passes)

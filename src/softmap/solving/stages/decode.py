@@ -161,8 +161,9 @@ class Decode(Stage):
         return due
 
     def _may_be_best(self, best: Best) -> bool:
-        """Whether labels are, or may become, the best primal point."""
-        return not self._decoded_at or not best.energy > best.point_cost
+        """Whether labels are, or may become, the best primal point: at most twice as far from it."""
+        gap = best.point_cost - best.lp_bound
+        return not self._decoded_at or not best.energy - best.lp_bound > 2.0 * gap
 
     def _decisive(self, best: Best, seen: Seen) -> bool:
         """Whether to wait for the labels: the first ones, or such that may end the run."""

@@ -58,6 +58,86 @@ class Progress(CheckTimes):
     stalled: int = 0
 
 
+class PassChecks:
+    """The checks of the passes: what is computed, and what the judge makes of it.
+
+    Parameters
+    ----------
+    best : Best
+        The values that the judge offers to.
+    method : Algorithm
+        The method whose state is checked.
+    options : Options
+        The options of the run.
+    """
+
+    def __init__(self, best: Best, method: Algorithm, options: Options) -> None:
+        self._best, self._method, self._options = best, method, options
+
+    @cached_property
+    def judge(self) -> Judge:
+        """The judge of the run: the method's own judge, if it has one."""
+        found: Judge = self._method.judge_by(Judge(self._best))
+        return found
+
+    def check(
+        self, best: Best, state: Any, at: Progress, share: Share, *, last: bool, cold: bool
+    ) -> tuple[Proposal, Assessment]:
+        """Check the state of the method, and let it raise η; once the time is up, only the bound.
+
+        Parameters
+        ----------
+        best : Best
+            The best values of the run.
+        state : object
+            The state of the method.
+        at : Progress
+            How far the passes have come.
+        share : Share
+            The slice.
+        last : bool
+            Whether no step follows.
+        cold : bool
+            Whether the passes have started from λ = 0.
+        """
+        ask = self._ask(best, at, share, last=last, cold=cold)
+        found = self._answer(best, state, ask, share)
+        return found, self._judged(best, state, share, found, ask)
+
+    def _ask(self, best: Best, at: Progress, share: Share, *, last: bool, cold: bool) -> Ask:
+        """What to compute; once the time is up, the bound only."""
+        options, tuning = self._options, self._options.tuning
+        ratio = best.gaps().lp / max(options.lp_gap, 1e-300)
+        tight = best.energy <= best.point_cost < math.inf
+        ask = at.ask(tuning.checks, at.done, lp_ratio=ratio, tight=tight, last=last)
+        # labels alone give a primal value at the first checks of a run for the LP
+        first = self._method.sweeping and at.done < tuning.searched_passes
+        early = cold and options.goal == "lp" and first and not self._method.frugal
+        brief = share.budget.left <= 0.0 or (not last and early)
+        return Ask.BOUND if brief else ask
+
+    def _answer(self, best: Best, state: Any, ask: Ask, share: Share) -> Proposal:
+        # Ctrl-C ends passes, not their last check
+        found = self._method.answer(state, ask, core.Deadline(share.rest))
+        if self._method.sweeping or np.isfinite(found.lam).all():
+            return found
+        return Proposal(best.lam, found.eta)  # a diverging method has overflowed
+
+    def _judged(
+        self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
+    ) -> Assessment:
+        """Compute the bound, and a point if asked for; let the method raise η."""
+        if ask is Ask.BOUND or found.abandoned:
+            bound = self.judge.bound(found)
+            if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
+                best.offer_lam(found.lam)
+            return Assessment(bound, (), math.nan, math.nan, found.nodes)
+        verdict = self.judge.look(found)
+        labelled = best.energy <= best.point_cost
+        self._method.observe(state, replace(verdict, labelled=labelled))
+        return verdict
+
+
 class Passes(Stage):
     """The relaxation: a slice is the steps up to the next check, and the check.
 
@@ -92,6 +172,7 @@ class Passes(Stage):
     ) -> None:
         super().__init__(problem, options)
         self._best, self._method, self._store = best, method, store
+        self._checks = PassChecks(best, method, options)
         self._warm, self._recalled = warm, warm is None or warm.result is None
         self._first = None if warm is None else warm.lam
         self._at = Progress()
@@ -201,7 +282,7 @@ class Passes(Stage):
         assert warm is not None
         self._recalled = True
         labels = LabelSearch(model, threads=self.problem.threads)
-        lower = warm.recall(self._judge, labels, self.options.seed)
+        lower = warm.recall(self._checks.judge, labels, self.options.seed)
         if lower > 1.0 and self._state is not None:
             self._method.lower_eta(self._state, lower)
         ended = warm.ended(best, self.options)
@@ -271,71 +352,26 @@ class Passes(Stage):
 
     # --- checks -----------------------------------------------------------------------------------
 
-    @cached_property
-    def _judge(self) -> Judge:
-        """The judge of this run: the method's own judge, if it has one."""
-        found: Judge = self._method.judge_by(Judge(self._best))
-        return found
-
     def _check(self, best: Best, share: Share, *, last: bool) -> Seen | None:
-        """Check the current state of the method, and let it raise η.
-
-        Once the time is up, only the bound is computed.
-        """
+        """Check the current state of the method, and let it raise η."""
         at = self._at
         if at.checked_at == at.done and not share.run_end.passed:
             return None  # nothing has changed since the last check
         at.checked_at, primal = at.done, best.point_cost
-        ask = self._ask(best, share, last=last)
-        proposal = self._answer(best, ask, share)
-        at.eta = proposal.eta
-        verdict = self._judged(best, share, proposal, ask)
+        cold = self._first is None
+        found, verdict = self._checks.check(best, self._state, at, share, last=last, cold=cold)
+        at.eta = found.eta
         solved = best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
         passes = at.done if self._method.sweeping else int(self._sweeps)
         at.stalled = int(at.has_stalled(self.tuning.checks, passes, *best.gaps()))
         self._hand_back_memory()
-        decoder = lambda: proposal.labels or proposal.lam  # noqa: E731 - λ is made only if needed
+        decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=proposal.smoothed, decoder=decoder, nodes=nodes,
+            self.seen(), smoothed=found.smoothed, decoder=decoder, nodes=nodes,
             slack=verdict.slack, primal=primal, last=last,
         )  # fmt: skip
-
-    def _ask(self, best: Best, share: Share, *, last: bool) -> Ask:
-        """What to compute; once the time is up, the bound only."""
-        ratio = best.gaps().lp / max(self.options.lp_gap, 1e-300)
-        tight = best.energy <= best.point_cost < math.inf
-        rule, done = self.tuning.checks, self._at.done
-        ask = self._at.ask(rule, done, lp_ratio=ratio, tight=tight, last=last)
-        brief = share.budget.left <= 0.0 or (not last and self._early)
-        return Ask.BOUND if brief else ask
-
-    @property
-    def _early(self) -> bool:
-        """Whether labels alone give a primal value: at the first checks of a run for the LP."""
-        method, cold = self._method, self._first is None and self.options.goal == "lp"
-        first = method.sweeping and self._at.done < self.tuning.searched_passes
-        return cold and first and not method.frugal
-
-    def _answer(self, best: Best, ask: Ask, share: Share) -> Proposal:
-        # Ctrl-C ends passes, not their last check
-        found = self._method.answer(self._state, ask, core.Deadline(share.rest))
-        if self._method.sweeping or np.isfinite(found.lam).all():
-            return found
-        return Proposal(best.lam, found.eta)  # a diverging method has overflowed
-
-    def _judged(self, best: Best, share: Share, proposal: Proposal, ask: Ask) -> Assessment:
-        """Compute the bound, and a point if asked for; let the method raise η."""
-        if ask is Ask.BOUND or proposal.abandoned:
-            bound = self._judge.bound(proposal)
-            if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
-                best.offer_lam(proposal.lam)
-            return Assessment(bound, (), math.nan, math.nan, proposal.nodes)
-        verdict = self._judge.look(proposal)
-        labelled = best.energy <= best.point_cost
-        self._method.observe(self._state, replace(verdict, labelled=labelled))
-        return verdict
 
     # --- the current state ------------------------------------------------------------------------
 
