@@ -247,8 +247,12 @@ Definition pair_edge (R : red) (f : positive) (i j : positive) (l k : list Z) : 
   do t2 <- shift1 t1 f b (map Z.opp k);
   Some (put t2 R).
 
-Definition cutoff (n : nat) (l : list Z) : option (list Z * list Z) :=
-  ensure (Nat.leb n (length l)); Some (firstn n l, skipn n l).
+Fixpoint cutoff (n : nat) (l : list Z) : option (list Z * list Z) :=
+  match n, l with
+  | O, _ => Some ([], l)
+  | S k, z :: l' => do (a, b) <- cutoff k l'; Some (z :: a, b)
+  | S _, [] => None
+  end.
 
 (** A table whose axes are in another order. *)
 Definition arranged (R : red) (sc : list positive) (t : table) : option table :=
