@@ -169,6 +169,64 @@ Proof.
   intros [a|] [b|] [e|]; simpl; auto; lia.
 Qed.
 
+(** The smallest entries of a table over some variables. *)
+Fixpoint project (t : trie factor) (c : factor) (vs : list positive) : option factor :=
+  match vs with
+  | [] => Some c
+  | v :: rest =>
+      do l <- row t v;
+      do c' <- minimum t v (length l) [c];
+      project t c' rest
+  end.
+
+Lemma project_le t vs x d : tot x t = Fin d -> forall c c', project t c vs = Some c' ->
+  le (value c' x) (value c x).
+Proof.
+  intros T. induction vs as [|v vs IH]; intros c c' H; [injection H as <-; auto|].
+  cbn [project] in H. destruct (row t v) as [l|] eqn:L; [|easy].
+  destruct (minimum t v (length l) [c]) as [e|] eqn:M; [|easy].
+  destruct (row_range _ _ _ x L) as [|B]; [congruence|].
+  eapply le_trans; [eapply IH, H|].
+  apply (minimum_le _ _ _ _ _ x) in M as [M|M]; [congruence| |auto].
+  cbn [map sum fold_right] in M. destruct (value c x), (value e x); simpl in *; auto. lia.
+Qed.
+
+(** The smaller table is +∞ where all entries of the larger one are. *)
+Definition lowered (R : red) (p q : positive) : option red :=
+  do (s, t) <- get p (cells R);
+  do (r, u) <- get q (cells R);
+  do c <- project (cells R) (s, amounts t (Row [])) (filter (fun v => negb (mem v r)) s);
+  do ds <- shape (cells R) r;
+  ensure (negb (Pos.eqb p q) && subseq r r && subseq (fst c) r);
+  Some (put (set q (Some (r, joint ds r [[(r, u); c]])) (cells R)) R).
+
+Lemma lowered_refines R p q R' : lowered R p q = Some R' -> refines R R'.
+Proof.
+  unfold lowered. destruct (get p (cells R)) as [[s t]|] eqn:P; [|easy].
+  destruct (get q (cells R)) as [[r u]|] eqn:Q; [|easy].
+  destruct (project _ _ _) as [c|] eqn:J; [|easy].
+  destruct (shape (cells R) r) as [ds|] eqn:D; [|easy].
+  destruct (negb (Pos.eqb p q)) eqn:N; [|easy]. destruct (subseq r r) eqn:S1; [|easy].
+  destruct (subseq (fst c) r) eqn:S2; [|easy]. cbn [andb].
+  apply negb_true_iff, Pos.eqb_neq in N. set (j := joint _ _ _). got.
+  apply refines_same; auto. intros x. unfold val. fields. destruct (closed R); [auto|]. apply plus_le.
+  destruct (tot x (cells R)) as [d0|] eqn:T; [|auto].
+  destruct (shape_fits _ _ _ x D) as [|F]; [congruence|].
+  apply (project_le _ _ x d0 T) in J. unfold value at 2 in J. cbn [fst snd] in J.
+  rewrite amounts_entry, amount_void in J.
+  destruct (entry t (map x s)) as [e|] eqn:E.
+  2:{ rewrite (tot_inf x _ _ _ P) in T by auto. easy. }
+  assert (V : value (r, j) x = plus (value (r, u) x) (value c x)).
+  { unfold value at 1. cbn [fst snd]. unfold j. rewrite joint_entry; auto.
+    - cbn [map smallest fold_right sum]. generalize (value (r, u) x), (value c x).
+      intros [a|] [b|]; simpl; auto. f_equal. lia.
+    - intros g k [<-|[]] [<-|[<-|[]]]; auto. }
+  rewrite <- T. unfold tot. rewrite (total_set _ q), (total_at _ _ _ _ Q). unfold one. rewrite V.
+  revert J. generalize (value (r, u) x), (value c x),
+    (total (fun c => value c x) (set q None (cells R))).
+  intros [a|] [b|] [k|]; simpl; auto; lia.
+Qed.
+
 Lemma couple_refines R p q mu lam R' : couple R p q mu lam = Some R' -> refines R R'.
 Proof.
   unfold couple. destruct (get p (cells R)) as [[s t]|] eqn:P; [|easy].
@@ -289,17 +347,55 @@ Fixpoint all_edges (R : red) (es : list edge) (lam : list Z) : option red :=
       end
   end.
 
-(** All tables that the edges need; the larger ones are +∞ where a smaller one is. *)
+(** All tables that the edges need. *)
 Fixpoint all_regions (R : red) (es : list edge) : option red :=
   match es with
   | [] => Some R
-  | (zs, Some ys) :: rest =>
+  | (zs, sub) :: rest =>
+      do sc <- every number zs; do sb <- every number (match sub with Some ys => ys | None => zs end);
+      do (R0, _) <- region R sc; do (R1, _) <- region R0 sb;
+      all_regions R1 rest
+  end.
+
+(** Entries are +∞ where those of a smaller table, or all those of a larger one, are. *)
+Fixpoint all_masks (R : red) (es : list (list Z * list Z)) : option red :=
+  match es with
+  | [] => Some R
+  | (zs, ys) :: rest =>
       do sc <- every number zs; do sb <- every number ys;
       do (R0, p) <- region R sc; do (R1, q) <- region R0 sb;
-      do R' <- (match sb with [_] => Some R1 | _ => masked R1 p q end);
-      all_regions R' rest
-  | (_, None) :: rest => all_regions R rest
+      do R2 <- masked R1 p q;
+      do R3 <- lowered R2 p q;
+      all_masks R3 rest
   end.
+
+Fixpoint finites (t : table) : Z :=
+  match t with Val (Fin _) => 1 | Val Inf => 0 | Row l => fold_right Z.add 0 (map finites l) end.
+Fixpoint all_finites (t : trie factor) : Z :=
+  match t with
+  | Leaf => 0
+  | Node l o r => all_finites l + match o with Some c => finites (snd c) | None => 0 end + all_finites r
+  end.
+
+(** Repeated until nothing changes. *)
+Fixpoint consistent (n : nat) (R : red) (es : list (list Z * list Z)) : option red :=
+  match n with
+  | O => Some R
+  | S k =>
+      do R' <- all_masks R es;
+      if all_finites (cells R') =? all_finites (cells R) then Some R' else consistent k R' es
+  end.
+
+(** Without entries +∞ nothing changes, and without clusters the costs are consistent already. *)
+Definition prepared (R : red) (es : list edge) : option red :=
+  do R0 <- all_regions R es;
+  let several := existsb (fun e => match snd e with Some (_ :: _ :: _) => true | _ => false end) es in
+  let smaller (e : edge) := match snd e with
+                            | Some ys => [(fst e, ys)]
+                            | None => map (fun z => (fst e, [z])) (fst e)
+                            end in
+  if negb several || all_cells (fun c => finite (snd c)) (cells R0) then Some R0
+  else consistent 100 R0 (flat_map smaller es).
 
 Lemma region_refines R sc R' p : region R sc = Some (R', p) -> refines R R'.
 Proof.
@@ -355,17 +451,39 @@ Qed.
 
 Lemma all_regions_refines es : forall R R', all_regions R es = Some R' -> refines R R'.
 Proof.
-  induction es as [|[zs [ys|]] es IH]; intros R R' H; cbn [all_regions] in H.
+  induction es as [|[zs sub] es IH]; intros R R' H; cbn [all_regions] in H.
+  - injection H as <-. apply refines_refl.
+  - destruct (every number zs) as [sc|]; [|easy]. destruct (every number _) as [sb|]; [|easy].
+    destruct (region R sc) as [[R0 p]|] eqn:G0; [|easy]. destruct (region R0 sb) as [[R1 q]|] eqn:G1; [|easy].
+    apply region_refines in G0, G1.
+    eapply refines_trans; [exact G0|]. eapply refines_trans; [exact G1|eapply IH, H].
+Qed.
+
+Lemma all_masks_refines es : forall R R', all_masks R es = Some R' -> refines R R'.
+Proof.
+  induction es as [|[zs ys] es IH]; intros R R' H; cbn [all_masks] in H.
   - injection H as <-. apply refines_refl.
   - destruct (every number zs) as [sc|]; [|easy]. destruct (every number ys) as [sb|]; [|easy].
     destruct (region R sc) as [[R0 p]|] eqn:G0; [|easy]. destruct (region R0 sb) as [[R1 q]|] eqn:G1; [|easy].
-    apply region_refines in G0, G1.
+    apply region_refines in G0, G1. destruct (masked R1 p q) as [R2|] eqn:M; [|easy].
+    destruct (lowered R2 p q) as [R3|] eqn:L; [|easy].
     eapply refines_trans; [exact G0|]. eapply refines_trans; [exact G1|].
-    match type of H with (do _ <- ?a; _) = _ => destruct a as [Q|] eqn:M; [|easy] end.
-    eapply refines_trans; [|eapply IH, H].
-    destruct sb as [|b [|]]; [eapply masked_refines, M| |eapply masked_refines, M].
-    injection M as <-. apply refines_refl.
-  - eapply IH, H.
+    eapply refines_trans; [eapply masked_refines, M|].
+    eapply refines_trans; [eapply lowered_refines, L|eapply IH, H].
+Qed.
+
+Lemma consistent_refines n es : forall R R', consistent n R es = Some R' -> refines R R'.
+Proof.
+  induction n as [|n IH]; intros R R' H; cbn [consistent] in H; [injection H as <-; apply refines_refl|].
+  destruct (all_masks R es) as [Q|] eqn:M; [|easy]. apply all_masks_refines in M.
+  destruct (_ =? _); [injection H as <-; auto|]. eapply refines_trans; [apply M|eapply IH, H].
+Qed.
+
+Lemma prepared_refines R es R' : prepared R es = Some R' -> refines R R'.
+Proof.
+  unfold prepared. destruct (all_regions R es) as [Q|] eqn:A; [|easy]. apply all_regions_refines in A.
+  cbv zeta. destruct (_ || _); intros H; [injection H as <-; auto|].
+  eapply refines_trans; [apply A|eapply consistent_refines, H].
 Qed.
 
 (** Costs and λ in multiples of the smallest power of two that occurs. *)
@@ -386,7 +504,7 @@ Definition dual (m : model) (e : Z) (edges : list edge) (bits : list Z) : option
   let most := Z.max 0 (reach w m) in
   ensure ((0 <? n) && (0 <=? e - s));
   do R <- load_sums w most m;
-  do R0 <- all_regions R edges;
+  do R0 <- prepared R edges;
   do R1 <- all_edges (put (map_trie (mask_cell (cells R0)) (cells R0)) R0) edges lam;
   let R2 := settle (put (map_trie (mask_cell (cells R1)) (cells R1)) R1) in
   let b := if closed R2 then cut R2 else Z.min (cut R2) (base R2) in
@@ -413,10 +531,10 @@ Proof.
   set (n := 2 ^ (e - finest e ds)). set (w := fun z => Z.shiftl z (e - finest e ds)). set (most := Z.max 0 (reach w m)).
   destruct (Z.ltb_spec 0 n) as [N|]; [|easy]. destruct (Z.leb_spec 0 (e - finest e ds)) as [NN|]; [|easy].
   cbn [andb]. destruct (load_sums w most m) as [R|] eqn:L; [|easy].
-  destruct (all_regions R edges) as [R0|] eqn:A0; [|easy]. destruct (all_edges _ _ _) as [R1|] eqn:A; [|easy].
+  destruct (prepared R edges) as [R0|] eqn:A0; [|easy]. destruct (all_edges _ _ _) as [R1|] eqn:A; [|easy].
   cbv zeta. set (R3 := put _ R1). assert (Q := settle_val R3). set (R2 := settle R3) in *. intros H. injection H as <- _.
   assert (F : refines R R2).
-  { eapply refines_trans; [eapply all_regions_refines, A0|].
+  { eapply refines_trans; [eapply prepared_refines, A0|].
     eapply refines_trans; [apply mask_refines|].
     eapply refines_trans; [eapply all_edges_refines, A|].
     eapply refines_trans; [apply mask_refines|]. apply refines_same; [apply Q|].
