@@ -1,6 +1,6 @@
-(** DUAL without clusters: λ moves costs from the factors to their variables, and, for factors of
-    three or more variables, between the factor and one table for each of its axes. Whatever λ is,
-    the sum of the smallest entries is a lower bound. *)
+(** DUAL: λ moves costs between tables: from a factor of two variables to the variables, and between
+    a factor or a cluster and a smaller table over some of its variables. Whatever λ and the tables
+    are, the sum of the smallest entries is a lower bound. *)
 
 Require Import ZArith List Lia Bool.
 Require Import Statement Costs Reduce Presolve Load Rounding.
