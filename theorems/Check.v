@@ -27,9 +27,10 @@ Definition load_units (m : model) (e0 shift_ : Z) (numbers : list Z) : option (s
       ensure ((1 <=? g) && (-5000 <? u) && (u <? 5000) && (0 <=? most) && (most <? half));
       let n := scale_num e0 u in
       let d := scale_den e0 g u in
-      let c := if forallb (fun f => exact_table n d (snd f)) (blocks m)
-               then common_of (units_of n d) most (blocks m) 0 else 1 in
-      do R <- load (units_of n d) most m;
+      let w := units_fast e0 g u in
+      let c := if forallb (fun f => exact_table e0 g u (snd f)) (blocks m)
+               then common_of w most (blocks m) 0 else 1 in
+      do R <- load w most m;
       Some (Scale n d c false, R)
   | _ => None
   end.
@@ -73,7 +74,7 @@ Definition next_phase (m : model) (l : log) (r : record) (ph : phase) : option p
       do (k, R) <- load_units m (exponent l) (shift l) numbers; Some (Reducing k R)
   | Begin, HARD => Some Hard
   | Hard, LOAD numbers => do (k, R) <- load_hard m (shift l) numbers; Some (Reducing k R)
-  | Begin, DUAL [] [] bits =>
+  | Begin, DUAL _ _ bits =>
       do (b, d) <- dual m (exponent l) (edges l) bits; Some (Proved b d)
   | Reducing k R, COMPONENT vs fs =>
       do R' <- normalise R;
@@ -239,16 +240,18 @@ Proof.
   unfold load_units. destruct numbers as [|g [|e [|most [|]]]]; try easy.
   destruct (_ && _) eqn:Q; [|easy].
   set (n := scale_num e0 (e - s)). set (d := scale_den e0 g (e - s)).
-  destruct (load (units_of n d) most m) as [S|] eqn:L; [|easy]. intros [= <- <-].
+  set (w := units_fast e0 g (e - s)).
+  destruct (load w most m) as [S|] eqn:L; [|easy]. intros [= <- <-].
   assert (G : 1 <= g /\ 0 <= most) by lia. destruct G as [G M].
   assert (N : 0 < n) by apply scale_num_pos. assert (D : 0 < d) by now apply scale_den_pos.
-  split; [auto|split; [auto|]]. exists (total_units (units_of n d) m). cbn [num den com only_hard].
-  assert (S' := load_spec (units_of n d) most M m S L).
+  split; [auto|split; [auto|]]. exists (total_units w m). cbn [num den com only_hard].
+  assert (S' := load_spec w most M m S L).
   split; [intros x; apply S'|split].
   - intros x u U. destruct (proj2 (S' x) u U) as [H|H]; auto. right.
     match goal with |- (if ?b then _ else _ | u) => destruct b end; auto. apply Z.divide_1_l.
-  - intros x z E. apply energy_sum in E. apply (lift_sum (units_of n d)) in E as (u & U & B).
-    exists u. split; [auto|split; [easy|]]. intros _. apply B. intros y. now apply units_below.
+  - intros x z E. apply energy_sum in E. apply (lift_sum w) in E as (u & U & B).
+    exists u. split; [auto|split; [easy|]]. intros _. apply B. intros y. unfold w.
+    rewrite units_fast_of by auto. now apply units_below.
 Qed.
 
 Lemma load_hard_ok m s numbers k R : load_hard m s numbers = Some (k, R) -> loaded m k R.
@@ -301,8 +304,7 @@ Proof.
   - destruct r; simpl; try easy.
     + destruct (load_units m (exponent l) (shift l) numbers) as [[k R]|] eqn:L; [|easy].
       intros [= <-] _. exists R. split; [eapply load_units_ok, L|apply refines_refl].
-    + destruct sizes, members; try easy.
-      destruct (dual m (exponent l) (edges l) bits) as [[b d]|] eqn:D; [|easy].
+    + destruct (dual m (exponent l) (edges l) bits) as [[b d]|] eqn:D; [|easy].
       intros [= <-] _. simpl. eapply dual_sound, D.
     + intros [= <-] _. exact I.
   - destruct r; simpl; try easy.

@@ -398,6 +398,12 @@ Proof.
     try (rewrite IH by congruence); try congruence; try (destruct p; reflexivity); auto.
 Qed.
 
+Lemma set_comm {A} p q (a b : option A) : p <> q -> forall t, set p a (set q b t) = set q b (set p a t).
+Proof.
+  revert q. induction p as [p IH|p IH|]; intros [q|q|] N [|l o r]; simpl; auto; try congruence;
+    rewrite IH; auto; congruence.
+Qed.
+
 Arguments get {A} p t : simpl nomatch.
 Arguments set {A} p new t : simpl nomatch.
 

@@ -22,10 +22,15 @@ Definition convert (w : Z -> Z) (most : Z) (t : table) : Z * table :=
   | Inf => (0, u)
   end.
 
+Definition gcd (d c : Z) : Z := if d =? 1 then 1 else Z.gcd d c.
+
+Lemma gcd_eq d c : gcd d c = Z.gcd d c.
+Proof. unfold gcd. destruct (Z.eqb_spec d 1) as [->|]; auto. symmetry. apply Z.gcd_1_l. Qed.
+
 (** The greatest common divisor of [d] and all finite entries. *)
 Fixpoint divisor (d : Z) (t : table) : Z :=
   match t with
-  | Val (Fin c) => Z.gcd d c
+  | Val (Fin c) => gcd d c
   | Val Inf => d
   | Row rows => fold_left (fun e r => divisor e r) rows d
   end.
@@ -42,7 +47,7 @@ Fixpoint depth (t : table) : nat :=
 
 Lemma divisor_divides n : forall t d, (depth t <= n)%nat -> (divisor d t | d).
 Proof.
-  induction n as [|n IH]; intros [[c|]|rows] d D; cbn [divisor];
+  induction n as [|n IH]; intros [[c|]|rows] d D; cbn [divisor]; rewrite ?gcd_eq;
     try apply Z.gcd_divide_l; try apply Z.divide_refl.
   - simpl in D. lia.
   - apply fold_divisor. apply Forall_forall. intros t T e. apply IH.
@@ -53,7 +58,7 @@ Qed.
 Lemma divisor_entry idx : forall t d c, entry t idx = Fin c -> (divisor d t | c).
 Proof.
   induction idx as [|a idx IH]; intros [e|rows] d c H; simpl in H; try easy.
-  - subst e. simpl. apply Z.gcd_divide_r.
+  - subst e. simpl. rewrite gcd_eq. apply Z.gcd_divide_r.
   - destruct (nth_error rows a) as [r|] eqn:E; [|easy]. cbn [divisor].
     revert a d E. induction rows as [|q rows IHr]; intros [|a] d E; simpl in E; try easy.
     + injection E as ->. simpl. eapply Z.divide_trans; [|apply (IH _ d _ H)].
@@ -148,7 +153,8 @@ Definition load_factor (R : red) (f : factor) : option red :=
   let '(l, t) := convert w most (snd f) in
   let s := fold_right insert [] (fst f) in
   ensure (Nat.eqb (length s) (length (fst f)));
-  do c <- over (cells R) s (fun e => value (fst f, t) e);
+  do c <- (if list_eq_dec Pos.eq_dec s (fst f) then Some (s, t)
+           else over (cells R) s (fun e => value (fst f, t) e));
   do R' <- add c (raise l R); Some R'.
 
 Fixpoint load_all (g : red -> factor -> option red) (R : red) (bs : list factor) : option red :=
@@ -176,9 +182,13 @@ Lemma load_factor_adds : adds_block load_factor.
 Proof.
   intros R f R' x. unfold load_factor. destruct (convert w most (snd f)) as [l t] eqn:CV.
   set (s := fold_right insert [] (fst f)). destruct (Nat.eqb _ _); [|easy].
-  destruct (over (cells R) s _) as [c|] eqn:O; [|easy].
+  match goal with |- (do _ <- ?a; _) = _ -> _ => destruct a as [c|] eqn:O; [|easy] end.
   destruct (add c (raise l R)) as [Q|] eqn:A; [|easy]. got.
   unfold low, conv. rewrite CV. cbn [fst snd]. apply add_val in A as [_ A]. rewrite A.
+  destruct (list_eq_dec Pos.eq_dec s (fst f)) as [SF|_].
+  { apply some_inj in O. subst c. rewrite SF. unfold val. fields.
+    destruct (closed R); [rewrite !plus_inf; auto|].
+    split_cost (value (fst f, t) x); split_cost (tot x (cells R)); simpl; auto; lia. }
   apply (over_value _ _ _ _ x) in O as [O|O].
   - replace (val R x) with Inf; [rewrite !plus_inf; auto|]. unfold val. rewrite O. now destruct (closed R).
   - rewrite O. rewrite (value_agree (fst f, t) (env s (map x s)) x).

@@ -365,6 +365,93 @@ Proof.
   now rewrite entry_tabulate.
 Qed.
 
+(** ** Sums of tables, entry by entry along a scope *)
+
+(** Whether a scope lists some of the variables of another one, in their order. *)
+Fixpoint subseq (s scope : list positive) : bool :=
+  match scope, s with
+  | _, [] => true
+  | [], _ :: _ => false
+  | v :: scope', u :: s' => if Pos.eqb u v then subseq s' scope' else subseq s scope'
+  end.
+
+(** For each label of a variable, a table: another row each time, or always the same table. *)
+Inductive strand := Each (s : list positive) (rows : list table) | Same (c : factor).
+
+Definition strand_of (v : positive) (c : factor) : strand :=
+  match c with
+  | (u :: s, t) =>
+      if Pos.eqb u v then Each s (match t with Row rows => rows | Val _ => [] end) else Same c
+  | ([], _) => Same c
+  end.
+
+Definition now (s : strand) : factor :=
+  match s with Each s (r :: _) => (s, r) | Each s [] => (s, Row []) | Same c => c end.
+Definition later (s : strand) : strand :=
+  match s with Each s (_ :: rows) => Each s rows | _ => s end.
+Definition now_at (a : nat) (s : strand) : factor :=
+  match s with Each s rows => (s, nth a rows (Row [])) | Same c => c end.
+
+(** The table over a scope of the smallest sum of a group of tables. *)
+Fixpoint joint (ds : list nat) (scope : list positive) (groups : list (list factor)) : table :=
+  match ds, scope with
+  | d :: ds', v :: scope' =>
+      Row ((fix go n strands :=
+              match n with
+              | O => []
+              | S k => joint ds' scope' (map (map now) strands) :: go k (map (map later) strands)
+              end) d (map (map (strand_of v)) groups))
+  | _, _ => Val (smallest (map (fun g => sum (map (fun c => entry (snd c) []) g)) groups))
+  end.
+
+Lemma strand_value v c x : value (now_at (x v) (strand_of v c)) x = value c x.
+Proof.
+  destruct c as [[|u s] t]; auto. simpl. destruct (Pos.eqb_spec u v) as [->|]; auto.
+  unfold value. cbn [fst snd map now_at]. destruct t as [c|rows]; simpl.
+  - destruct (x v); apply entry_void.
+  - destruct (nth_error rows (x v)) as [r|] eqn:E; [now rewrite (nth_error_nth _ _ _ E)|].
+    rewrite nth_overflow by now apply nth_error_None. apply entry_void.
+Qed.
+
+Lemma strand_subseq v a c scope : subseq (fst c) (v :: scope) = true ->
+  subseq (fst (now_at a (strand_of v c))) scope = true.
+Proof.
+  destruct c as [[|u s] t]; simpl; [now destruct scope|]. now destruct (Pos.eqb u v).
+Qed.
+
+Lemma now_later a s : now_at a (later s) = now_at (S a) s.
+Proof. destruct s as [s [|r rows]|c]; simpl; auto. now destruct a. Qed.
+
+Lemma now_now s : now s = now_at 0 s.
+Proof. now destruct s as [s [|r rows]|c]. Qed.
+
+Lemma joint_entry scope : forall ds groups x, fits (map x scope) ds ->
+  (forall g c, In g groups -> In c g -> subseq (fst c) scope = true) ->
+  entry (joint ds scope groups) (map x scope) =
+  smallest (map (fun g => sum (map (fun c => value c x) g)) groups).
+Proof.
+  induction scope as [|v scope IH]; intros ds groups x F H.
+  - inversion F; subst. simpl. f_equal. apply map_ext_in. intros g G. f_equal.
+    apply map_ext_in. intros c C. specialize (H g c G C). unfold value.
+    destruct c as [[|u s] t]; [auto|easy].
+  - inversion F as [|a d idx ds' A F' E1 E2]; subst.
+    assert (GO : forall n strands a, (a < n)%nat ->
+      nth_error ((fix go n strands :=
+              match n with
+              | O => []
+              | S k => joint ds' scope (map (map now) strands) :: go k (map (map later) strands)
+              end) n strands) a = Some (joint ds' scope (map (map (now_at a)) strands))).
+    { induction n as [|n IHn]; intros strands b B; [lia|]. destruct b as [|b]; simpl.
+      - do 2 f_equal. apply map_ext. intros g. apply map_ext. apply now_now.
+      - rewrite IHn by lia. do 2 f_equal. rewrite map_map. apply map_ext. intros g.
+        rewrite map_map. apply map_ext. apply now_later. }
+    cbn [joint map entry]. rewrite GO by auto. rewrite IH; auto.
+    + rewrite !map_map. f_equal. apply map_ext. intros g. f_equal. rewrite !map_map.
+      apply map_ext. intros c. apply strand_value.
+    + intros g c G C. rewrite map_map in G. apply in_map_iff in G as (g0 & <- & G).
+      rewrite map_map in C. apply in_map_iff in C as (c0 & <- & C). eapply strand_subseq, H; eauto.
+Qed.
+
 (** The unary costs of a variable and its factors, taken out. *)
 Fixpoint taken (v : positive) (fs : list positive) (t : trie factor) : list factor * trie factor :=
   match fs with
@@ -408,83 +495,6 @@ Proof.
   match goal with |- plus _ (plus ?a (plus ?b ?c)) = _ => destruct a, b, c end; simpl; auto; f_equal; lia.
 Qed.
 
-(** ** SUBSTITUTE *)
-
-Definition substituted (t : trie factor) (x y : positive) (image : list nat) (c : factor) :=
-  over t (insert x (without y (fst c)))
-    (fun e => value c (upd e y (nth (e x) image O))).
-
-Definition do_substitute (which function : list Z) (R : red) : option red :=
-  match which with
-  | [tie; zx; zy] =>
-      do f <- number tie; do x <- number zx; do y <- number zy;
-      do image <- every small function;
-      do lx <- row (cells R) x; do ly <- row (cells R) y;
-      do c <- get (xI f) (cells R);
-      ensure (if list_eq_dec Pos.eq_dec (fst c) (insert x [y]) then negb (Pos.eqb x y) else false);
-      ensure (Nat.eqb (length image) (length lx)
-             && forallb (fun b => Nat.ltb b (length ly)) image);
-      ensure (allover [seq 0 (length lx); seq 0 (length ly)] (fun ab =>
-        Nat.eqb (nth 1 ab O) (nth (nth 0 ab O) image O)
-        || leb Inf (value c (env [x; y] ab))));
-      do (cs, Q) <- take_all y R;
-      do ds <- every (substituted (cells Q) x y image) cs;
-      add_all ds Q
-  | _ => None
-  end.
-
-Lemma substituted_values t x y image z : tot z t = Inf \/
-  (z y = nth (z x) image O -> forall cs ds, every (substituted t x y image) cs = Some ds ->
-   sum (map (fun c => value c z) ds) = sum (map (fun c => value c z) cs)).
-Proof.
-  destruct (tot z t) as [total_|] eqn:T; auto. right. intros Y cs.
-  induction cs as [|c cs IH]; simpl; intros ds H; [now injection H as <-|].
-  destruct (substituted t x y image c) as [d|] eqn:D; [|easy].
-  destruct (every _ cs) as [es|]; [|easy]. apply some_inj in H. subst.
-  cbn [map]. rewrite !sum_cons, (IH es eq_refl). f_equal.
-  apply (over_value _ _ _ _ z) in D as [D|D]; [congruence|]. rewrite D.
-  set (scope := insert x (without y (fst c))). apply value_agree. intros v V.
-  destruct (Pos.eq_dec v y) as [->|N].
-  - rewrite upd_same, env_map, Y by (apply insert_in; auto). auto.
-  - rewrite upd_other by auto. apply env_map, insert_in. right. now apply without_in.
-Qed.
-
-Lemma do_substitute_refines which function R R' :
-  do_substitute which function R = Some R' -> refines R R'.
-Proof.
-  unfold do_substitute. destruct which as [|tie [|zx [|zy [|]]]]; try easy.
-  destruct (number tie) as [f|]; [|easy]. destruct (number zx) as [x|]; [|easy].
-  destruct (number zy) as [y|]; [|easy]. destruct (every small function) as [image|]; [|easy].
-  destruct (row (cells R) x) as [lx|] eqn:LX; [|easy].
-  destruct (row (cells R) y) as [ly|] eqn:LY; [|easy].
-  destruct (get (xI f) (cells R)) as [c|] eqn:C; [|easy].
-  destruct (list_eq_dec Pos.eq_dec (fst c) (insert x [y])) as [SC|]; [|easy].
-  destruct (Pos.eqb_spec x y) as [|NXY]; [easy|]. cbn [negb].
-  destruct (_ && _); [|easy]. destruct (allover _ _) eqn:A; [|easy].
-  destruct (take_all y R) as [[cs S]|] eqn:T; [|easy]. apply take_all_val in T as [E T].
-  destruct (every _ cs) as [ds|] eqn:D; [|easy]. intros H. apply add_all_val in H as [F H].
-  apply refines_same; [congruence|]. intros z. rewrite H.
-  destruct (tot z (cells R)) as [d|] eqn:I.
-  2:{ replace (val R z) with Inf; auto. unfold val. rewrite I. now destruct (closed R). }
-  rewrite T. destruct (substituted_values (cells S) x y image z) as [J|J].
-  { replace (val S z) with Inf; [rewrite !plus_inf; auto|]. unfold val. rewrite J.
-    now destruct (closed S). }
-  assert (Y : z y = nth (z x) image O); [|rewrite (J Y cs ds D); auto].
-  destruct (row_range _ _ _ z LX) as [|BX]; [congruence|].
-  destruct (row_range _ _ _ z LY) as [|BY]; [congruence|].
-  apply (allover_all _ _ [z x; z y]) in A.
-  - simpl in A. apply orb_true_elim in A as [A|A]; [now apply Nat.eqb_eq in A|].
-    assert (value c z = Inf); [|rewrite (tot_inf z _ _ _ C) in I; easy].
-    rewrite (value_agree c z (upd (upd (fun _ => O) y (z y)) x (z x))).
-    + destruct (value c _); [easy|auto].
-    + intros v V. rewrite SC in V. apply insert_in in V as [->|[->|[]]].
-      * now rewrite upd_same.
-      * rewrite upd_other by auto. now rewrite upd_same.
-  - repeat constructor; apply in_seq; lia.
-Qed.
-
-(** ** ELIMINATE *)
-
 Definition scope_of (v : positive) (cs : list factor) : list positive :=
   fold_right insert [] (without v (flat_map fst cs)).
 
@@ -497,19 +507,123 @@ Proof.
   destruct I as [->|I]; auto.
 Qed.
 
+Definition sliced (v : positive) (a : nat) (c : factor) : factor :=
+  match axis_of v (fst c) with
+  | Some k => (drop k (fst c), slice k a (snd c))
+  | None => c
+  end.
+
+Lemma sliced_value v c x : value (sliced v (x v) c) x = value c x.
+Proof.
+  unfold sliced. destruct (axis_of v (fst c)) as [k|] eqn:K; auto. unfold value. cbn [fst snd].
+  rewrite map_drop. apply entry_slice. now apply axis_nth.
+Qed.
+
+(** The minimum over the labels of a variable of the sum of some tables. *)
 Definition minimum (t : trie factor) (v : positive) (d : nat) (cs : list factor) : option factor :=
-  over t (scope_of v cs) (fun e =>
-    smallest (map (fun a => sum (map (fun c => value c (upd e v a)) cs)) (seq 0 d))).
+  let scope := scope_of v cs in
+  let groups := map (fun a => map (sliced v a) cs) (seq 0 d) in
+  do ds <- shape t scope;
+  ensure (fold_right Z.mul 1 (map Z.of_nat ds) <=? largest_table);
+  ensure (forallb (forallb (fun c => subseq (fst c) scope)) groups);
+  Some (scope, joint ds scope groups).
 
 Lemma minimum_le t v d cs c x : minimum t v d cs = Some c -> (x v < d)%nat ->
   tot x t = Inf \/ le (value c x) (sum (map (fun c => value c x) cs)).
 Proof.
-  intros H X. apply (over_value _ _ _ _ x) in H as [H|H]; auto. right. rewrite H.
-  apply smallest_in, in_map_iff. exists (x v). split; [|apply in_seq; lia].
-  f_equal. apply map_ext_in. intros e E. apply value_agree. intros u U.
-  destruct (Pos.eq_dec u v) as [->|N]; [apply upd_same|]. rewrite upd_other by auto.
-  apply env_map. eapply scope_of_in; eauto.
+  unfold minimum. cbv zeta. set (scope := scope_of v cs). set (groups := map _ (seq 0 d)).
+  destruct (shape t scope) as [ds|] eqn:D; [|easy]. destruct (_ <=? largest_table); [|easy].
+  match goal with |- (ensure ?b; _) = _ -> _ => destruct b eqn:S; [|easy] end. intros H X. apply some_inj in H. subst c.
+  destruct (shape_fits _ _ _ x D) as [I|I]; auto. right. unfold value at 1. cbn [fst snd].
+  rewrite joint_entry; auto.
+  - apply smallest_in, in_map_iff. exists (map (sliced v (x v)) cs). split.
+    + f_equal. rewrite map_map. apply map_ext. intros e. apply sliced_value.
+    + unfold groups. apply in_map_iff. exists (x v). split; auto. apply in_seq. lia.
+  - intros g e G E. rewrite forallb_forall in S. specialize (S g G).
+    rewrite forallb_forall in S. auto.
 Qed.
+
+(** ** SUBSTITUTE *)
+
+(** Costs 0 if y is the image of x, and +∞ otherwise. *)
+Definition tie (t : trie factor) (x y : positive) (image : list nat) : option factor :=
+  over t (insert x [y])
+    (fun e => if Nat.eqb (e y) (nth (e x) image O) then Fin 0 else Inf).
+
+Definition do_substitute (which function : list Z) (R : red) : option red :=
+  match which with
+  | [number_; zx; zy] =>
+      do f <- number number_; do x <- number zx; do y <- number zy;
+      do image <- every small function;
+      do lx <- row (cells R) x; do ly <- row (cells R) y;
+      do c <- get (xI f) (cells R);
+      ensure (if list_eq_dec Pos.eq_dec (fst c) (insert x [y]) then negb (Pos.eqb x y) else false);
+      ensure (Nat.eqb (length image) (length lx)
+             && forallb (fun b => Nat.ltb b (length ly)) image);
+      ensure (allover [seq 0 (length lx); seq 0 (length ly)] (fun ab =>
+        Nat.eqb (nth 1 ab O) (nth (nth 0 ab O) image O)
+        || leb Inf (value c (env [x; y] ab))));
+      do k <- tie (cells R) x y image;
+      do (cs, Q) <- take_all y R;
+      do ds <- every (fun c => minimum (cells Q) y (length ly) [c; k]) cs;
+      add_all ds Q
+  | _ => None
+  end.
+
+Lemma substituted_values t y d k z : value k z = Fin 0 -> (z y < d)%nat -> tot z t = Inf \/
+  forall cs ds, every (fun c => minimum t y d [c; k]) cs = Some ds ->
+  le (sum (map (fun c => value c z) ds)) (sum (map (fun c => value c z) cs)).
+Proof.
+  intros K Y. destruct (tot z t) as [total_|] eqn:T; auto. right. intros cs.
+  induction cs as [|c cs IH]; simpl; intros ds H; [injection H as <-; apply le_refl|].
+  destruct (minimum t y d [c; k]) as [e|] eqn:D; [|easy].
+  destruct (every _ cs) as [es|]; [|easy]. apply some_inj in H. subst.
+  cbn [map]. rewrite !sum_cons. apply plus_mono; [|now apply IH].
+  apply (minimum_le _ _ _ _ _ z) in D as [D|D]; [congruence| |auto].
+  cbn [map] in D. rewrite !sum_cons, K in D. change (sum []) with (Fin 0) in D.
+  destruct (value c z), (value e z); simpl in *; auto. lia.
+Qed.
+
+Lemma do_substitute_refines which function R R' :
+  do_substitute which function R = Some R' -> refines R R'.
+Proof.
+  unfold do_substitute. destruct which as [|number_ [|zx [|zy [|]]]]; try easy.
+  destruct (number number_) as [f|]; [|easy]. destruct (number zx) as [x|]; [|easy].
+  destruct (number zy) as [y|]; [|easy]. destruct (every small function) as [image|]; [|easy].
+  destruct (row (cells R) x) as [lx|] eqn:LX; [|easy].
+  destruct (row (cells R) y) as [ly|] eqn:LY; [|easy].
+  destruct (get (xI f) (cells R)) as [c|] eqn:C; [|easy].
+  destruct (list_eq_dec Pos.eq_dec (fst c) (insert x [y])) as [SC|]; [|easy].
+  destruct (Pos.eqb_spec x y) as [|NXY]; [easy|]. cbn [negb].
+  destruct (_ && _); [|easy]. destruct (allover _ _) eqn:A; [|easy].
+  destruct (tie (cells R) x y image) as [k|] eqn:TK; [|easy].
+  destruct (take_all y R) as [[cs S]|] eqn:T; [|easy]. apply take_all_val in T as [E T].
+  destruct (every _ cs) as [ds|] eqn:D; [|easy]. intros H. apply add_all_val in H as [F H].
+  apply refines_same; [congruence|]. intros z. rewrite H.
+  destruct (tot z (cells R)) as [d|] eqn:I.
+  2:{ replace (val R z) with Inf; auto. unfold val. rewrite I. now destruct (closed R). }
+  destruct (row_range _ _ _ z LX) as [|BX]; [congruence|].
+  destruct (row_range _ _ _ z LY) as [|BY]; [congruence|].
+  assert (Y : z y = nth (z x) image O).
+  { apply (allover_all _ _ [z x; z y]) in A.
+    - simpl in A. apply orb_true_elim in A as [A|A]; [now apply Nat.eqb_eq in A|].
+      assert (value c z = Inf); [|rewrite (tot_inf z _ _ _ C) in I; easy].
+      rewrite (value_agree c z (upd (upd (fun _ => O) y (z y)) x (z x))).
+      + destruct (value c _); [easy|auto].
+      + intros v V. rewrite SC in V. apply insert_in in V as [->|[->|[]]].
+        * now rewrite upd_same.
+        * rewrite upd_other by auto. now rewrite upd_same.
+    - repeat constructor; apply in_seq; lia. }
+  assert (K : value k z = Fin 0).
+  { apply (over_value _ _ _ _ z) in TK as [TK|TK]; [congruence|]. rewrite TK.
+    rewrite !env_map by (apply insert_in; simpl; auto). now rewrite Y, Nat.eqb_refl. }
+  rewrite T. destruct (substituted_values (cells S) y (length ly) k z K BY) as [J|J].
+  { replace (val S z) with Inf; [rewrite !plus_inf; auto|]. unfold val. rewrite J.
+    now destruct (closed S). }
+  apply plus_mono; [now apply J|auto].
+Qed.
+
+(** ** ELIMINATE *)
 
 Fixpoint minima (v : positive) (d : nat) (groups : list (list factor)) (R : red) : option red :=
   match groups with

@@ -36,12 +36,31 @@ Proof. intros H. apply Z.mul_pos_pos; [lia|]. apply Z.pow_pos_nonneg; lia. Qed.
 Lemma units_below num den c : 0 < den -> units_of num den c * den <= c * num.
 Proof. intros H. unfold units_of. rewrite Z.mul_comm. now apply Z.mul_div_le. Qed.
 
+(** The same number of units by shifts: divisions of long numbers take longer. *)
+Definition units_fast (e g u : Z) (c : Z) : Z :=
+  let s := Z.shiftl c (e - u) in if g =? 1 then s else s / g.
+
+Lemma units_fast_of e g u c : 1 <= g -> units_fast e g u c = units_of (scale_num e u) (scale_den e g u) c.
+Proof.
+  intros G. assert (F : units_fast e g u c = Z.shiftl c (e - u) / g).
+  { unfold units_fast. destruct (Z.eqb_spec g 1) as [->|]; [now rewrite Z.div_1_r|auto]. }
+  rewrite F. unfold units_of, scale_num, scale_den. destruct (Z.le_gt_cases u e) as [L|L].
+  - replace (Z.max 0 (e - u)) with (e - u) by lia. replace (Z.max 0 (u - e)) with 0 by lia.
+    rewrite Z.shiftl_mul_pow2 by lia. now rewrite Z.pow_0_r, Z.mul_1_r.
+  - replace (Z.max 0 (e - u)) with 0 by lia. replace (Z.max 0 (u - e)) with (u - e) by lia.
+    replace (e - u) with (- (u - e)) by lia. rewrite Z.shiftl_opp_r, Z.shiftr_div_pow2 by lia.
+    rewrite Z.pow_0_r, Z.mul_1_r, (Z.mul_comm g). apply Z.div_div; [|lia].
+    assert (0 < 2 ^ (u - e)) by (apply Z.pow_pos_nonneg; lia). lia.
+Qed.
+
 (** Whether no entry is rounded. *)
-Fixpoint exact_table (num den : Z) (t : table) : bool :=
+Fixpoint exact_table (e g u : Z) (t : table) : bool :=
   match t with
-  | Val (Fin c) => c * num mod den =? 0
+  | Val (Fin c) =>
+      let s := Z.shiftl c (e - u) in
+      (Z.shiftl s (u - e) =? c) && (if g =? 1 then true else s mod g =? 0)
   | Val Inf => true
-  | Row rows => forallb (exact_table num den) rows
+  | Row rows => forallb (exact_table e g u) rows
   end.
 
 (** The number of a double: m * 2^e, as a rational. *)

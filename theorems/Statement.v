@@ -92,9 +92,9 @@ Inductive record :=
 | CONCLUDE (what numbers : ints) | HARD.
 
 (** A log is about costs in multiples of 2^[exponent]; the solver multiplied them by 2^[shift]. For
-    each edge of the relaxation, [edges] has its factor and, if that is a larger one, an axis. No
-    statement below depends on these numbers: whatever they are, what [check] says is true. *)
-Record log := { exponent : Z; shift : Z; edges : list (Z * option Z); records : list record }.
+    each edge of the relaxation, [edges] has the variables of a table and, if it leads to a smaller
+    table, the variables of that. Whatever these numbers are, what [check] says is true. *)
+Record log := { exponent : Z; shift : Z; edges : list (ints * option ints); records : list record }.
 
 (** ** Statements *)
 

@@ -392,14 +392,74 @@ Proof.
   intros K [->|I]; eauto.
 Qed.
 
+Definition labels_of (T : st) (v : positive) : labels :=
+  match var T v with Some l => l | None => [] end.
+
+(** The smallest entry minus the costs moved, and with [own] plus the costs of its labels, over
+    present labels; tables and lists are gone through in step. *)
+Fixpoint walk (t : table) (m : list (list Z)) (ls : list labels) (own : bool) (moved_ : Z) (more : cost) : cost :=
+  match ls, t with
+  | [], Val c => plus (minus c moved_) more
+  | l :: ls', Row rows =>
+      (fix go rows mrow l :=
+         match rows, l with
+         | r :: rows', (present, c) :: l' =>
+             let rest := go rows' (tl mrow) l' in
+             if present : bool
+             then cmin (walk r (tl m) ls' own (moved_ + hd 0 mrow) (if own then plus c more else more)) rest
+             else rest
+         | _, _ => Inf
+         end) rows (hd [] m) l
+  | _, _ => Inf
+  end.
+
 (** The smallest cost of a label, with present labels of the other variables. *)
 Definition leastw (T : st) (g : fac) (axis a : nat) (own : bool) : cost :=
-  let others := drop axis (scope g) in
-  let s := slice axis a (tab g) in
-  let m := drop axis (moved g) in
   let at_a := match nth_error (moved g) axis with Some row => nth a row 0 | None => 0 end in
-  minover (map (live T) others) (fun idx =>
-    plus (minus (entry s idx) (at_a + msum m idx)) (if own then lsum T others idx else Fin 0)).
+  walk (slice axis a (tab g)) (drop axis (moved g)) (map (labels_of T) (drop axis (scope g))) own at_a (Fin 0).
+
+Lemma walk_le T x own vs : alive T x -> known T vs = true -> forall t m moved_ more,
+  le (walk t m (map (labels_of T) vs) own moved_ more)
+     (plus (minus (entry t (map x vs)) (moved_ + msum m (map x vs)))
+           (plus more (if own then lsum T vs (map x vs) else Fin 0))).
+Proof.
+  intros A. induction vs as [|v vs IH]; intros K t m moved_ more.
+  - destruct t as [c|rows]; [|simpl; auto]. cbn [map walk entry].
+    assert (M : msum m [] = 0) by now destruct m. rewrite M. unfold lsum.
+    destruct own; destruct c, more; simpl; auto; lia.
+  - simpl in K. destruct (var T v) as [l|] eqn:L; [|easy]. cbn [map]. unfold labels_of at 1. rewrite L.
+    destruct t as [c|rows]; [simpl; auto|]. cbn [walk entry].
+    destruct (A _ _ (var_get _ _ _ L)) as [_ [c C]]. cbn [snd] in C.
+    destruct (nth_error rows (x v)) as [r|] eqn:R; [|simpl; auto].
+    assert (E : plus more (if own then lsum T (v :: vs) (x v :: map x vs) else Fin 0) =
+      plus (if own then plus c more else more) (if own then lsum T vs (map x vs) else Fin 0)).
+    { destruct own; auto. unfold lsum. cbn [combine map]. rewrite sum_cons. cbn [fst snd].
+      unfold lcost at 1. rewrite L, C. rewrite plus_assoc, (plus_comm more). auto. }
+    rewrite E. clear E.
+    replace (moved_ + msum m (x v :: map x vs))
+      with ((moved_ + nth (x v) (hd [] m) 0) + msum (tl m) (map x vs))
+      by (destruct m as [|row m]; cbn [hd tl msum];
+          [assert (nth (x v) [] 0 = 0) by (now destruct (x v)); lia|lia]).
+    eapply le_trans; [|apply (IH K)]. clear IH. revert C R. generalize (hd [] m) (x v).
+    revert l L. assert (G : forall rows mrow l a, nth_error l a = Some (true, c) -> nth_error rows a = Some r ->
+      le ((fix go rows mrow (l : labels) :=
+         match rows, l with
+         | r :: rows', (present, c) :: l' =>
+             let rest := go rows' (tl mrow) l' in
+             if present : bool
+             then cmin (walk r (tl m) (map (labels_of T) vs) own (moved_ + hd 0 mrow)
+                         (if own then plus c more else more)) rest
+             else rest
+         | _, _ => Inf
+         end) rows mrow l)
+         (walk r (tl m) (map (labels_of T) vs) own (moved_ + nth a mrow 0) (if own then plus c more else more))).
+    { clear. induction rows as [|q rows IHr]; intros mrow l a C R; [destruct a; easy|].
+      destruct l as [|[present e] l]; [destruct a; easy|]. destruct a as [|a]; simpl in C, R.
+      - injection R as ->. injection C as -> ->. cbv zeta. destruct mrow; apply cmin_l.
+      - cbv zeta. replace (nth (S a) mrow 0) with (nth a (tl mrow) 0) by (destruct mrow; [now destruct a|auto]).
+        destruct present; [eapply le_trans; [apply cmin_r|]|]; apply IHr; auto. }
+    intros l L mrow a C R. now apply G.
+Qed.
 
 Lemma msum_drop m idx axis a : nth_error idx axis = Some a ->
   msum m idx = (match nth_error m axis with Some row => nth a row 0 | None => 0 end)
@@ -423,11 +483,10 @@ Lemma leastw_le T g axis v own x :
      (plus (fval x g) (if own then lsum T (drop axis (scope g)) (map x (drop axis (scope g)))
                        else Fin 0)).
 Proof.
-  intros A V K. unfold leastw. eapply le_trans.
-  - apply (minover_le _ _ (map x (drop axis (scope g)))). now apply alive_choices.
-  - assert (N : nth_error (map x (scope g)) axis = Some (x v)) by now rewrite nth_error_map, V.
-    unfold fval. rewrite (msum_drop _ _ _ _ N). rewrite map_drop.
-    rewrite (entry_slice _ _ _ _ N). auto.
+  intros A V K. unfold leastw. eapply le_trans; [now apply (walk_le T x)|].
+  assert (N : nth_error (map x (scope g)) axis = Some (x v)) by now rewrite nth_error_map, V.
+  unfold fval. rewrite (msum_drop _ _ _ _ N). rewrite map_drop.
+  rewrite (entry_slice _ _ _ _ N), plus_0. auto.
 Qed.
 
 (** ** STEP: costs *)

@@ -8,37 +8,38 @@ let distances = [| 1;2;3;4;5;7;9;13;17;25;33;49;65;97;129;193;257;385;513;769;10
   6145;8193;12289;16385;24577 |]
 let distance_bits = [| 0;0;0;0;1;1;2;2;3;3;4;4;5;5;6;6;7;7;8;8;9;9;10;10;11;11;12;12;13;13 |]
 
-(* canonical Huffman code: number of codes of each length, and symbols in order of their codes *)
+(* canonical Huffman code: for the next 15 bits, symbol * 16 + length of its code; 0 if there is none *)
 let code sizes =
   let count = Array.make 16 0 in
-  Array.iter (fun s -> count.(s) <- count.(s) + 1) sizes;
-  count.(0) <- 0;
-  let start = Array.make 16 0 in
-  for k = 1 to 15 do start.(k) <- start.(k - 1) + count.(k - 1) done;
-  let symbols = Array.make (Array.length sizes) 0 in
-  Array.iteri (fun i s -> if s > 0 then (symbols.(start.(s)) <- i; start.(s) <- start.(s) + 1)) sizes;
-  count, symbols
+  Array.iter (fun s -> if s > 0 then count.(s) <- count.(s) + 1) sizes;
+  let next = Array.make 16 0 in
+  for k = 2 to 15 do next.(k) <- (next.(k - 1) + count.(k - 1)) lsl 1 done;
+  let table = Array.make 32768 0 in
+  Array.iteri (fun i s ->
+    if s > 0 then begin
+      let reversed = ref 0 in
+      for k = 0 to s - 1 do if next.(s) land (1 lsl k) <> 0 then reversed := !reversed lor (1 lsl (s - 1 - k)) done;
+      next.(s) <- next.(s) + 1;
+      let at = ref !reversed in
+      while !at < 32768 do table.(!at) <- 16 * i + s; at := !at + (1 lsl s) done
+    end) sizes;
+  table
 
 let inflate text first =
   let out = Buffer.create (4 * String.length text) in
   let at = ref first and held = ref 0 and hold = ref 0 in
-  let rec bits n =
-    if !held >= n then begin
-      let v = !hold land ((1 lsl n) - 1) in
-      hold := !hold lsr n; held := !held - n; v
-    end else begin
-      if !at >= String.length text then raise Damaged;
-      hold := !hold lor (Char.code text.[!at] lsl !held);
-      held := !held + 8; incr at; bits n
-    end in
-  let symbol (count, symbols) =
-    let rec go len value first index =
-      if len > 15 then raise Damaged;
-      let value = value lor bits 1 in
-      let c = count.(len) in
-      if value - c < first then symbols.(index + value - first)
-      else go (len + 1) ((value) lsl 1) ((first + c) lsl 1) (index + c) in
-    go 1 0 0 0 in
+  let fill n =
+    while !held < n && !at < String.length text do
+      hold := !hold lor (Char.code (String.unsafe_get text !at) lsl !held);
+      held := !held + 8; incr at
+    done in
+  let drop n = if !held < n then raise Damaged; hold := !hold lsr n; held := !held - n in
+  let bits n = fill n; let v = !hold land ((1 lsl n) - 1) in drop n; v in
+  let symbol table =
+    fill 15;
+    let found = table.(!hold land 32767) in
+    if found = 0 then raise Damaged;
+    drop (found land 15); found lsr 4 in
   let rec block literal distance =
     let s = symbol literal in
     if s < 256 then (Buffer.add_char out (Char.chr s); block literal distance)
@@ -78,7 +79,7 @@ let inflate text first =
     let last = bits 1 in
     (match bits 2 with
      | 0 ->
-         hold := 0; held := 0;
+         at := !at - !held / 8; hold := 0; held := 0;
          let size = Char.code text.[!at] lor (Char.code text.[!at + 1] lsl 8) in
          Buffer.add_string out (String.sub text (!at + 4) size);
          at := !at + 4 + size
