@@ -1,10 +1,10 @@
 """Labellings, bounds and proofs beside toulbar2 and α-expansion, over the models of a data folder.
 
-`python -m benchmarks.map_race [--seconds S] [--only TEXT] [--out FILE] [--peers FILE]` (ten seconds
-each by default, one thread). toulbar2 runs by its command and by the package `pytoulbar2`, and the
-better of the two counts; energies of all labellings are computed from the model by us. One JSON
-object goes to FILE, the table to the screen; with `--peers` the peers' entries are taken
-from the FILE of an earlier race.
+`python -m benchmarks.map_race [--seconds S] [--only TEXT] [--out FILE] [--peers FILE]
+[--workers W]` (ten seconds each by default, one thread, W models at a time). toulbar2 runs by its
+command and by the package `pytoulbar2`, and the better of the two counts; energies of all
+labellings are computed from the model by us. One JSON object goes to FILE, the table to the screen;
+with `--peers` the peers' entries are taken from the FILE of an earlier race.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -154,22 +156,27 @@ def expand(model: softmap.Model) -> Entry | None:
     return None if found is None else Entry(float(model.energy(found[0])), False, found[1])
 
 
-def race(only: str, seconds: float, peers: dict[str, Race]) -> Iterator[Race]:
-    """All models whose name contains the text."""
+def race_of(case: Known, seconds: float, earlier: Race | None) -> Race:
+    """The entries of one model, each solver after the other; the peers' of an earlier race."""
+    softmap.solve(softmap.generators.random_grid(6, 6, 3), time_limit=1.0)  # loads what is lazy
+    model = case.read()
+    ours = solve_ours(model, seconds)
+    if earlier is not None:
+        theirs, cut = earlier.toulbar2, earlier.expansion
+    else:
+        theirs, cut = solve_theirs(case, model, seconds), expand(model)
+    return Race(case.name, model.num_variables, ours, theirs, cut)
+
+
+def race(only: str, seconds: float, peers: dict[str, Race], workers: int = 1) -> Iterator[Race]:
+    """All models whose name contains the text, several at a time."""
     root = shared_data()
     if root is None:
         sys.exit("no folder of instances beside the project")
-    softmap.solve(softmap.generators.random_grid(6, 6, 3), time_limit=1.0)  # loads what is lazy
-    for case in known(root):
-        if only not in case.name:
-            continue
-        model, earlier = case.read(), peers.get(case.name)
-        ours = solve_ours(model, seconds)
-        if earlier is not None:
-            theirs, cut = earlier.toulbar2, earlier.expansion
-        else:
-            theirs, cut = solve_theirs(case, model, seconds), expand(model)
-        yield Race(case.name, model.num_variables, ours, theirs, cut)
+    cases = [case for case in known(root) if only in case.name]
+    with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=1) as pool:
+        earlier = [peers.get(case.name) for case in cases]
+        yield from pool.map(race_of, cases, [seconds] * len(cases), earlier)
 
 
 def table(races: list[Race]) -> str:
@@ -281,9 +288,11 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peers", type=Path)
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     races = []
-    for one in race(options.only, options.seconds, earlier_races(options.peers)):
+    known_peers = earlier_races(options.peers)
+    for one in race(options.only, options.seconds, known_peers, options.workers):
         races.append(one)
         print(one, flush=True)
         if options.out:
