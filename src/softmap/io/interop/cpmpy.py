@@ -8,6 +8,7 @@ variables become the factors that softmap has for them. CPMpy decomposes all oth
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -37,7 +38,7 @@ SUMS = frozenset({"sum", "wsum"})
 KEPT = frozenset({"alldifferent", "table"})
 
 
-class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa: N801
+class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]
     """CPMpy's interface to `softmap.solve`.
 
     Parameters
@@ -85,9 +86,8 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
         return self._translation.variable(cpm_var) if hasattr(cpm_var, "lb") else cpm_var
 
     def transform(self, cpm_expr: Any) -> list[Any]:
-        """Return constraints without partial functions and negated expressions."""
-        total = no_partial_functions(toplevel_list(cpm_expr), safen_toplevel=PARTIAL)
-        return push_down_negation(total)
+        """Return a list of constraints, without conjunctions."""
+        return toplevel_list(cpm_expr)
 
     def add(self, cpm_expr: Any) -> CPM_softmap:
         """Add constraints."""
@@ -107,15 +107,16 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
         if self._translation.tabulated(con, LIMITS.table_states):
             return
         simpler = self._simpler(con)
-        if len(simpler) > 1 or str(simpler[0]) != str(con):
+        if len(simpler) != 1 or str(simpler[0]) != str(con):
             self._post(simpler)
         elif not self._translation.tabulated(con, LIMITS.listed_states):
             raise NotSupportedError(f"softmap: no factor and no table of acceptable size for {con}")
 
     def _simpler(self, con: Any) -> list[Any]:
-        """Let CPMpy decompose a global constraint, else flatten a nested expression."""
-        found = decompose_in_tree([con], supported=KEPT, csemap=self._csemap)
-        if len(found) > 1 or str(found[0]) != str(con):
+        """Let CPMpy decompose partial functions and global constraints, else flatten."""
+        total = no_partial_functions([con], safen_toplevel=PARTIAL)
+        found = decompose_in_tree(push_down_negation(total), supported=KEPT, csemap=self._csemap)
+        if len(found) != 1 or str(found[0]) != str(con):
             return found
         flat = flatten_constraint(found, csemap=self._csemap)
         flat = reify_rewrite(flat, supported=SUMS, csemap=self._csemap)
@@ -127,23 +128,23 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
             expr = np.int64(0) + expr
         get_variables(expr, collect=self.user_vars)
         self._objective, self._costs = (expr, 1 if minimize else -1), []
-        total, constraints = safen_objective(expr)
-        self._post(self.transform(constraints))
-        for weight, term in weighted_terms(total, self._objective[1]):
+        for weight, term in weighted_terms(expr, self._objective[1]):
             self._cost(weight, term)
 
     def _cost(self, weight: float, term: Any) -> None:
         found = self._translation.table(term, LIMITS.table_states)
-        if found is None:
-            simpler, first = decompose_objective(term, supported=KEPT, csemap=self._csemap)
-            flat, second = flatten_objective(simpler, csemap=self._csemap)
-            self._post(self.transform([*first, *second]))
-            if str(flat) == str(term):
-                raise NotSupportedError(f"softmap: no table of acceptable size for {term}")
-            for factor, part in weighted_terms(flat, weight):
-                self._cost(factor, part)
-        else:
-            self._costs.append((tuple(found[0]), weight * np.asarray(found[1], dtype=np.float64)))
+        if found is not None:
+            costs = weight * np.asarray(found[1], dtype=np.float64)
+            self._costs.append((tuple(found[0]), np.where(np.isnan(costs), np.inf, costs)))
+            return
+        total, first = safen_objective(term)
+        simpler, second = decompose_objective(total, supported=KEPT, csemap=self._csemap)
+        flat, third = flatten_objective(simpler, csemap=self._csemap)
+        self._post(self.transform([*first, *second, *third]))
+        if str(flat) == str(term):
+            raise NotSupportedError(f"softmap: no table of acceptable size for {term}")
+        for factor, part in weighted_terms(flat, weight):
+            self._cost(factor, part)
 
     def has_objective(self) -> bool:
         """Return whether there is an objective."""
@@ -157,7 +158,7 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
         time_limit : float, optional
             Stop after this many seconds. No limit by default.
         display : expression, list of expressions or function, optional
-            Printed or called once, after a solution was found.
+            Printed or called at each better solution.
         **options
             Other options of `softmap.solve`.
 
@@ -172,16 +173,29 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
             raise ValueError(f"time_limit must be positive, not {time_limit}")
         self.solver_vars(list(self.user_vars))
         begin, self.cpm_status = time.monotonic(), SolverStatus(self.name)
-        run = {"goal": "optimal", "on_snapshot": self._is_open} | options
+        best = math.inf
+
+        def watch(snapshot: Any) -> bool:
+            nonlocal best
+            if display is not None and snapshot.energy < best:
+                best = snapshot.energy
+                self._set_values(snapshot.labels)
+                self.print_display(display)
+            return self._is_open(snapshot)
+
+        run: dict[str, Any] = {"goal": "optimal", "on_snapshot": watch} | options
         try:
-            self.result = softmap.solve(self.native_model, time_limit=time_limit, **run)
+            model = self.native_model
+            if time_limit is not None:  # the model is made within the limit, too
+                run["time_limit"] = max(time_limit - (time.monotonic() - begin), 0.01)
+            self.result = softmap.solve(model, **run)
             self.cpm_status.exitstatus = self._exit_status()
         except InfeasibleModel:
             self.result, self.cpm_status.exitstatus = None, ExitStatus.UNSATISFIABLE
         self.cpm_status.solve_time = self.cpm_status.runtime = time.monotonic() - begin
-        found = self._solve_return(self.cpm_status)
-        self._set_values(found)
-        if found:
+        found = bool(self._solve_return(self.cpm_status))
+        self._set_values(self.result.labels if found else None)
+        if found and self.result.energy < best:
             self.print_display(display)
         return found
 
@@ -202,16 +216,17 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]  # noqa
         proved = status.name == "OPTIMAL" or (status.name == "GAP" and not self._whole())
         return ExitStatus.OPTIMAL if proved or not self._is_open(result) else ExitStatus.FEASIBLE
 
-    def _set_values(self, found: bool) -> None:
+    def _set_values(self, labels: Any) -> None:
+        """Set the values of all variables, or clear them if there are no labels."""
         self.objective_value_ = None
         for var in self.user_vars:
-            if found:
-                node = self._translation.variable(var)
-                value = int(self._translation.labels(node)[self.result.labels[node]])
-                var._value = bool(value) if isinstance(var, _BoolVarImpl) else value
-            else:
+            if labels is None:
                 var.clear()
-        if found and self.has_objective():
+                continue
+            node = self._translation.variable(var)
+            value = int(self._translation.labels(node)[labels[node]])
+            var._value = bool(value) if isinstance(var, _BoolVarImpl) else value
+        if labels is not None and self.has_objective():
             expr = self._objective[0]
             self.objective_value_ = expr.value() if isinstance(expr, Expression) else expr
 

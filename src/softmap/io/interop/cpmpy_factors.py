@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
-from cpmpy.exceptions import NotSupportedError
+from cpmpy.exceptions import IncompleteFunctionError, NotSupportedError
 from cpmpy.expressions.core import BoolVal, Comparison, Expression
-from cpmpy.expressions.utils import is_any_list
+from cpmpy.expressions.utils import argval, is_any_list
 from cpmpy.expressions.variables import NegBoolView, _BoolVarImpl, _NumVarImpl
 from cpmpy.transformations.get_variables import get_variables
 
@@ -21,28 +22,31 @@ from softmap.model.many import AllDifferent, AtMostOne, Linear, Or
 from softmap.model.potentials.base import Costs, Ints
 
 
-def _divided(a: Ints, b: Ints) -> Ints:
-    """Quotients rounded towards 0; the divisor is not 0 after CPMpy's `no_partial_functions`."""
-    safe = np.where(b == 0, 1, b)
-    return np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe))
+def _divided(a: Costs, b: Costs) -> Costs:
+    """Quotients rounded towards 0; NaN if the divisor is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(b == 0, np.nan, np.trunc(a / b))
 
 
-def _element(*args: Any) -> Ints:
+def _element(*args: Costs) -> Costs:
+    """The item at an index, the last argument; NaN if there is none."""
     *items, index = np.broadcast_arrays(*args)
-    inside = np.clip(index, 0, len(items) - 1)
-    return np.take_along_axis(np.stack(items), inside[None], axis=0)[0]
+    inside = (index >= 0) & (index < len(items))  # False for NaN
+    place = np.where(inside, index, 0).astype(np.int64)
+    return np.where(inside, np.take_along_axis(np.stack(items), place[None], axis=0)[0], np.nan)
 
 
-def _different(*args: Ints) -> Ints:
-    pairs = [(a != b).astype(np.int64) for k, b in enumerate(args) for a in args[:k]]
-    return reduce(np.minimum, pairs, np.int64(1))
+def _different(*args: Costs) -> Costs:
+    pairs = [FUNCTIONS["!="](a, b) for k, b in enumerate(args) for a in args[:k]]
+    return reduce(np.minimum, pairs, np.ones(()))
 
 
-def _compared(compare: Any) -> Callable[..., Ints]:
-    return lambda a, b: compare(a, b).astype(np.int64)
+def _compared(compare: Any) -> Callable[..., Costs]:
+    return lambda a, b: (compare(a, b) & ~np.isnan(a) & ~np.isnan(b)).astype(np.float64)
 
 
-# Truth is 0 or 1. A function gets one integer array per argument; the arrays broadcast.
+# Truth is 0 or 1. A function gets one float64 array of whole numbers per argument; the arrays
+# broadcast. NaN is an undefined number: a comparison with it is false, as CPMpy defines it.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "==": _compared(np.equal), "!=": _compared(np.not_equal),
     "<": _compared(np.less), "<=": _compared(np.less_equal),
@@ -82,10 +86,10 @@ def _known(expr: Any) -> bool:
     return known and all(map(_known, _parts(expr)))
 
 
-def _values(expr: Any, at: dict[str, Ints]) -> Any:
+def _values(expr: Any, at: dict[str, Costs]) -> Any:
     """The values of an expression, given those of its variables as arrays that broadcast."""
     if _is_number(expr):
-        return np.asarray(_number(expr))
+        return np.float64(_number(expr))
     if isinstance(expr, NegBoolView):
         return 1 - at[expr._bv.name]
     if isinstance(expr, _NumVarImpl):
@@ -118,7 +122,7 @@ class Translation:
         if found[0]:
             self.require(*found)
         else:
-            self.infeasible |= not found[1]
+            self.infeasible |= bool(found[1] != 1)
         return True
 
     def _structured(self, con: Any) -> bool:
@@ -171,24 +175,48 @@ class Translation:
         sizes = [self.domain[i][1] - self.domain[i][0] + 1 for i in nodes]
         return found, nodes, math.prod(sizes)
 
-    def table(self, expr: Any, limit: int) -> tuple[list[int], Ints] | None:
-        """The nodes of an expression and its values at all their labels, if these are few."""
+    def table(self, expr: Any, limit: int) -> tuple[list[int], Costs] | None:
+        """The nodes of an expression and its values at all their labels, if these are few.
+
+        Tables over one variable have no limit. The value is NaN if it is not defined.
+        """
         found, nodes, size = self.scope(expr)
-        if size > limit or len(nodes) > LIMITS.joint_variables or not _known(expr):
+        if (len(nodes) > 1 and size > limit) or len(nodes) > LIMITS.joint_variables:
             return None
-        grid = np.ix_(*(self.labels(i) for i in nodes))
+        if not _known(expr):
+            return self._enumerated(expr, found, nodes) if size <= LIMITS.small_table else None
+        grid = np.ix_(*(self.labels(i).astype(np.float64) for i in nodes))
         at = {v.name: axis for v, axis in zip(found, grid, strict=True)}
         return nodes, np.broadcast_to(_values(expr, at), tuple(len(a.ravel()) for a in grid))
 
     def _cost(self, nodes: Sequence[int], costs: Costs) -> None:
         self.factors.append((tuple(nodes), costs))
 
-    def require(self, nodes: Sequence[int], truth: Ints) -> None:
-        """Allow only labels whose truth is 1."""
+    def _enumerated(
+        self, expr: Any, found: list[Any], nodes: list[int]
+    ) -> tuple[list[int], Costs] | None:
+        """As `table`, by CPMpy's own values, one joint state at a time."""
+        before, shape = [v._value for v in found], [len(self.labels(i)) for i in nodes]
+        values = np.empty(math.prod(shape))
+        for k, state in enumerate(itertools.product(*(self.labels(i).tolist() for i in nodes))):
+            for v, value in zip(found, state, strict=True):
+                v._value = bool(value) if isinstance(v, _BoolVarImpl) else value
+            try:
+                value = argval(expr)
+            except IncompleteFunctionError:
+                value = np.nan
+            values[k] = np.nan if value is None else value
+        for v, value in zip(found, before, strict=True):
+            v._value = value
+        return nodes, values.reshape(shape)
+
+    def require(self, nodes: Sequence[int], truth: Costs) -> None:
+        """Allow only labels whose truth is 1; neither 0 nor NaN."""
+        truth = truth == 1
         if truth.ndim > 2 and truth.size > LIMITS.table_states:
             self.rows(nodes, np.argwhere(truth))
         else:
-            self._cost(nodes, np.where(truth != 0, 0.0, np.inf))
+            self._cost(nodes, np.where(truth, 0.0, np.inf))
 
     def rows(self, nodes: Sequence[int], rows: Ints) -> None:
         """Allow only rows of labels: a new node chooses the row."""
@@ -202,10 +230,10 @@ class Translation:
 
     def all_different(self, args: Sequence[Any]) -> bool:
         """Require different values of expressions in one variable each, with a label per value."""
-        found = [self.table(arg, LIMITS.integer_values) for arg in args]
+        found = [self.table(arg, 1) for arg in args]
         own = [pair for pair in found if pair is not None and len(pair[0]) == 1]
         nodes, values = [pair[0][0] for pair in own], [pair[1] for pair in own]
-        unique = all(len(np.unique(row)) == len(row) for row in values)
+        unique = all(len(np.unique(row)) == len(row) and np.isfinite(row).all() for row in values)
         if len(own) < len(args) or len(set(nodes)) < len(nodes) or not unique:
             return False
         if len({(int(row[0]), tuple(np.unique(np.diff(row)))) for row in values}) == 1:
