@@ -33,6 +33,8 @@ def parts(rng, x, b):
     return [
         cp.AllDifferent(x[i[0]], x[i[1]] + 1, x[i[2]] - 1),
         cp.AllDifferent(x[:3]),
+        cp.AllDifferent(x[0], 2, x[1], x[0] + x[2]),
+        cp.Table([x[0], 1, x[2], x[2]], [[*row, row[2]] for row in rows]),
         cp.Table([x[i[0]], x[i[1]], x[i[2]]], rows),
         sums <= target,
         sums != target,

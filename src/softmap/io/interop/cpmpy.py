@@ -120,7 +120,10 @@ class CPM_softmap(SolverInterface):  # type: ignore[misc, unused-ignore]
             return found
         flat = flatten_constraint(found, csemap=self._csemap)
         flat = reify_rewrite(flat, supported=SUMS, csemap=self._csemap)
-        return only_implies(only_bv_reifies(flat, csemap=self._csemap), csemap=self._csemap)
+        flat = only_implies(only_bv_reifies(flat, csemap=self._csemap), csemap=self._csemap)
+        if len(flat) == 1 and con.name in KEPT and str(flat[0]) == str(con):
+            return decompose_in_tree(flat, csemap=self._csemap)
+        return flat
 
     def objective(self, expr: Any, minimize: bool) -> None:
         """Set the objective; a term over few values becomes a table of costs."""

@@ -230,12 +230,20 @@ class Translation:
 
     def all_different(self, args: Sequence[Any]) -> bool:
         """Require different values of expressions in one variable each, with a label per value."""
+        fixed = [_number(arg) for arg in args if _is_number(arg)]
+        args = [arg for arg in args if not _is_number(arg)]
         found = [self.table(arg, 1) for arg in args]
         own = [pair for pair in found if pair is not None and len(pair[0]) == 1]
         nodes, values = [pair[0][0] for pair in own], [pair[1] for pair in own]
         unique = all(len(np.unique(row)) == len(row) and np.isfinite(row).all() for row in values)
         if len(own) < len(args) or len(set(nodes)) < len(nodes) or not unique:
             return False
+        self.infeasible |= len(set(fixed)) < len(fixed)
+        for i, row in zip(nodes, values, strict=True):
+            if np.isin(row, fixed).any():
+                self._cost((i,), np.where(np.isin(row, fixed), np.inf, 0.0))
+        if len(nodes) < 2:
+            return True
         if len({(int(row[0]), tuple(np.unique(np.diff(row)))) for row in values}) == 1:
             self.factors.append(AllDifferent(nodes))
             return True
