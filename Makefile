@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test thorough test-gpu check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test thorough test-gpu test-plugs check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -101,6 +101,11 @@ CUDA ?= cuda13
 $(VENV)/installed-$(CUDA): | $(VENV)/installed-test
 test-gpu: $(BUILT) $(VENV)/device $(VENV)/installed-test $(VENV)/installed-$(CUDA)
 	$(BIN)/python -m pytest -m gpu tests/methods/cuda
+
+# The plugs, with all the packages that have a wheel here.
+$(VENV)/installed-plugs: | $(VENV)/installed-test
+test-plugs: $(BUILT) $(VENV)/installed-test $(VENV)/installed-plugs
+	$(BIN)/python -m pytest tests/io/interop tests/codes tests/project/test_docs.py -k "interop or codes or plugs"
 
 check:
 	$(MAKE) STRICT=1 lint

@@ -44,6 +44,7 @@ class Task:
     syndromes: Bytes
     flips: Bytes  # observables that were flipped; nothing for received words
     ratios: NDArray[np.float64] | None = None  # costs of received words, one row each
+    graph: Any = None  # stim's model with errors decomposed into edges, for matching
 
 
 @dataclass
@@ -87,8 +88,9 @@ def surface(distance: int, p: float, shots: int) -> Task | None:
         after_clifford_depolarization=p, before_round_data_depolarization=p,
         before_measure_flip_probability=p, after_reset_flip_probability=p,
     )  # fmt: skip
-    errors = errors_of(circuit, None, None)
-    return sampled(f"surface d={distance} p={p:g}", errors, shots)
+    task = sampled(f"surface d={distance} p={p:g}", errors_of(circuit, None, None), shots)
+    task.graph = circuit.detector_error_model(decompose_errors=True)
+    return task
 
 
 def received(name: str, code: ParityCode, snr: float, shots: int) -> Task:
@@ -167,19 +169,14 @@ def by_osd(task: Task) -> Row | None:
 
 
 def by_matching(task: Task) -> Row | None:
-    """Matching on the edges of the graph: errors of more than two detectors are left out."""
+    """Matching on stim's graph: errors of more than two detectors are decomposed into edges."""
     try:
         peer = importlib.import_module("pymatching").Matching
     except ImportError:
         return None
-    table = matrix_of(task.errors)
-    few = table.sum(axis=0) <= 2
-    if peer is None or task.ratios is not None or not (table[:, few].any(axis=1)).all():
+    if task.graph is None:
         return None
-    matching = peer(
-        table[:, few], weights=task.errors.costs[few],
-        faults_matrix=task.errors.observables[few].T,
-    )  # fmt: skip
+    matching = peer.from_detector_error_model(task.graph)
     begin = time.process_time()
     flips = matching.decode_batch(task.syndromes)
     seconds = time.process_time() - begin

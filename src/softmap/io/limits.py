@@ -45,7 +45,11 @@ class Limits:
     global_cost : float
         Largest cost of one violation of a global cost function.
     integer_values : int
-        Largest number of values of one integer variable of dimod.
+        Largest number of values of one integer variable of dimod and CPMpy.
+    small_table, table_states, listed_states : int
+        Constraints of CPMpy over at most `small_table` joint states become tables before any other
+        form is tried, at most `table_states` if no factor fits; up to `listed_states` are visited
+        to list the allowed ones, if CPMpy has no decomposition.
     partition_variables : int
         Largest order of OpenGM's PottsG functions, which have a value for each partition.
     matching_edge, assignment_edge, quadratic_edge, clause_edge : int
@@ -82,6 +86,9 @@ class Limits:
     joint_variables: int = 20
     global_cost: float = 1e15
     integer_values: int = 1 << 16
+    small_table: int = 1 << 8
+    table_states: int = 1 << 12
+    listed_states: int = 1 << 20
     partition_variables: int = 8
     matching_edge: int = 32
     assignment_edge: int = 8

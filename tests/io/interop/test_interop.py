@@ -13,6 +13,7 @@ from softmap.interop import (
     from_networkx,
     from_pgmpy,
     from_sparse,
+    mpe,
     to_arrays,
     to_networkx,
     to_pgmpy,
@@ -74,6 +75,9 @@ def test_map_query_agrees(sprinkler, pgmpy):
         ["rain", "sprinkler"], evidence={"wet": "soaked"}, show_progress=False
     )
     assert {k: ours[k] for k in theirs} == theirs
+    found = mpe(sprinkler, {"wet": "soaked"})
+    assert found.as_dict() == ours
+    assert found.energy == pytest.approx(model.energy(x).min())
 
 
 def test_bayesian_round_trip(sprinkler):

@@ -64,6 +64,7 @@ def test_discrete_models(seed):
     again = ours.from_dqm(ours.to_dqm(converted.model, "abcd"))
     assert same_energies(converted.model, again.model)
     found = ours.Sampler().sample_dqm(dqm)
+    testing.assert_sampleset_energies_dqm(found, dqm)
     assert found.first.energy == pytest.approx(dimod.ExactDQMSolver().sample_dqm(dqm).first.energy)
 
 
@@ -126,9 +127,28 @@ def test_what_cannot_be_held_is_refused():
     cqm = dimod.ConstrainedQuadraticModel()
     x, y = dimod.Binary("x"), dimod.Binary("y")
     cqm.set_objective(x + y)
-    cqm.add_constraint(x * y >= 1, label="product")
-    with pytest.raises(softmap.ModelError, match="product"):
+    cqm.add_constraint(x + y >= 1, label="wish", weight=2.0)
+    with pytest.raises(softmap.ModelError, match="'wish' has a weight"):
         ours.from_cqm(cqm)
+    wide = dimod.ConstrainedQuadraticModel()
+    i, j = (dimod.Integer(name, upper_bound=99) for name in "ij")
+    wide.add_constraint(i * j <= 100, label="product")
+    with pytest.raises(softmap.ModelError, match="'product' has products or fractions and 10000"):
+        ours.from_cqm(wide)
+
+
+@pytest.mark.parametrize(("sense", "rhs"), [("<=", 0.0), (">=", -0.25), ("==", 0.5)])
+def test_products_and_fractions_in_constraints(sense, rhs):
+    cqm = constrained(1)
+    b, s = dimod.Binary("b3"), dimod.Spin("s")
+    i = dimod.Integer("i", lower_bound=-1, upper_bound=3)
+    cqm.add_constraint_from_model(i * s + 0.5 * b - 0.5 * i, sense, rhs=rhs, label="product")
+    best = dimod.ExactCQMSolver().sample_cqm(cqm).filter(lambda d: d.is_feasible).first.energy
+    found = ours.Sampler().sample_cqm(cqm, num_reads=2)
+    assert found.first.is_feasible
+    assert found.first.energy == pytest.approx(best)
+    assert {"bound", "gap", "relative_gap", "proof"} <= set(found.info)
+    testing.assert_sampleset_energies_cqm(found, cqm)
 
 
 def test_reads_are_the_best_samples_in_order():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
 from softmap.model.many import Linear
 from softmap.model.potentials.base import Costs, integers
+
+TOLERANCE = 1e-8  # by how much a sample may violate a constraint, as in `cqm.check_feasible`
 
 __all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
 
@@ -132,7 +135,8 @@ def from_cqm(cqm: Any) -> Converted:
 
     A discrete constraint becomes one variable with a label per member. Linear constraints with
     integer coefficients become `Linear` factors, whose chain variables come last. Constraints with
-    products, weights or fractions raise `ModelError`.
+    products or fractions become tables, if they have few joint states. Constraints with weights
+    raise `ModelError`.
     """
     dimod = _dimod()
     if not isinstance(cqm, dimod.ConstrainedQuadraticModel):
@@ -178,16 +182,16 @@ def _add_terms(builder: _Builder, polynomial: Any) -> None:
 
 def _constrain(builder: _Builder, label: Hashable, constraint: Any, cqm: Any) -> None:
     left = constraint.lhs
+    if label in cqm._soft:
+        raise ModelError(f"constraint {label!r} has a weight: only hard constraints are supported")
     weights: dict[int, Costs] = {}
     for v, bias in left.linear.items():
         i = builder.node[v]
         weights[i] = weights.get(i, 0.0) + float(bias) * builder.values[v]
     whole = all((row == np.round(row)).all() for row in weights.values())
-    if not whole or any(left.quadratic.values()) or label in cqm._soft:
-        raise ModelError(
-            f"constraint {label!r} must be hard and linear with whole numbers: products, "
-            "fractions and weights are not supported"
-        )
+    if not whole or any(left.quadratic.values()):
+        _tabulate(builder, label, constraint)
+        return
     bound = float(constraint.rhs) - float(left.offset)
     low = None if constraint.sense.value == "<=" else bound
     high = None if constraint.sense.value == ">=" else bound
@@ -196,6 +200,31 @@ def _constrain(builder: _Builder, label: Hashable, constraint: Any, cqm: Any) ->
         builder.assembly.add_many(Linear(list(weights), rows, low=low, high=high))
     elif not ((low is None or low <= 0) and (high is None or high >= 0)):
         raise ModelError(f"constraint {label!r} has no variables and never holds")
+
+
+def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
+    """Add a constraint with products or fractions as a table over its variables."""
+    left, node, values = constraint.lhs, builder.node, builder.values
+    nodes = sorted({node[v] for v in left.variables})
+    shape = [int(builder.assembly.num_labels[i]) for i in nodes]
+    if math.prod(shape) > LIMITS.table_states:
+        raise ModelError(
+            f"constraint {label!r} has products or fractions and {math.prod(shape)} joint states; "
+            f"at most {LIMITS.table_states} are supported"
+        )
+
+    def along(v: Hashable) -> Costs:
+        axis = nodes.index(node[v])
+        return values[v].reshape([-1 if k == axis else 1 for k in range(len(nodes))])
+
+    total = np.full(shape, float(left.offset) - float(constraint.rhs))
+    for v, bias in left.linear.items():
+        total = total + float(bias) * along(v)
+    for (u, v), bias in left.quadratic.items():
+        total = total + float(bias) * along(u) * along(v)
+    sense = constraint.sense.value
+    wrong = {"<=": total, ">=": -total, "==": np.abs(total)}[sense] > TOLERANCE
+    builder.assembly.add_factor(nodes, np.where(wrong, np.inf, 0.0))
 
 
 def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
@@ -320,9 +349,12 @@ def _best(
     if not found:
         raise OptionError(f"num_reads={reads}: no sample was found within the limits")
     first = found[0]
+    gap = max(0.0, first.energy - first.bound)
     info = {
         "bound": first.bound,
-        "gap": first.energy - first.bound,
+        "gap": gap,
+        "relative_gap": gap / max(1.0, abs(first.energy)),
+        "proof": "ranked",
         "bounds": [entry.bound for entry in found],
         "proved": [entry.proved for entry in found],
     }
@@ -343,8 +375,9 @@ def _sampler() -> Any:
         `proof` says what the bound rests on.
 
         With `num_reads=m`, the samples are the m best of all, in order, as `softmap.solve_mbest`
-        finds them, and `info["proved"]` says for each whether its rank is proved; they are no
-        random samples. With `diversity=d`, any two differ in at least d variables.
+        finds them; fewer if there are no m. `info["proved"]` says for each whether its rank is
+        proved (`proof` is "ranked"). They are no random samples. With `diversity=d`, any two differ
+        in at least d variables.
         """
 
         parameters: Any = None
@@ -358,7 +391,7 @@ def _sampler() -> Any:
             """Return the best sample of a `BinaryQuadraticModel`."""
             options = self.remove_unknown_kwargs(**options)
             if not bqm.num_variables:
-                info = {"bound": float(bqm.offset), "gap": 0.0}
+                info = {"bound": float(bqm.offset), "gap": 0.0, "proof": "relaxation"}
                 return dimod.SampleSet.from_samples_bqm({}, bqm, info=info)
             samples, info = _solved(from_bqm(bqm), options)
             return dimod.SampleSet.from_samples_bqm(samples, bqm, info=info)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from softmap.errors import MissingExtra, ModelError, OptionError, shown
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potential, Potts, Tables
-from softmap.model.potentials.base import Costs, numbers, per_edge
+from softmap.model.potentials.base import Costs, Ints, integers, numbers, per_edge
 
 
 def to_arrays(model: Model) -> dict[str, Any]:
@@ -72,6 +72,79 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
         rows, cols, weights = rows[upper], cols[upper], weights[upper]
     edges = np.column_stack([rows, cols]).astype(np.int64)
     return Model(unary, None, [(edges, Potts(weights))] if len(edges) else [])
+
+
+def from_edge_index(edge_index: Any, unary: ArrayLike, weights: Any = 1.0) -> Model:
+    """Return a Potts model of a graph of PyTorch Geometric.
+
+    Parameters
+    ----------
+    edge_index : int tensor or array (2, edges)
+        `data.edge_index`: each edge in both directions, or in one. Loops are left out; weights of
+        repeated edges add up.
+    unary : float array (variables, labels), or list of arrays
+        Costs of the labels of each variable, such as the negative of a network's `log_softmax`.
+    weights : float, or float array (edges,), default 1
+        Potts weights, such as `data.edge_attr`.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> edges = [[0, 1, 1, 2], [1, 0, 2, 1]]
+    >>> softmap.interop.from_edge_index(edges, [[0, 1], [0, 0], [1, 0]])
+    Model(3 variables, 2 edges, potts)
+    """
+    ends = integers(np.asarray(edge_index), "edge_index")
+    if ends.ndim != 2 or len(ends) != 2:
+        raise ModelError(f"edge_index must have two rows, not the shape {ends.shape}")
+    given = numbers(np.asarray(weights, dtype=np.float64).reshape(-1), "weights")
+    kept = ends[0] != ends[1]
+    return _weighted(ends[:, kept], np.broadcast_to(given, kept.shape)[kept], unary)
+
+
+def from_regions(regions: ArrayLike, unary: ArrayLike, weight: float = 1.0) -> Model:
+    """Return a Potts model of the regions of an image, such as those of `skimage` and `OpenCV`.
+
+    Two regions that touch are joined by an edge. Its weight is the length of their border, in pairs
+    of neighbouring pixels, times `weight`.
+
+    Parameters
+    ----------
+    regions : int array (rows, columns), or of more dimensions
+        The number of each pixel's region: the result of `skimage.segmentation.slic` or `watershed`,
+        `cv2.connectedComponents`, or a superpixel class's `getLabels()`.
+    unary : float array (regions, labels), or list of arrays
+        Costs of the labels of each region, in the order of the regions' numbers.
+    weight : float, default 1
+        Cost per pair of neighbouring pixels with different labels.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> regions = [[0, 0, 1], [0, 2, 2]]
+    >>> model = softmap.interop.from_regions(regions, [[0, 1], [1, 0], [0, 3]], 0.3)
+    >>> softmap.solve(model).labels[regions].tolist()
+    [[0, 0, 1], [0, 0, 0]]
+    """
+    given = integers(regions, "regions")
+    _, place = np.unique(given, return_inverse=True)
+    place = place.reshape(given.shape)
+    ends = [
+        np.stack([np.delete(place, -1, axis).ravel(), np.delete(place, 0, axis).ravel()])
+        for axis in range(place.ndim)
+    ]
+    pairs = np.sort(np.concatenate([*ends, np.zeros((2, 0), np.int64)], axis=1), axis=0)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    return _weighted(pairs, np.full(pairs.shape[1], float(weight)), unary)
+
+
+def _weighted(ends: Ints, weights: Costs, unary: ArrayLike) -> Model:
+    import scipy.sparse
+
+    n = len(unary)  # type: ignore[arg-type]
+    if ends.size and not 0 <= ends.min() <= ends.max() < n:
+        raise ModelError(f"there are costs for {n} variables, but an edge of {int(ends.max())}")
+    return from_sparse(scipy.sparse.coo_array((weights, tuple(ends)), shape=(n, n)), unary)
 
 
 def to_sparse(model: Model) -> Any:

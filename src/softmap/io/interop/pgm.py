@@ -1,8 +1,8 @@
-"""Conversions from and to the Markov and Bayesian networks of pgmpy."""
+"""Markov and Bayesian networks of pgmpy and pyAgrum: conversions, and the MPE in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,16 +53,74 @@ def from_pgmpy(network: Any) -> Model:
     return Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
 
 
+def from_pyagrum(network: Any) -> Model:
+    """Convert a `BayesNet` or `MarkovRandomField` of pyAgrum; costs are -log of its potentials.
+
+    The model keeps the names of variables and labels (`Model.names`).
+    """
+    if not (hasattr(network, "cpt") or hasattr(network, "factors")):
+        raise ModelError(f"expected a network of pyAgrum, not {shown(network)}")
+    nodes = sorted(network.nodes())
+    variables = [network.variable(node) for node in nodes]
+    names = tuple(variable.name() for variable in variables)
+    place = {name: i for i, name in enumerate(names)}
+    if hasattr(network, "cpt"):
+        tensors = [network.cpt(node) for node in nodes]
+    else:
+        tensors = [network.factor(scope) for scope in network.factors()]
+    parts: list[Part] = []
+    for tensor in tensors:
+        values = np.asarray(tensor.toarray(), dtype=np.float64)  # axes in reverse order
+        scope = tuple(place[name] for name in reversed(tensor.names))
+        parts.append((scope, _minus_log(values, list(tensor.names))))
+    rows = tuple(tuple(variable.labels()) for variable in variables)
+    return Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
+
+
+def mpe(network: Any, evidence: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+    """Return the most probable explanation of a network of pgmpy or pyAgrum, with a bound.
+
+    Parameters
+    ----------
+    network : network of pgmpy or pyAgrum
+        A discrete Bayesian network or Markov random field.
+    evidence : mapping, optional
+        Observed states by the names of their variables. A label of pyAgrum may be its number.
+    **options
+        Options of `softmap.solve`.
+
+    Returns
+    -------
+    Result
+        `result.as_dict()` maps all variables to their states, those of the evidence included.
+        `result.energy` is -log of their probability: with the evidence, not given the evidence.
+    """
+    import softmap
+
+    if hasattr(network, "get_cpds") or hasattr(network, "get_factors"):
+        model, observed = from_pgmpy(network), dict(evidence or {})
+    else:
+        model, observed = from_pyagrum(network), dict(evidence or {})
+        for name, state in observed.items():
+            if isinstance(state, int | np.integer):
+                observed[name] = network.variable(name).labels()[state]
+    return softmap.solve(model.condition(observed), **options)
+
+
 def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:
     """Return -log of a factor's values, with its states in the common order."""
     values = np.asarray(factor.values, dtype=np.float64)
-    if not (values >= 0).all():
-        raise ModelError(f"the factor over {list(factor.variables)} has negative or NaN entries")
     for axis, name in enumerate(factor.variables):
         own = tuple(factor.state_names[name])
         if own != states[name]:
             order = [own.index(state) for state in states[name]]
             values = np.take(values, order, axis=axis)
+    return _minus_log(values, list(factor.variables))
+
+
+def _minus_log(values: Costs, names: Names) -> Costs:
+    if not (values >= 0).all():
+        raise ModelError(f"the factor over {names} has negative or NaN entries")
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(values)
 
