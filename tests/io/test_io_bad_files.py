@@ -59,7 +59,7 @@ BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
         b"toy": (1, "number of variables"),
         b"toy 1 2 0": (1, "upper bound"),
         b"toy 1 2 0 9\n3": (2, "domain sizes"),
-        b"toy 1 2 0 9\n-3": (2, "interval"),
+        b"toy 1 2 0 9\n-3": (2, "domain sizes"),
         b"toy 1 2 1 9\n2\n1 0 0": (3, "number of tuples"),
         b"toy 1 2 1 9\n2\n1 0 -1 2": (3, "global"),
         b"toy 1 2 1 9\n2\n1 0 0 1\n2 1": (4, "label"),
