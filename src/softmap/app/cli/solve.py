@@ -150,9 +150,9 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     """The files of a run; a checkpoint may overwrite the file that the run resumes from."""
     if given["as_json"] and given["output"] == STANDARD:
         raise OptionError("--json holds the labels: leave out --output -")
-    if given["competition"] is not None:
-        if given["as_json"] or given["output"] == STANDARD or given["mbest"] is not None:
-            raise OptionError("--competition prints the answer: no --json, --output - or --mbest")
+    other = given["as_json"] or given["output"] == STANDARD or given["mbest"] is not None
+    if given["competition"] is not None and other:
+        raise OptionError("--competition prints the answer: no --json, --output - or --mbest")
     if given["diversity"] is not None and given["mbest"] is None:
         raise OptionError("--diversity is for --mbest: how many labellings?")
     for name in ("report", "save", "proof", "checkpoint"):
