@@ -96,9 +96,7 @@ class Conjunctions:
             self.assembly.add_flat_unary(flat.astype(np.float64, copy=False))
             return
         if k > LIMITS.clause_variables:
-            for row, cost in zip(literals, costs.tolist(), strict=True):
-                # The conjunction is false if at least one literal is false.
-                self.add_many(Or(np.abs(row) - 1, (row < 0).astype(np.int64), cost))
+            self._join_long(literals, costs)
             return
         number, first = _numbered(scopes, self.n)
         self.reserve(len(first) * (2**k + LIMITS.joint_state if k > 2 else LIMITS.clause_edge))
@@ -108,6 +106,18 @@ class Conjunctions:
             self.assembly.add_tables(scopes[first], tables)
         else:
             self.assembly.add_alike(scopes[first], tables)
+
+    def _join_long(self, literals: Ints, costs: Costs) -> None:
+        """Add conjunctions as chains; those with as many negations and the same cost together."""
+        self.reserve(LIMITS.running_variable * literals.size)
+        rows = np.take_along_axis(literals, np.argsort(literals > 0, axis=1, kind="stable"), 1)
+        negated = (rows < 0).sum(axis=1)
+        kinds, kind = np.unique(np.column_stack([negated, costs]), axis=0, return_inverse=True)
+        for c, (first, cost) in enumerate(kinds.tolist()):
+            # The conjunction is false if at least one literal is false.
+            label = (np.arange(rows.shape[1]) < first).astype(np.int64)
+            chosen = np.abs(rows[kind.reshape(-1) == c]) - 1
+            self.assembly.add_copies(Or(np.arange(rows.shape[1]), label, cost), chosen)
 
 
 def _sorted_rows(keys: Ints) -> Ints:

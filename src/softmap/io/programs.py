@@ -18,6 +18,7 @@ from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.model import Model
 from softmap.model.factors import Assembly
+from softmap.model.inputs import within
 from softmap.model.many import Cardinality, Linear, Many
 from softmap.model.potentials.base import Costs, Ints
 
@@ -53,7 +54,7 @@ class _ProgramReader:
         self.constant = self.sign * float(lp.offset_)
         self.least, self.sizes = self._columns(lp)
         self.low, self.high = np.array(lp.row_lower_), np.array(lp.row_upper_)
-        self.start, self.index, self.value = _by_rows(lp)
+        self.start, self.index, self.value = _by_rows(lp)  # without entries that are 0
         self.entries = int(self.sizes.sum())
         content.reserve(self.entries)
         self.assembly = Assembly(self.sizes)
@@ -80,56 +81,79 @@ class _ProgramReader:
         return low.astype(np.int64), (high - low).astype(np.int64) + 1
 
     def model(self) -> Model:
-        unary = [
-            c * (m + np.arange(d))
-            for c, m, d in zip(self.costs, self.least, self.sizes, strict=True)
-        ]
-        self.assembly.add_flat_unary(np.concatenate(unary))
+        value = np.repeat(self.least, self.sizes) + within(self.sizes)
+        self.assembly.add_flat_unary(np.repeat(self.costs, self.sizes) * value)
         self.assembly.add_constant(self.constant)
-        for i in range(len(self.low)):
-            part = slice(self.start[i], self.start[i + 1])
-            self._row(i, self.index[part], self.value[part])
+        for (weights, sizes, low, high), rows in self._groups().items():
+            self._add(np.array(rows), np.array(weights), np.array(sizes), low, high)
         return Model.from_pieces(self.assembly.pieces()).with_names(self.names)
 
-    def _row(self, i: int, columns: Ints, values: Costs) -> None:
-        kept = values != 0
-        columns, values = columns[kept], values[kept]
-        low, high = float(self.low[i]), float(self.high[i])
-        weights, low, high = self._whole(i, values, low, high)
-        shift = int(weights @ self.least[columns])
-        low, high = low - shift, high - shift
-        most = self.sizes[columns] - 1
-        ends = weights * most
-        if low <= np.minimum(ends, 0).sum() and np.maximum(ends, 0).sum() <= high:
-            return  # always satisfied
-        if not len(columns):
-            raise self._error("rows that can be satisfied", f"row {self.rows[i]!r} without columns")
-        factor = _row_factor(columns, weights, self.sizes[columns], low, high)
-        if isinstance(factor, Many):
-            self.entries += LIMITS.running_variable * len(columns)
-            self.content.reserve(self.entries)
-            self.assembly.add_many(factor)
-        else:
-            self.assembly.add_factor(columns.tolist(), factor)
+    def _groups(self) -> dict[tuple[Any, ...], list[Ints]]:
+        """Return the columns of rows by coefficients, label counts and bounds, which others share.
 
-    def _whole(self, i: int, values: Costs, low: float, high: float) -> tuple[Ints, float, float]:
-        """Return a row multiplied by a power of ten that makes its coefficients whole."""
+        Columns of a row are in the order of their coefficients. Rows that always hold are left out.
+        """
+        count = len(self.low)
+        row = np.repeat(np.arange(count), np.diff(self.start))
+        weights, low, high = self._whole(row)
+        sizes = self.sizes[self.index]
+        order = np.lexsort((sizes, weights, row))
+        columns, weights, sizes = self.index[order], weights[order], sizes[order]
+        shift = np.bincount(row, weights * self.least[columns], count)
+        low, high = low - shift, high - shift
+        ends = weights * (sizes - 1)
+        least = np.bincount(row, np.minimum(ends, 0), count)
+        most = np.bincount(row, np.maximum(ends, 0), count)
+        groups: dict[tuple[Any, ...], list[Ints]] = {}
+        for i in np.flatnonzero((low > least) | (most > high)).tolist():
+            part = slice(self.start[i], self.start[i + 1])
+            if part.start == part.stop:
+                raise self._error("rows that can hold", f"row {self.rows[i]!r} without columns")
+            key = (*(tuple(a[part].tolist()) for a in (weights, sizes)), low[i], high[i])
+            groups.setdefault(key, []).append(columns[part])
+        return groups
+
+    def _add(self, rows: Ints, weights: Ints, sizes: Ints, low: float, high: float) -> None:
+        """Add the same factor for each row of columns."""
+        factor = _row_factor(np.arange(len(weights)), weights, sizes, low, high)
+        if isinstance(factor, Many):
+            self.entries += LIMITS.running_variable * rows.size
+            self.content.reserve(self.entries)
+            self.assembly.add_copies(factor, rows)
+            return
+        self.entries += len(rows) * (factor.size + LIMITS.joint_state)
+        self.content.reserve(self.entries)
+        if rows.shape[1] == 2:
+            self.assembly.add_tables(rows, np.broadcast_to(factor, (len(rows), *factor.shape)))
+            return
+        for row in rows.tolist():
+            self.assembly.add_factor(row, factor)
+
+    def _whole(self, row: Ints) -> tuple[Ints, Costs, Costs]:
+        """Return coefficients and bounds, each row times a power of ten that makes it whole."""
+        weights, low, high = np.zeros(len(row), np.int64), self.low.copy(), self.high.copy()
+        left = np.ones(len(low), dtype=bool)
         for power in range(_DIGITS + 1):
-            scaled = values * 10.0**power
+            scaled = self.value * 10.0**power
             near = np.round(scaled)
-            if (np.abs(scaled - near) <= _ROUNDING * np.abs(scaled)).all():
-                if np.abs(near).sum() >= 2**40:
-                    break
-                return near.astype(np.int64), _up(low * 10.0**power), -_up(-high * 10.0**power)
+            odd = (np.abs(scaled - near) > _ROUNDING * np.abs(scaled)) | (np.abs(near) >= 2**40)
+            done = left & (np.bincount(row, odd, len(low)) == 0)
+            weights[done[row]] = near[done[row]].astype(np.int64)
+            low[done] = _up(low[done] * 10.0**power)
+            high[done] = -_up(-high[done] * 10.0**power)
+            left &= ~done
+            if not left.any():
+                return weights, low, high
         raise self._error(
             f"coefficients that are whole after multiplication by at most 1e{_DIGITS}",
-            f"others in row {self.rows[i]!r}",
+            f"others in row {self.rows[int(np.argmax(left))]!r}",
         )
 
 
-def _up(bound: float) -> float:
-    """Return the smallest whole number that is not below a bound, up to rounding."""
-    return float(np.ceil(bound - _ROUNDING * abs(bound))) if np.isfinite(bound) else bound
+def _up(bound: Costs) -> Costs:
+    """Return the smallest whole numbers that are not below bounds, up to rounding."""
+    finite = np.isfinite(bound)
+    return np.where(finite, np.ceil(bound - _ROUNDING * np.abs(np.where(finite, bound, 0))), bound)
 
 
 def _row_factor(columns: Ints, weights: Ints, sizes: Ints, low: float, high: float) -> Many | Costs:
@@ -180,9 +204,9 @@ def _by_rows(lp: Any) -> tuple[Ints, Ints, Costs]:
     matrix = lp.a_matrix_
     start = np.array(matrix.start_, dtype=np.int64)
     index, value = np.array(matrix.index_, dtype=np.int64), np.array(matrix.value_)
-    if matrix.format_.name != "kColwise":
-        return start, index, value
-    column = np.repeat(np.arange(lp.num_col_), np.diff(start))
-    order = np.argsort(index, kind="stable")
-    counts = np.bincount(index, minlength=lp.num_row_)
+    outer = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    row, column = (index, outer) if matrix.format_.name == "kColwise" else (outer, index)
+    order = np.argsort(row, kind="stable")
+    order = order[value[order] != 0]
+    counts = np.bincount(row[order], minlength=lp.num_row_)
     return np.append(0, np.cumsum(counts)), column[order], value[order]
