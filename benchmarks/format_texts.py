@@ -151,7 +151,9 @@ def dem(size: int) -> bytes:
     n = max(4, m // 8)
     pairs = np.sort(rng.integers(0, n, (m, 2)), axis=1).tolist()
     mark = [" L0" if k % 7 == 0 else "" for k in range(m)]
-    errors = [f"error(0.00{1 + k % 9}) D{i} D{i + 1 + j % 5}{mark[k]}" for k, (i, j) in enumerate(pairs)]
+    errors = [
+        f"error(0.00{1 + k % 9}) D{i} D{i + 1 + j % 5}{mark[k]}" for k, (i, j) in enumerate(pairs)
+    ]
     return ("\n".join(errors) + "\n").encode()
 
 

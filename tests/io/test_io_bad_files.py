@@ -26,6 +26,11 @@ MANY = b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 "
 
 # format -> the text of a file -> the line that is named (None: no line), and what was expected
 BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
+    "lp": {
+        b"minimize x": (None, "that HiGHS can read"),
+        b"minimize\n x\nsubject to\n r: x + y >= 1\nbinary\n x\nend\n": (None, "columns of whole"),
+    },
+    "mps": {b"NAME toy\nROWS\n": (None, "that HiGHS can read")},
     "uai": {
         b"": (1, "MARKOV or BAYES"),
         b"GAUSS 1 2": (1, "MARKOV or BAYES"),

@@ -36,6 +36,12 @@ from softmap.model.potentials.base import Costs
 _COMMENT = re.compile(rb"(?m)^#[^\n]*|//[^\n]*")
 _TOKEN = re.compile(rb"""[\s,:]*(?:"([^"\n]*)"|([\[{])|([\]}])|([^\s,:"\[\]{}]+))""")
 _SKIP = re.compile(rb"[\s,:]*")
+# name: {scope: [...], costs: [...]}, with names of one word
+_PLAIN_FUNCTION = re.compile(
+    rb"""[\s,:]*"?([^\s,:"\[\]{}]++)"?[\s,:]*\{[\s,:]*"?scope"?[\s,:]*"""
+    rb"""\[((?:\s|,|"[^\s",:]*+"|[^\s,:"\[\]{}])*+)\]"""
+    rb"""[\s,:]*"?costs"?[\s,:]*\[([^\[\]{}]*+)\][\s,:]*\}"""
+)
 _LIST_END = re.compile(rb"[\[\]{}]")
 _PLAIN = bytes.maketrans(b',:"', b"   ")
 _PAIR = {b"{": b"}", b"[": b"]"}
@@ -168,6 +174,15 @@ class Tokens:
             self.at = before
             raise self.error(f"rows of {len(labels)} labels and a cost", "something else")
         return values.reshape(-1, len(labels) + 1)
+
+    def plain_function(self) -> tuple[str, list[str], bytes] | None:
+        """Return name, scope and costs of a function if it has these and nothing else."""
+        match = _PLAIN_FUNCTION.match(self.data, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        words = match[2].translate(_PLAIN).decode("utf-8", "backslashreplace").split()
+        return match[1].decode("utf-8", "backslashreplace"), words, match[3].translate(_PLAIN)
 
     @staticmethod
     def _words(inside: bytes) -> list[bytes] | None:
@@ -317,6 +332,18 @@ class _CfnReader:
         """Read `name: {scope: [...], costs: [...]}`; a sparse function has a `defaultcost`."""
         tokens = self.tokens
         at = tokens.at
+        if (plain := tokens.plain_function()) is not None:
+            name, words, inside = plain
+            scope = [self.variable(word) for word in words]
+            shape = tuple([self.num_labels[i] for i in scope])
+            values = parse_decimals(inside) if min(scope, default=-1) >= 0 else None
+            sound = len(set(scope)) == len(scope) < LIMITS.axes
+            if sound and values is not None and len(values) == math.prod(shape):
+                self._reserve(len(values))
+                table = np.asarray(self.sign * values).reshape(shape)
+                self.functions.append(_Function(name, scope, table, None, at))
+                return
+            tokens.at = at  # what is wrong is said below
         name = f"#{len(self.functions)}" if tokens.at_opening() else tokens.text("a function name")
         closing = tokens.opening(f"'{{' of function {name!r}")
         tokens.word("scope")
@@ -477,9 +504,11 @@ class _CfnReader:
         for table in lists:
             self.tokens.content.check(table)
         least = [min(0.0, float(table.min())) for table in lists]
+        total = sum(least)
         for table, own in zip(lists, least, strict=True):
-            table[table + (sum(least) - own) >= self.bound] = np.inf
-        return self.bound - sum(least)
+            if table.max() + (total - own) >= self.bound:
+                table[table + (total - own) >= self.bound] = np.inf
+        return self.bound - total
 
 
 # --- global cost functions ----------------------------------------------------------------------

@@ -54,6 +54,8 @@ class _WcspReader:
         if not sizes.all():
             raise numbers.fail(numbers.at - n + int(np.argmin(sizes)), "a domain size (at least 1)")
         self.num_labels: Ints = sizes
+        self.sizes: list[int] = sizes.tolist()
+        self.whole = numbers.whole_numbers()
         self.entries = 0
         self._reserve(int(self.num_labels.sum()))
         self.assembly = Assembly(self.num_labels)
@@ -84,28 +86,28 @@ class _WcspReader:
         numbers = self.numbers
         n = len(self.num_labels)
         arity = numbers.whole("the arity of a function", -n, n)
-        scope = numbers.wholes(abs(arity), "variables of a scope", 0, n - 1)
-        if len(set(scope.tolist())) < len(scope):
+        scope = [numbers.whole("a variable of a scope", 0, n - 1) for _ in range(abs(arity))]
+        if len(set(scope)) < len(scope):
             raise numbers.fail(numbers.at - 1, "a scope that names no variable twice")
         default = numbers.whole("a default cost, or -1 before a global cost function", -1, 2**200)
         if default == -1:
-            self._global(scope.tolist())
+            self._global(scope)
             return
         count = numbers.whole("the number of tuples", -len(self.declared))
         if count < 0:
             table = self._known(scope, -count)
-            self.assembly.add_shared(scope.tolist(), table)
+            self.assembly.add_shared(scope, table)
             return
         table = self._table(scope, float(default), count)
         if arity < 0:
             self.declared.append(table)
-            self.assembly.add_shared(scope.tolist(), table)
+            self.assembly.add_shared(scope, table)
         else:
-            self.assembly.add_factor(scope.tolist(), table)
+            self.assembly.add_factor(scope, table)
 
     def _global(self, scope: list[int]) -> None:
         numbers, at = self.numbers, self.numbers.at
-        sizes = self.num_labels[scope].tolist()
+        sizes = self._shape(scope)
         name = _peek(numbers)
         if name not in GLOBALS or name == "cfnconstraint":
             raise numbers.fail(at, f"a global cost function ({', '.join(GLOBALS)})")
@@ -128,34 +130,47 @@ class _WcspReader:
         except ModelError as error:
             raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
 
-    def _known(self, scope: Ints, number: int) -> Costs:
+    def _shape(self, scope: list[int]) -> tuple[int, ...]:
+        return tuple([self.sizes[i] for i in scope])
+
+    def _known(self, scope: list[int], number: int) -> Costs:
         table = self.declared[number - 1]
-        if table.shape != tuple(self.num_labels[scope].tolist()):
-            expected = f"a table of shape {tuple(self.num_labels[scope].tolist())}"
+        if table.shape != self._shape(scope):
+            expected = f"a table of shape {self._shape(scope)}"
             raise self.numbers.fail(self.numbers.at - 1, f"{expected}, which table {number} is not")
         return table
 
-    def _table(self, scope: Ints, default: float, count: int) -> Costs:
+    def _table(self, scope: list[int], default: float, count: int) -> Costs:
         numbers = self.numbers
         if len(scope) > LIMITS.axes:
             numbers.content.check_arity(len(scope), numbers.line(numbers.at - 1))
-        shape = tuple(self.num_labels[scope].tolist())
+        shape = self._shape(scope)
         self._reserve(math.prod(shape))
         width = len(shape) + 1
         if count * width > numbers.left:
             raise numbers.fail(len(numbers), f"{count} tuples of {width} numbers")
         begin = numbers.at
-        block = numbers.values[begin : begin + count * width].reshape(count, width)
-        good = (block >= 0) & (np.floor(block) == block)
-        good &= block < np.array([*shape, np.inf])
-        if not good.all():
-            raise numbers.fail(begin + int(np.argmin(good)), "a label of the scope or a whole cost")
-        numbers.at += count * width
         table = np.full(shape, default)
         if shape:
-            table[tuple(block[:, :-1].astype(np.int64).T)] = block[:, -1]
+            labels = self.whole[begin : begin + count * width].reshape(count, width)[:, :-1]
+            try:
+                place = np.ravel_multi_index(tuple(labels.T), shape)
+            except ValueError:
+                good = (labels >= 0) & (labels < np.array(shape))
+                bad = divmod(int(np.argmin(good)), len(shape))
+                wrong = begin + bad[0] * width + bad[1]
+                raise numbers.fail(wrong, "a label of the scope") from None
+            table.reshape(-1)[place] = numbers.values[
+                begin + width - 1 : begin + count * width : width
+            ]
         elif count:
-            table[...] = block[-1, 0]
+            table[...] = numbers.values[begin + count - 1]
+        if table.size and table.min() < 0:
+            costs = numbers.values[begin + width - 1 : begin + count * width : width]
+            raise numbers.fail(
+                begin + width - 1 + width * int(np.argmax(costs < 0)), "a cost (at least 0)"
+            )
+        numbers.at += count * width
         table[table >= self.top] = np.inf
         return table
 

@@ -266,9 +266,11 @@ class Assembly:
         """
         count = np.diff(start)
         long = np.flatnonzero(2.0**count > CHAINS.dense)
-        for k in np.flatnonzero(2.0**count <= CHAINS.dense).tolist():
-            if count[k]:
-                self.add_many(Parity(members[start[k] : start[k + 1]], bool(odd[k])))
+        for size, is_odd in np.unique(np.column_stack([count, odd != 0]), axis=0).tolist():
+            if size and 2.0**size <= CHAINS.dense:
+                rows = start[:-1][(count == size) & ((odd != 0) == is_odd)]
+                scopes = members[rows[:, None] + np.arange(size)]
+                self.add_copies(Parity(range(size), bool(is_odd)), scopes)
         if not len(long):
             return
         tables = count[long] - 2  # of each chain; one fewer are its running variables
