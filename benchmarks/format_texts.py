@@ -19,18 +19,24 @@ def _written(form: str, size: int, entry: float, **options: object) -> bytes:
     edges = softmap.generators.grid_edges(side, side)
     tables = rng.integers(0, 1000, (len(edges), 6, 6)).astype(float)
     model = softmap.Model(rng.integers(0, 1000, (side**2, 6)).astype(float), edges, tables)
-    if form == "uai":
-        model = model.replace(unary=model.unary / 1000)
     file = io.BytesIO()
     softmap.write(model, file, format=form, **options)
     return file.getvalue()
 
 
 def _network(form: str, size: int) -> bytes:
-    """A Bayesian network in another format than XMLBIF."""
-    model = softmap.io.parse(xmlbif(size), "xmlbif")
+    """A Bayesian network of random tables, written in the format."""
+    rng = np.random.default_rng(0)
+    n = max(4, size // 14_000)
+    sizes, factors = [6] * n, []
+    for i in range(n):
+        own = tuple(range(max(0, i - 3), i + 1))
+        table = rng.dirichlet(np.ones(6), (6,) * (len(own) - 1)).round(6) + 1e-6
+        factors.append((own, -np.log(table / table.sum(axis=-1, keepdims=True))))
+    states = tuple(tuple(f"s{x}" for x in range(6)) for _ in sizes)
+    model = softmap.Model.from_factors(sizes, factors)
     file = io.BytesIO()
-    softmap.write(model, file, format=form)
+    softmap.write(model.with_names([f"v{i}" for i in range(n)], states), file, format=form)
     return file.getvalue()
 
 
@@ -158,7 +164,7 @@ def dem(size: int) -> bytes:
 
 
 TEXTS: dict[str, tuple[str, Callable[[int], bytes]]] = {
-    "uai": ("uai", partial(_written, "uai", entry=12)),
+    "uai": ("uai", partial(_written, "uai", entry=4, values="cost")),
     "wcsp": ("wcsp", partial(_written, "wcsp", entry=8)),
     "cfn": ("cfn", partial(_written, "cfn", entry=7)),
     "npz": ("npz", partial(_written, "npz", entry=8, compress=False)),

@@ -332,6 +332,7 @@ class _ClauseReader:
         self.names: dict[bytes, int] = {}
         self.objective: list[Term] = []
         self.constraints: list[tuple[list[Term], bytes, float, float]] = []
+        self.places: list[int] = []  # where each constraint begins
 
     def error(self, expected: str, at: int | None = None) -> FormatError:
         at = self.at if at is None else at
@@ -339,6 +340,9 @@ class _ClauseReader:
         shown = quote(found) if found else "the end of the statement"
         line = self.text.count(b"\n", 0, at) + 1
         return self.content.error(expected, shown, line)
+
+    def _line(self) -> int:
+        return self.text.count(b"\n", 0, self.at) + 1
 
     def model(self) -> Model:
         while (end := self.text.find(b";", self.at)) >= 0:
@@ -361,7 +365,8 @@ class _ClauseReader:
         for k, part in by_size.items():
             literals = np.array([row for _, row in part], dtype=np.int64).reshape(len(part), k)
             found.add(literals, np.array([cost for cost, _ in part]))
-        for constraint in self.constraints:
+        for at, constraint in zip(self.places, self.constraints, strict=True):
+            self.at = at
             self._constrain(found, *constraint)
         self.content.release()
         return found.model() if names is None else found.model().with_names(names)
@@ -386,6 +391,8 @@ class _ClauseReader:
         if head == b"soft:":
             return  # the top cost of WBO is not needed
         weight = np.inf
+        own = self.text[self.at : self.end]
+        self.places.append(self.at + len(own) - len(own.lstrip()))
         match = _TOKEN.match(self.text, self.at, self.end)
         if match and match[5] is not None:
             weight, self.at = float(match[5]), match.end()
@@ -432,6 +439,7 @@ class _ClauseReader:
                 f"a constraint with products or fractions over {k} variables would need a table "
                 f"of 2^{k} entries; expected at most {LIMITS.joint_variables} variables",
                 self.content.name,
+                self._line(),
                 expected=f"at most {LIMITS.joint_variables} variables",
             )
         found.reserve(2**k)
@@ -451,7 +459,8 @@ class _ClauseReader:
         if fails.any():
             places: Ints = np.array(variables, dtype=np.int64) - 1
             if not k:
-                raise FormatError("a constraint without variables never holds", self.content.name)
+                message = "a constraint without variables never holds"
+                raise FormatError(message, self.content.name, self._line())
             found.add_table(places, np.where(fails, weight, 0.0))
 
 
