@@ -442,7 +442,8 @@ def test_copies_are_the_same_as_one_after_the_other(factor):
             assembly.add_many(factor.over(tuple(row)))
         models.append(softmap.Model.from_pieces(assembly.pieces()))
     labels = rng.integers(0, 2, (200, 30))
-    assert models[0].num_labels.tolist() == models[1].num_labels.tolist()
+    counts = [m.num_labels[: m.num_variables].tolist() for m in models]
+    assert counts[0] == counts[1]
     assert models[0].energy(labels).tolist() == models[1].energy(labels).tolist()
     expected = [sum(factor.cost(x[row], [2] * k) for row in scopes) for x in labels]
     assert models[0].energy(labels).tolist() == pytest.approx(expected)
