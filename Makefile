@@ -205,7 +205,8 @@ docs: $(BUILT) $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
-data-report: $(BUILT) $(VENV)/installed-opengm
+data-report: $(BUILT) $(VENV)/installed-opengm $(VENV)/installed-test
+	SOFTMAP_EVERY_FILE=1 $(BIN)/python -m pytest -q tests/io/test_io_every_file.py
 	$(BIN)/python -m benchmarks.data_report
 
 clean:

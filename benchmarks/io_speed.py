@@ -1,6 +1,7 @@
 """How fast files are read, and in how much memory; pgmpy's UAI reader in the same run.
 
-`python -m benchmarks.io_speed [--no-pgmpy]`. Speeds are of the text (after decompression), in
+`python -m benchmarks.io_speed [--no-pgmpy] [--megabytes 2]`. A second table has a file of every
+format, made here. Speeds are of the text (after decompression), in
 processor time, best of three; memory is the peak while reading the plain file over the size of the
 model.
 """
@@ -15,11 +16,14 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import softmap
+from benchmarks.format_texts import TEXTS
 from softmap.io import parse
+from softmap.io.formats import FORMATS
 from softmap.io.streams import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -102,9 +106,20 @@ def pgmpy_speed() -> float:
         return len(text) / 1e6 / (time.process_time() - begin)
 
 
+def every_format(size: int) -> None:
+    """Print the speed of each format, and of long rows and clauses."""
+    print("\n| format | MB | parse, MB/s |\n| --- | --- | --- |")
+    for name, (form, make) in TEXTS.items():
+        data = make(size if form != "qap" else 10_000)  # n^4 costs of n^2 numbers
+        megabytes = len(data) / 1e6
+        speed = megabytes / best_of(partial(FORMATS[form].parse, data))
+        print(f"| {name} | {megabytes:.1f} | {speed:.1f} |", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-pgmpy", action="store_true")
+    parser.add_argument("--megabytes", type=float, default=2.0, help="size of each made file")
     options = parser.parse_args()
     root = shared_data()
     print(
@@ -122,6 +137,7 @@ def main() -> int:
     if not options.no_pgmpy:
         other = pgmpy_speed()
         print(f"\npgmpy's UAI reader: {other:.3f} MB/s; ours is {speed / other:.0f} times as fast")
+    every_format(int(1e6 * options.megabytes))
     return 0
 
 

@@ -27,6 +27,7 @@ from softmap import (
     lp,
 )
 from softmap.model import chains
+from softmap.model.factors import Assembly
 from softmap.relaxation.consistency import tighten
 from softmap.solving.problem import Problem
 from support.oracles import brute_force, dense
@@ -422,3 +423,27 @@ def test_what_hard_constraints_leave_without_a_state_is_called_by_its_name() -> 
     model = Model.from_factors(states, [softmap.ExactlyOne(list(states))])
     with pytest.raises(softmap.InfeasibleModel, match=r"\[?a, b|variable [a-h]"):
         softmap.solve(model.condition({"c": 1, "f": 1}))
+
+
+@pytest.mark.parametrize("factor", [
+    AtMostOne(range(8)), Or(range(3), [1, 0, 1], 2.5), Parity(range(9), True),
+    Linear(range(5), [1, 2, 3, 4, 5], high=7), Cardinality(range(20), 1, np.arange(21.0) ** 0.5),
+])  # fmt: skip
+def test_copies_are_the_same_as_one_after_the_other(factor):
+    rng = np.random.default_rng(0)
+    k = len(factor.variables)
+    scopes = np.array([rng.permutation(30)[:k] for _ in range(4)])
+    models = []
+    for bulk in (True, False):
+        assembly = Assembly(np.full(30, 2))
+        if bulk:
+            assembly.add_copies(factor, scopes)
+        for row in [] if bulk else scopes.tolist():
+            assembly.add_many(factor.over(tuple(row)))
+        models.append(softmap.Model.from_pieces(assembly.pieces()))
+    labels = rng.integers(0, 2, (200, 30))
+    counts = [m.num_labels[: m.num_variables].tolist() for m in models]
+    assert counts[0] == counts[1]
+    assert models[0].energy(labels).tolist() == models[1].energy(labels).tolist()
+    expected = [sum(factor.cost(x[row], [2] * k) for row in scopes) for x in labels]
+    assert models[0].energy(labels).tolist() == pytest.approx(expected)

@@ -143,6 +143,36 @@ DEM = (
 )
 
 # Text formats: the first file of each is the plainest.
+LP = b"""\\ two rows
+minimize
+ cost: 3 a + b - 2 c + 1
+subject to
+ some: a + b + c >= 1
+ weight: 2 a + 3 b + 4 c <= 6
+bounds
+ 0 <= c <= 3
+binary
+ a b
+general
+ c
+end
+"""
+MPS = b"""NAME toy
+ROWS
+ N cost
+ G some
+COLUMNS
+ M1 'MARKER' 'INTORG'
+ a cost 3 some 1
+ b cost 1 some 1
+ M2 'MARKER' 'INTEND'
+RHS
+ R some 1
+BOUNDS
+ UP B a 1
+ UP B b 1
+ENDATA
+"""
 SAMPLES: dict[str, list[bytes]] = {
     "uai": [UAI, UAI_BAYES],
     "cfn": [CFN],
@@ -161,6 +191,8 @@ SAMPLES: dict[str, list[bytes]] = {
     "alist": [b"3 2\n2 2\n1 2 1\n2 2\n1 0\n1 2\n2 0\n1 2\n2 3\n"],
     "wcsp": [WCSP],
     "qap": [QAP],
+    "lp": [LP],
+    "mps": [MPS],
 }
 
 # Files that hold no models.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from softmap.io.streams import Content, Source, load
-from softmap.io.tokens import quote
+from softmap.io.tokens import parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
+from softmap.model.potentials.base import Ints
 
 _HEAD = 4  # lines before those of the columns
 
@@ -44,15 +45,22 @@ def parse_checks(content: Content) -> tuple[list[list[int]], int]:
     lines.counts(1, 2, "the largest weights of a column and of a row")
     weights = lines.counts(2, bits, "the weight of each column")
     heights = lines.counts(3, checks, "the weight of each row")
-    rows: list[list[int]] = [[] for _ in range(checks)]
-    for bit, weight in enumerate(weights):
-        for check in lines.members(_HEAD + bit, weight, checks):
-            rows[check].append(bit)
-    for check, weight in enumerate(heights):
-        at = _HEAD + bits + check
-        if sorted(lines.members(at, weight, bits)) != rows[check]:
-            raise lines.error(at, f"the ones of row {check + 1}, as the columns list them")
-    return rows, bits
+    bit, check = lines.ones(_HEAD, weights, checks)
+    row, column = lines.ones(_HEAD + bits, heights, bits)
+    order = np.argsort(check, kind="stable")  # of each row, in the order of the bits
+    again = np.lexsort((column, row))
+    found = np.stack([check[order], bit[order]])
+    given = np.stack([row[again], column[again]])
+    same = found.shape == given.shape and np.array_equal(found, given)
+    if not same:
+        ends = np.cumsum(heights)
+        both = [np.split(pairs[1], ends[:-1]) for pairs in (given, found)]
+        at = next(
+            (k for k, (a, b) in enumerate(zip(*both, strict=True)) if a.tolist() != b.tolist()), 0
+        )
+        message = f"the ones of row {at + 1}, as the columns list them"
+        raise lines.error(_HEAD + bits + at, message)
+    return [part.tolist() for part in np.split(found[1], np.cumsum(heights)[:-1])], bits
 
 
 class _Lines:
@@ -86,13 +94,30 @@ class _Lines:
         words = self.lines[at][1].split()
         if not all(word.isdigit() and len(word) < 10 for word in words):
             raise self.error(at, "whole numbers that are not negative")
-        return [int(word) for word in words]
+        return list(map(int, words))
 
     def counts(self, at: int, size: int, what: str) -> list[int]:
         found = self.numbers(at)
         if len(found) != size:
             raise self.error(at, f"{what} ({size} numbers)")
         return found
+
+    def ones(self, first: int, weights: list[int], most: int) -> tuple[Ints, Ints]:
+        """Return the number of the line and the place of each one; lines list them from 1."""
+        count = len(weights)
+        text = b" ; ".join(line for _, line in self.lines[first : first + count])
+        values = parse_decimals(text.replace(b";", b"-1"))
+        if values is not None and (np.floor(values) == values).all():
+            line = np.cumsum(values == -1)
+            kept = values > 0
+            owner, places = line[kept], values[kept].astype(np.int64) - 1
+            right = np.array_equal(np.bincount(owner, minlength=count), weights)
+            fits = (values >= -1).all() and places.max(initial=0) < most
+            if right and fits and len(np.unique(owner * most + places)) == len(places):
+                return owner, places
+        for at, weight in enumerate(weights):
+            self.members(first + at, weight, most)
+        raise self.error(first, "lists of numbers")
 
     def members(self, at: int, weight: int, most: int) -> list[int]:
         """Return the places, from 0, that a line lists from 1; zeros pad the line."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,17 @@ import numpy as np
 
 from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
-from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
+from softmap.io.global_costs import (
+    COMPARATORS,
+    COMPARISONS,
+    GLOBALS,
+    METRICS,
+    PARAMETERS,
+    WCSP_ONLY,
+    Global,
+    add_global,
+    fields,
+)
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import parse_decimals, quote
@@ -23,14 +33,18 @@ from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.potentials.base import Costs
 
-_COMMENT = re.compile(rb"(?m)^#[^\n]*")
+_COMMENT = re.compile(rb"(?m)^#[^\n]*|//[^\n]*")
 _TOKEN = re.compile(rb"""[\s,:]*(?:"([^"\n]*)"|([\[{])|([\]}])|([^\s,:"\[\]{}]+))""")
 _SKIP = re.compile(rb"[\s,:]*")
+# name: {scope: [...], costs: [...]}, with names of one word
+_PLAIN_FUNCTION = re.compile(
+    rb"""[\s,:]*"?([^\s,:"\[\]{}]++)"?[\s,:]*\{[\s,:]*"?scope"?[\s,:]*"""
+    rb"""\[((?:\s|,|"[^\s",:]*+"|[^\s,:"\[\]{}])*+)\]"""
+    rb"""[\s,:]*"?costs"?[\s,:]*\[([^\[\]{}]*+)\][\s,:]*\}"""
+)
 _LIST_END = re.compile(rb"[\[\]{}]")
 _PLAIN = bytes.maketrans(b',:"', b"   ")
 _PAIR = {b"{": b"}", b"[": b"]"}
-
-_WCSP_ONLY = ("knapsackp", "gcc", "clique")  # knapsackp is the name of knapsackv there
 
 
 class Tokens:
@@ -38,7 +52,9 @@ class Tokens:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        self.data = _COMMENT.sub(b"", content.data) if b"#" in content.data else content.data
+        self.data = content.data
+        if b"#" in self.data or b"//" in self.data:
+            self.data = _COMMENT.sub(b"", self.data)
         self.at = 0
 
     def line(self) -> int:
@@ -159,6 +175,15 @@ class Tokens:
             raise self.error(f"rows of {len(labels)} labels and a cost", "something else")
         return values.reshape(-1, len(labels) + 1)
 
+    def plain_function(self) -> tuple[str, list[str], bytes] | None:
+        """Return name, scope and costs of a function if it has these and nothing else."""
+        match = _PLAIN_FUNCTION.match(self.data, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        words = match[2].translate(_PLAIN).decode("utf-8", "backslashreplace").split()
+        return match[1].decode("utf-8", "backslashreplace"), words, match[3].translate(_PLAIN)
+
     @staticmethod
     def _words(inside: bytes) -> list[bytes] | None:
         """Return all words of a list; None if a quote is not closed."""
@@ -211,8 +236,8 @@ class _Function:
 class _CfnReader:
     """Reader of problem, variables and functions, in this order; punctuation is optional."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: Tokens, depth: int = 0) -> None:
+        self.tokens, self.depth = tokens, depth
         self.sign, self.bound = 1.0, math.inf
         self.labels: list[dict[str, int]] = []
         self.variables: dict[str, int] = {}
@@ -221,6 +246,13 @@ class _CfnReader:
         self.entries = 0
 
     def model(self) -> Model:
+        self.body()
+        self.tokens.end()
+        self.tokens.content.release()
+        return self._named(self.assemble())
+
+    def body(self) -> None:
+        """Read everything up to the last bracket."""
         tokens = self.tokens
         tokens.opening("'{' at the beginning")
         self._problem()
@@ -234,8 +266,6 @@ class _CfnReader:
         closing = tokens.opening("'{' or '[' after 'functions'")
         while not tokens.closes(closing):
             self._function()
-        tokens.end()
-        return self._assemble()
 
     def _problem(self) -> None:
         tokens = self.tokens
@@ -302,6 +332,18 @@ class _CfnReader:
         """Read `name: {scope: [...], costs: [...]}`; a sparse function has a `defaultcost`."""
         tokens = self.tokens
         at = tokens.at
+        if (plain := tokens.plain_function()) is not None:
+            name, words, inside = plain
+            scope = [self.variable(word) for word in words]
+            shape = tuple([self.num_labels[i] for i in scope])
+            values = parse_decimals(inside) if min(scope, default=-1) >= 0 else None
+            sound = len(set(scope)) == len(scope) < LIMITS.axes
+            if sound and values is not None and len(values) == math.prod(shape):
+                self._reserve(len(values))
+                table = np.asarray(self.sign * values).reshape(shape)
+                self.functions.append(_Function(name, scope, table, None, at))
+                return
+            tokens.at = at  # what is wrong is said below
         name = f"#{len(self.functions)}" if tokens.at_opening() else tokens.text("a function name")
         closing = tokens.opening(f"'{{' of function {name!r}")
         tokens.word("scope")
@@ -330,12 +372,37 @@ class _CfnReader:
 
     def _global(self, function: _Function) -> None:
         """Read `type: name, params: {...}`; its costs are computed after all functions are read."""
+        tokens = self.tokens
+        tokens.word("type")
+        name = tokens.peek()
+        known = [word for word in GLOBALS if word not in WCSP_ONLY]
+        if name not in known:
+            raise tokens.error(f"one of {', '.join(known)}")
         sizes = [self.num_labels[i] for i in function.scope]
-        found = _read_global(self.tokens, function.scope, sizes, self.variables, self.labels)
-        if self.sign < 0 and found.metric != "hard" and not found.weights:
-            raise self.tokens.error("costs of a sum to be minimised", found.name)
-        self._reserve(global_size(found))
-        function.found = found
+        if not sizes or (name in COMPARISONS and len(sizes) != 2):
+            raise tokens.error(f"{'two variables' if sizes else 'variables'} of {name!r}")
+        function.found = Global(tokens.text("a type"), function.scope, sizes)
+        tokens.word("params")
+        _Parameters(self, function.found).read()
+        self._reserve(function.found.size())
+
+    def inner(self) -> Model:
+        """Return the model of a network inside a function."""
+        if self.depth == LIMITS.list_depth:
+            raise self.tokens.error(f"at most {self.depth} networks inside each other")
+        reader = _CfnReader(self.tokens, self.depth + 1)
+        reader.body()
+        closing = self.tokens.closes(b"}")
+        if not closing:
+            raise self.tokens.error("'}' after the functions of a network")
+        return reader.assemble()
+
+    def variable(self, word: str) -> int:
+        """Return the number of a variable given by name or number; -1 if there is none."""
+        i = self.variables.get(word, -1)
+        if i < 0 and word.isdecimal() and len(word) < 10 and int(word) < len(self.num_labels):
+            i = int(word)
+        return i
 
     def _scope(self) -> list[int]:
         tokens = self.tokens
@@ -344,10 +411,7 @@ class _CfnReader:
         closing = tokens.opening("'[' of a scope")
         while not tokens.closes(closing):
             word = tokens.text("a variable")
-            i = self.variables.get(word, -1)
-            if i < 0 and word.isdecimal() and len(word) < 10 and int(word) < len(self.num_labels):
-                i = int(word)
-            if i < 0:
+            if (i := self.variable(word)) < 0:
                 raise tokens.error("a variable", word)
             if i in seen:
                 raise tokens.error("a scope that names no variable twice", word)
@@ -372,8 +436,8 @@ class _CfnReader:
             table[tuple(place.astype(np.int64).T)] = self.sign * rows[:, -1]
         return table
 
-    def _assemble(self) -> Model:
-        self.tokens.content.release()
+    def assemble(self) -> Model:
+        """Return the model of the functions."""
         tables = self._resolve()
         top = self._forbid({id(t): t for _, t, _ in tables}.values())
         assembly = Assembly(np.array(self.num_labels))
@@ -383,7 +447,7 @@ class _CfnReader:
             else:
                 assembly.add_factor(function.scope, table)
         self._add_globals(assembly, top)
-        return self._named(Model.from_pieces(assembly.pieces()))
+        return Model.from_pieces(assembly.pieces())
 
     def _named(self, model: Model) -> Model:
         """Return the model with the names of the file; numbers do not count as names."""
@@ -396,13 +460,11 @@ class _CfnReader:
             if function.found is None:
                 continue
             try:
-                factors = factors_of_global(function.found, top)
+                add_global(function.found, top, assembly, self._reserve)
             except ModelError as error:
                 self.tokens.at = function.at
                 line = self.tokens.line()
                 raise FormatError(str(error), self.tokens.content.name, line) from error
-            for factor in factors:
-                assembly.add_many(factor)
 
     def _resolve(self) -> list[tuple[_Function, Costs, bool]]:
         """Return the table of every function, and whether several functions share it."""
@@ -442,73 +504,50 @@ class _CfnReader:
         for table in lists:
             self.tokens.content.check(table)
         least = [min(0.0, float(table.min())) for table in lists]
+        total = sum(least)
         for table, own in zip(lists, least, strict=True):
-            table[table + (sum(least) - own) >= self.bound] = np.inf
-        return self.bound - sum(least)
+            if table.max() + (total - own) >= self.bound:
+                table[table + (total - own) >= self.bound] = np.inf
+        return self.bound - total
 
 
 # --- global cost functions ----------------------------------------------------------------------
 
 
-_KEYS = frozenset((
-    "metric", "cost", "bounds", "vars1", "vars2", "starts", "ends", "transitions", "nb_states",
-    "min", "max", "values", "capacity", "weights", "weightedvalues",
-))  # fmt: skip
-
-
-def _read_global(
-    tokens: Tokens,
-    scope: Sequence[int],
-    sizes: Sequence[int],
-    variables: Mapping[str, int],
-    labels: Sequence[Mapping[str, int]],
-) -> Global:
-    """Read a global cost function, from the word `type` on."""
-    tokens.word("type")
-    name = tokens.peek()
-    known = [word for word in GLOBALS if word not in _WCSP_ONLY]
-    if name not in known:
-        raise tokens.error(f"one of {', '.join(known)}")
-    found = Global(tokens.text("a type"), scope, sizes)
-    if not scope:
-        raise tokens.error(f"variables of {name!r}")
-    tokens.word("params")
-    return _Parameters(tokens, found, variables, labels).read()
-
-
 class _Parameters:
-    """The parameters of a global cost function, by name."""
+    """Reader of the parameters of a global cost function, by name."""
 
-    def __init__(
-        self,
-        tokens: Tokens,
-        found: Global,
-        variables: Mapping[str, int],
-        labels: Sequence[Mapping[str, int]],
-    ) -> None:
-        self.tokens, self.found = tokens, found
-        self.variables, self.labels = variables, labels
-        self.given: dict[str, Any] = {}
+    def __init__(self, reader: _CfnReader, found: Global) -> None:
+        self.reader, self.tokens, self.found = reader, reader.tokens, found
+        self.place = {i: t for t, i in enumerate(found.scope)}
 
-    def read(self) -> Global:
+    def read(self) -> None:
         tokens, found = self.tokens, self.found
+        raw: dict[str, Any] = {}
         closing = tokens.opening("'{' of parameters")
-        while not tokens.closes(closing):
-            key = tokens.peek()
-            if key not in _KEYS:
-                raise tokens.error(f"a parameter of {found.name!r}")
-            tokens.text("a parameter")
-            self.given[key] = self._value(1)
-        if found.name.startswith("knapsack"):
-            self._knapsack()
-        else:
-            if found.name != "ssame":
-                found.metric = self._metric()
-            found.cost = self._number(self._need("cost"), least=0.0)
-            self._others()
-        return found
+        if found.name in COMPARISONS:
+            names = iter([name for name, _ in fields(found)])
+            while not tokens.closes(closing):
+                raw[next(names, "more")] = self._raw(1)
+        while found.name not in COMPARISONS and not tokens.closes(closing):
+            key = tokens.text("a parameter")
+            if key == "cfn" and found.name == "cfnconstraint":
+                found.model = self.reader.inner()
+            elif key in raw or key not in _names(found):
+                raise tokens.error(f"one of {', '.join(_names(found))} of {found.name!r}", key)
+            else:
+                raw[key] = self._raw(1)
+        while rest := fields(found):
+            name, shape = rest[0]
+            if name not in raw and name not in _OPTIONAL:
+                raise tokens.error(f"{name!r} among the parameters of {found.name!r}", "none")
+            found.given[name] = self.value(shape, raw.pop(name, []))
+        if raw:
+            raise tokens.error(f"no more parameters of {found.name!r}", next(iter(raw)))
+        if found.name == "cfnconstraint" and found.model is None:
+            raise tokens.error("'cfn' among the parameters of 'cfnconstraint'", "none")
 
-    def _value(self, depth: int) -> Any:
+    def _raw(self, depth: int) -> Any:
         tokens = self.tokens
         if not tokens.at_opening():
             return tokens.text("a value")
@@ -516,101 +555,66 @@ class _Parameters:
             raise tokens.error(f"at most {LIMITS.list_depth} brackets inside each other")
         closing, items = tokens.opening("'['"), []
         while not tokens.closes(closing):
-            items.append(self._value(depth + 1))
+            items.append(self._raw(depth + 1))
         return items
 
-    def _need(self, key: str, kind: type = str) -> Any:
-        value = self.given.get(key)
-        if not isinstance(value, kind):
-            raise self.tokens.error(f"{key!r} among the parameters of {self.found.name!r}", "none")
-        return value
-
-    def _metric(self) -> str:
-        metric: str = self._need("metric")
-        if metric not in METRICS:
-            raise self.tokens.error(f"one of {', '.join(METRICS)}", metric)
-        return metric
-
-    def _number(self, word: Any, least: float = -1e15, most: float = 1e15) -> float:
-        try:
-            value = float(word)
-        except (TypeError, ValueError):
-            value = float("nan")
-        if not least <= value <= most:
-            raise self.tokens.error(f"a number of {self.found.name!r}", str(word))
-        return value
-
-    def _whole(self, word: Any, least: int = 0, most: int = 2**31 - 1) -> int:
-        value = self._number(word, least, most)
-        if value != int(value):
-            raise self.tokens.error("a whole number", str(word))
-        return int(value)
-
-    def _label(self, word: Any, i: int) -> int:
-        """Return a label of variable i, given by name or number."""
-        known = self.labels[i].get(word) if isinstance(word, str) else None
-        return self._whole(word) if known is None else known
-
-    def _row(self, row: Any, *widths: int) -> list[Any]:
-        if not isinstance(row, list) or len(row) not in widths:
-            raise self.tokens.error(f"rows of {widths[0]} in {self.found.name!r}", str(row)[:40])
+    def value(self, shape: str, raw: Any) -> Any:
+        """Return a parameter of this shape; see `PARAMETERS`."""
+        if shape[0] not in "([" and len(shape) == 1:
+            return self.item(shape, raw, None)
+        wanted = {"(": len(self.found.scope), "[": None}.get(shape[0], len(shape))
+        if not isinstance(raw, list) or wanted not in (None, len(raw)):
+            length = "" if wanted is None else f" of {wanted}"
+            raise self.tokens.error(f"lists{length} in {self.found.name!r}", str(raw)[:40])
+        if shape[0] in "([":
+            return [self.value(shape[1:-1], part) for part in raw]
+        row: list[Any] = []
+        for letter, part in zip(shape, raw, strict=True):
+            row.append(self.item(letter, part, row[0] if shape[0] == "V" and row else None))
         return row
 
-    def _knapsack(self) -> None:
-        """Read a weight of label 1 per variable, or triples of variable, label and weight."""
-        found = self.found
-        found.capacity = self._number(self._need("capacity"))
-        found.weights = [[0] * d for d in found.sizes]
-        if found.name == "knapsack":
-            weights = self._row(self._need("weights", list), len(found.scope))
-            for row, word in zip(found.weights, weights, strict=True):
-                row[1:2] = [self._whole(word, -(2**40), 2**40)][: len(row) - 1]
-            return
-        place = {i: t for t, i in enumerate(found.scope)}
-        for triple in self._need("weightedvalues", list):
-            name, value, weight = self._row(triple, 3)
-            i = self.variables.get(str(name), -1)
-            if i not in place:
-                raise self.tokens.error("a variable of the scope", str(name))
-            x = self._label(value, i)
-            if x >= found.sizes[place[i]]:
-                raise self.tokens.error("a label of the variable", str(value))
-            found.weights[place[i]][x] = self._whole(weight, -(2**40), 2**40)
+    def item(self, letter: str, word: Any, place: int | None) -> Any:
+        """Return a word, number, variable or label (by name or number)."""
+        scope, reader = self.found.scope, self.reader
+        if not isinstance(word, str):
+            raise self.tokens.error(f"a number or a word of {self.found.name!r}", "a list")
+        if letter == "k":
+            if word not in METRICS and word not in COMPARATORS:
+                raise self.tokens.error(f"one of {', '.join((*METRICS, *COMPARATORS))}", word)
+            return word
+        if letter == "V":
+            i = self.place.get(reader.variable(word))
+            if i is None:
+                raise self.tokens.error("a variable of the scope", word)
+            return i
+        if letter == "v":
+            label = reader.labels[scope[place or 0]].get(word)
+            return self._whole(word, 0, 2**31 - 1) if label is None else label
+        if letter == "n":
+            return self._whole(word, -(2**40), 2**40)
+        cost = reader.sign * self._number(word)
+        if letter == "c" and cost < 0:
+            raise self.tokens.error(f"a cost of at least 0 of {self.found.name!r}", word)
+        return cost
 
-    def _others(self) -> None:
-        found, name = self.found, self.found.name
-        first = found.scope[0]
-        if "gcc" in name:
-            wide = 5 if found.metric == "wdec" else 3
-            for row in self._need("bounds", list):
-                value, *rest = self._row(row, wide)
-                numbers = [self._number(x, 0.0) for x in rest]
-                found.bounds.append([float(self._label(value, first)), *numbers])
-        elif "among" in name:
-            found.values = [self._label(x, first) for x in self._need("values", list)]
-            found.bounds = [[self._number(self._need(key), 0.0) for key in ("min", "max")]]
-        elif name == "ssame":
-            one, other = (self._variables(key) for key in ("vars1", "vars2"))
-            if len(one) != len(other) or sorted(one + other) != sorted(found.scope):
-                raise self.tokens.error("two lists of the same length, of all variables", "others")
-            found.parts = one, other
-        elif "regular" in name:
-            self._automaton()
+    def _number(self, word: str) -> float:
+        values = parse_decimals(word.encode())
+        if values is None or len(values) != 1 or np.isnan(values[0]):
+            raise self.tokens.error(f"a number of {self.found.name!r}", word)
+        return float(values[0])
 
-    def _variables(self, key: str) -> list[int]:
-        words = self._need(key, list)
-        return [self.variables.get(str(w), -1) for w in words]
+    def _whole(self, word: str, least: int, most: int) -> int:
+        value = self._number(word)
+        if not (least <= value <= most and value == int(value)):
+            raise self.tokens.error(f"a whole number from {least} to {most}", word)
+        return int(value)
 
-    def _automaton(self) -> None:
-        found, first = self.found, self.found.scope[0]
-        found.states = self._whole(self._need("nb_states"), 1, 2**15)
-        last = found.states - 1
-        found.starts = [self._whole(x, 0, last) for x in self._need("starts", list)]
-        found.ends = [self._whole(x, 0, last) for x in self._need("ends", list)]
-        for row in self._need("transitions", list):
-            before, value, after = self._row(row, 3)
-            ends = [self._whole(x, 0, last) for x in (before, after)]
-            found.transitions.append([ends[0], self._label(value, first), ends[1]])
+
+_OPTIONAL = ("exceptedvalues", "deltacosts", "duplicatehard", "strongduality")
+
+
+def _names(found: Global) -> list[str]:
+    return [part.split(":")[0] for part in PARAMETERS[found.name].split()]
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap import arguments
 from softmap.arguments import flag
 from softmap.errors import FormatError
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
-from softmap.io.tokens import parse_decimals, quote
+from softmap.io.tokens import gather, parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.many import AtMostOne
@@ -154,33 +156,36 @@ def _assemble(
     unary = np.zeros(int(num_labels.sum()))
     np.add.at(unary, (np.cumsum(num_labels) - num_labels)[left] + label, costs)
     assembly.add_flat_unary(unary)
-    edges = _edges(n, left, right, pairs, content)
+    users = _users(right, content)
+    edges = _edges(n, left, users, pairs)
     sizes = num_labels[edges].astype(np.float64).prod(axis=1)
     content.reserve(int(sizes.sum()) + len(edges) * LIMITS.matching_edge)
-    tables = _tables(edges, num_labels, (left, right, label), pairs)
-    assembly.add_tables(edges, tables)
+    for which, tables in _tables(edges, num_labels, (left, label), users, pairs):
+        assembly.add_tables(edges[which], tables)
     if one_to_one:
         content.reserve(LIMITS.matching_edge * 4 * int(num_labels.sum()))
         for node in np.unique(right).tolist():
-            users = np.flatnonzero(right == node)
-            if len(users) > 2:
-                assembly.add_many(AtMostOne(left[users], label[users]))
+            own = np.flatnonzero(right == node)
+            if len(own) > 2:
+                assembly.add_many(AtMostOne(left[own], label[own]))
     return Model.from_pieces(assembly.pieces())
 
 
-def _edges(
-    n: int, left: Ints, right: Ints, pairs: tuple[Ints, Ints, Costs], content: Content
-) -> Ints:
-    """Return the pairs of left nodes that share a right node or have a cost."""
-    keys = [np.minimum(left[pairs[0]], left[pairs[1]]) * n]
-    keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
+def _users(right: Ints, content: Content) -> tuple[Ints, Ints]:
+    """Return all pairs of assignments that use the same right node."""
     order = np.argsort(right, kind="stable")
-    groups = np.split(left[order], np.flatnonzero(np.diff(right[order])) + 1)
+    groups = np.split(order, np.flatnonzero(np.diff(right[order])) + 1)
     content.reserve(sum(len(g) ** 2 for g in groups) // 2 * LIMITS.matching_edge)
-    for group in groups:
-        ends = np.sort(group)
-        i, j = np.triu_indices(len(ends), 1)
-        keys.append(ends[i] * n + ends[j])
+    which: dict[int, tuple[Ints, Ints]] = {k: np.triu_indices(k, 1) for k in {*map(len, groups)}}
+    pairs = [(g[which[len(g)][0]], g[which[len(g)][1]]) for g in groups]
+    one, other = (np.concatenate([pair[a] for pair in pairs]) for a in (0, 1))
+    return one, other
+
+
+def _edges(n: int, left: Ints, users: tuple[Ints, Ints], pairs: tuple[Ints, Ints, Costs]) -> Ints:
+    """Return the pairs of left nodes that share a right node or have a cost."""
+    ends = [(left[pairs[0]], left[pairs[1]]), (left[users[0]], left[users[1]])]
+    keys = [np.minimum(i, j) * n + np.maximum(i, j) for i, j in ends]
     joined = np.unique(np.concatenate(keys))
     both = np.column_stack([joined // n, joined % n])
     # A left node has one assignment: costs of two assignments of one node have no effect.
@@ -188,22 +193,34 @@ def _edges(
 
 
 def _tables(
-    edges: Ints, num_labels: Ints, nodes: tuple[Ints, Ints, Ints], pairs: tuple[Ints, Ints, Costs]
-) -> list[Costs]:
-    """Return the costs of pairs of assignments; +inf if both use the same right node."""
-    left, right, label = nodes
-    shapes = num_labels[edges].tolist()
-    tables = [np.zeros(shape) for shape in shapes]
-    number = {(i, j): k for k, (i, j) in enumerate(edges.tolist())}
-    first, second, costs = pairs
-    swap = left[first] > left[second]
-    first, second = np.where(swap, second, first), np.where(swap, first, second)
-    columns = [a.tolist() for a in (left[first], left[second], label[first], label[second], costs)]
-    for i, j, x, y, cost in zip(*columns, strict=True):
-        if i != j:
-            tables[number[i, j]][x, y] += cost
-    order = np.argsort(left, kind="stable")
-    used = np.split(right[order], np.cumsum(num_labels - 1)[:-1])  # the right node of each label
-    for (i, j), table in zip(edges.tolist(), tables, strict=True):
-        table[:-1, :-1][used[i][:, None] == used[j]] = np.inf
-    return tables
+    edges: Ints,
+    num_labels: Ints,
+    nodes: tuple[Ints, Ints],
+    users: tuple[Ints, Ints],
+    pairs: tuple[Ints, Ints, Costs],
+) -> Iterator[tuple[Ints, Costs]]:
+    """Yield edges whose tables have the same shape, with the tables.
+
+    They hold the costs of pairs of assignments; +inf if both use the same right node.
+    """
+    left, label = nodes
+    n, shapes = len(num_labels), num_labels[edges]
+    sizes = shapes.prod(axis=1)
+    start = np.cumsum(sizes) - sizes
+    keys = edges[:, 0] * n + edges[:, 1]
+
+    def places(first: Ints, second: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        swap = left[first] > left[second]
+        one, two = np.where(swap, second, first), np.where(swap, first, second)
+        apart = left[one] != left[two]
+        one, two = one[apart], two[apart]
+        edge = np.searchsorted(keys, left[one] * n + left[two])
+        return start[edge] + label[one] * shapes[edge, 1] + label[two], apart
+
+    where, apart = places(pairs[0], pairs[1])
+    costs = np.bincount(where, pairs[2][apart], int(sizes.sum())).astype(np.float64, copy=False)
+    costs[places(*users)[0]] = np.inf
+    for shape in np.unique(shapes, axis=0):
+        which = np.flatnonzero((shapes == shape).all(axis=1))
+        rows = gather(costs, start[which], int(shape.prod()))
+        yield which, rows.reshape(len(which), *shape.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from softmap.model.potentials.base import integers
 _LINE = re.compile(
     rb"[ \t]*+([A-Za-z_]++)[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+(?:\(([^)\n]*+)\))?([^#{}\n]*+)(\{)?"
 )
-_TARGET = re.compile(rb"([DdLl])(\d{1,12})")
+_KINDS = {b"D": 0, b"d": 0, b"L": 1, b"l": 1}
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ class _Program:
     def __init__(self, content: Content) -> None:
         self.content = content
         self.blocks: list[list[Step]] = [[]]
+        self.words: dict[bytes, tuple[int, int]] = {}  # targets of the file so far
         self.counts: list[int] = [1]
         self.sizes: list[int] = [0]  # numbers of targets after all repetitions
 
@@ -210,7 +212,7 @@ class _Program:
 
     def _step(self, number: int, text: bytes, match: re.Match[bytes]) -> None:
         name = match[1].lower().decode("latin-1")
-        words = match[3].split()
+        words = match[3].replace(b"^", b" ").split()
         if (name == "repeat") != (match[4] is not None):
             raise self.error(number, "'repeat count {', or no bracket", text)
         if name == "repeat":
@@ -250,16 +252,23 @@ class _Program:
 
     def _targets(self, number: int, words: list[bytes]) -> tuple[list[int], list[int]]:
         """Return detectors and observables; targets that occur twice cancel."""
-        found: tuple[dict[int, bool], dict[int, bool]] = ({}, {})
+        found: tuple[list[int], list[int]] = ([], [])
         for word in words:
-            if word == b"^":
-                continue
-            match = _TARGET.fullmatch(word)
-            if match is None:
-                raise self.error(number, "a target such as D0 or L0", word)
-            own, k = found[match[1] in b"Ll"], int(match[2])
-            own[k] = not own.get(k, False)
-        return [k for k, odd in found[0].items() if odd], [k for k, odd in found[1].items() if odd]
+            known = self.words.get(word)
+            if known is None:
+                known = self.words[word] = self._target(number, word)
+            found[known[0]].append(known[1])
+        for own in found:
+            if len(set(own)) < len(own):
+                own[:] = [k for k, times in Counter(own).items() if times % 2]
+        return found
+
+    def _target(self, number: int, word: bytes) -> tuple[int, int]:
+        """Return 0 and a detector, or 1 and an observable."""
+        kind, digits = word[:1], word[1:]
+        if kind not in _KINDS or not digits.isdigit() or len(digits) > 12:
+            raise self.error(number, "a target such as D0 or L0", word)
+        return _KINDS[kind], int(digits)
 
 
 class _FlatErrors:

@@ -86,6 +86,7 @@ class Format:
 _SKIP = rb"(?:\s|#[^\n]*\n|c[ \t][^\n]*\n)*"
 _NEVER = rb"(?!)"  # matches nothing: lists of numbers are recognised by file name only
 _XML = rb"\s*(?:<\?[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
+_PROGRAM = rb"(?:\s|\\[^\n]*\n)*(?:minimi[sz]e|maximi[sz]e|minimum|maximum)\b"
 _TWO = "variables with two labels each"
 _BAYES = "Bayesian networks"
 
@@ -164,9 +165,21 @@ FORMATS: dict[str, Format] = {
             rb"|\S+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t\r]*\n)",
             "wcsp",
         ),
-        # Linear programs are made by a package above this one, whose functions are named here only.
-        Format("lp", (".lp",), re.compile(_NEVER), None, "softmap.relaxation.lp.format_lp"),
-        Format("mps", (".mps",), re.compile(_NEVER), None, "softmap.relaxation.lp.format_mps"),
+        # Linear programs are written by a package above this one, which is named here only.
+        Format(
+            "lp",
+            (".lp",),
+            re.compile(_PROGRAM, re.IGNORECASE),
+            "programs.parse_lp",
+            "softmap.relaxation.lp.format_lp",
+        ),
+        Format(
+            "mps",
+            (".mps",),
+            re.compile(rb"(?:\*[^\n]*\n|\s)*NAME\b[^\n]*\n(?:\*[^\n]*\n|\s)*(?:ROWS|OBJSENSE)"),
+            "programs.parse_mps",
+            "softmap.relaxation.lp.format_mps",
+        ),
         _row("qap", ".dat", rb"\s*\d+[ \t\r]*\n\s*-?\d[-\d. \t]*\r?\n", "qap", _READ_ONLY),
     )
 }

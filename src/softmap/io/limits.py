@@ -42,6 +42,8 @@ class Limits:
         Clauses and sums over more variables than this become chains, which are as tight.
     joint_variables : int
         Largest number of variables of a pseudo-Boolean constraint that has to be a table.
+    layered_states : int
+        Largest number of states, times labels, of the automaton of a global cost function.
     global_cost : float
         Largest cost of one violation of a global cost function.
     integer_values : int
@@ -67,7 +69,7 @@ class Limits:
         A constant beyond the range of exp is written as a product of at most this many factors.
     """
 
-    free_bytes: int = 64 << 20
+    free_bytes: int = 128 << 20
     expansion: int = 4096
     axes: int = 64
     read_bytes: int = 1 << 20
@@ -84,6 +86,7 @@ class Limits:
     xml_text: int = 1 << 18
     clause_variables: int = 6
     joint_variables: int = 20
+    layered_states: int = 1 << 20
     global_cost: float = 1e15
     integer_values: int = 1 << 16
     small_table: int = 1 << 8

@@ -96,9 +96,7 @@ class Conjunctions:
             self.assembly.add_flat_unary(flat.astype(np.float64, copy=False))
             return
         if k > LIMITS.clause_variables:
-            for row, cost in zip(literals, costs.tolist(), strict=True):
-                # The conjunction is false if at least one literal is false.
-                self.add_many(Or(np.abs(row) - 1, (row < 0).astype(np.int64), cost))
+            self._join_long(literals, costs)
             return
         number, first = _numbered(scopes, self.n)
         self.reserve(len(first) * (2**k + LIMITS.joint_state if k > 2 else LIMITS.clause_edge))
@@ -108,6 +106,18 @@ class Conjunctions:
             self.assembly.add_tables(scopes[first], tables)
         else:
             self.assembly.add_alike(scopes[first], tables)
+
+    def _join_long(self, literals: Ints, costs: Costs) -> None:
+        """Add conjunctions as chains; those with as many negations and the same cost together."""
+        self.reserve(LIMITS.running_variable * literals.size)
+        rows = np.take_along_axis(literals, np.argsort(literals > 0, axis=1, kind="stable"), 1)
+        negated = (rows < 0).sum(axis=1)
+        kinds, kind = np.unique(np.column_stack([negated, costs]), axis=0, return_inverse=True)
+        for c, (first, cost) in enumerate(kinds.tolist()):
+            # The conjunction is false if at least one literal is false.
+            label = (np.arange(rows.shape[1]) < first).astype(np.int64)
+            chosen = np.abs(rows[kind.reshape(-1) == c]) - 1
+            self.assembly.add_copies(Or(np.arange(rows.shape[1]), label, cost), chosen)
 
 
 def _sorted_rows(keys: Ints) -> Ints:
@@ -322,6 +332,7 @@ class _ClauseReader:
         self.names: dict[bytes, int] = {}
         self.objective: list[Term] = []
         self.constraints: list[tuple[list[Term], bytes, float, float]] = []
+        self.places: list[int] = []  # where each constraint begins
 
     def error(self, expected: str, at: int | None = None) -> FormatError:
         at = self.at if at is None else at
@@ -329,6 +340,9 @@ class _ClauseReader:
         shown = quote(found) if found else "the end of the statement"
         line = self.text.count(b"\n", 0, at) + 1
         return self.content.error(expected, shown, line)
+
+    def _line(self) -> int:
+        return self.text.count(b"\n", 0, self.at) + 1
 
     def model(self) -> Model:
         while (end := self.text.find(b";", self.at)) >= 0:
@@ -351,7 +365,8 @@ class _ClauseReader:
         for k, part in by_size.items():
             literals = np.array([row for _, row in part], dtype=np.int64).reshape(len(part), k)
             found.add(literals, np.array([cost for cost, _ in part]))
-        for constraint in self.constraints:
+        for at, constraint in zip(self.places, self.constraints, strict=True):
+            self.at = at
             self._constrain(found, *constraint)
         self.content.release()
         return found.model() if names is None else found.model().with_names(names)
@@ -376,6 +391,8 @@ class _ClauseReader:
         if head == b"soft:":
             return  # the top cost of WBO is not needed
         weight = np.inf
+        own = self.text[self.at : self.end]
+        self.places.append(self.at + len(own) - len(own.lstrip()))
         match = _TOKEN.match(self.text, self.at, self.end)
         if match and match[5] is not None:
             weight, self.at = float(match[5]), match.end()
@@ -422,6 +439,7 @@ class _ClauseReader:
                 f"a constraint with products or fractions over {k} variables would need a table "
                 f"of 2^{k} entries; expected at most {LIMITS.joint_variables} variables",
                 self.content.name,
+                self._line(),
                 expected=f"at most {LIMITS.joint_variables} variables",
             )
         found.reserve(2**k)
@@ -441,7 +459,8 @@ class _ClauseReader:
         if fails.any():
             places: Ints = np.array(variables, dtype=np.int64) - 1
             if not k:
-                raise FormatError("a constraint without variables never holds", self.content.name)
+                message = "a constraint without variables never holds"
+                raise FormatError(message, self.content.name, self._line())
             found.add_table(places, np.where(fails, weight, 0.0))
 
 

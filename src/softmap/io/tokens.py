@@ -120,6 +120,7 @@ class Numbers:
         self.at = 0
         parts = [self._parse(begin, end) for begin, end in _pieces(content.data, start)]
         self.values: Costs = np.concatenate(parts) if parts else np.zeros(0)
+        self._whole: NDArray[np.int64] | None = None
 
     def _parse(self, begin: int, end: int) -> Costs:
         piece = self.content.data[begin:end]
@@ -193,6 +194,15 @@ class Numbers:
             raise self.fail(self.at + int(np.argmin(good)), what + bounds)
         self.at += count
         return part.astype(np.int64)
+
+    def whole_numbers(self) -> NDArray[np.int64]:
+        """Return all numbers as integers, large ones cut at 2^62; raise an error for others."""
+        if self._whole is None:
+            wrong = np.floor(self.values) != self.values
+            if wrong.any():
+                raise self.fail(int(np.argmax(wrong)), "a whole number")
+            self._whole = np.clip(self.values, -(2.0**62), 2.0**62).astype(np.int64)
+        return self._whole
 
     def finish(self, after: str) -> None:
         """Raise an error if any number is left."""

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from softmap.errors import FormatError, ModelError
 from softmap.io.factors import factors_of
-from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
+from softmap.io.global_costs import (
+    COMPARATORS,
+    COMPARISONS,
+    GLOBALS,
+    METRICS,
+    Global,
+    add_global,
+    fields,
+)
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
-from softmap.model.many import Many
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 _NAME = re.compile(rb"\s*(\S+)")
@@ -36,15 +44,18 @@ def parse_wcsp(content: Content) -> Model:
 class _WcspReader:
     """Reader of the functions of a file."""
 
-    def __init__(self, numbers: Numbers) -> None:
-        self.numbers = numbers
+    def __init__(self, numbers: Numbers, depth: int = 0) -> None:
+        self.numbers, self.depth = numbers, depth
         n = numbers.whole("the number of variables", 1, 2**31 - 1)
         most = numbers.whole("the largest number of labels", 1)
         self.functions = numbers.whole("the number of functions")
         self.top = numbers.whole("the upper bound", 0, 2**200)
-        if numbers.left and numbers.values[numbers.at] < 0:
-            raise numbers.fail(numbers.at, "a domain size (interval variables are not supported)")
-        self.num_labels = numbers.wholes(n, "domain sizes", 1, most)
+        sizes = np.abs(numbers.wholes(n, "domain sizes", -most, most))  # negative for intervals
+        if not sizes.all():
+            raise numbers.fail(numbers.at - n + int(np.argmin(sizes)), "a domain size (at least 1)")
+        self.num_labels: Ints = sizes
+        self.sizes: list[int] = sizes.tolist()
+        self.whole = numbers.whole_numbers()
         self.entries = 0
         self._reserve(int(self.num_labels.sum()))
         self.assembly = Assembly(self.num_labels)
@@ -55,91 +66,111 @@ class _WcspReader:
         self.numbers.content.reserve(self.entries)
 
     def model(self) -> Model:
+        self._functions()
+        self.numbers.finish("the last function")
+        self.numbers.content.release()
+        return Model.from_pieces(self.assembly.pieces())
+
+    def functions_of_model(self) -> Model:
+        """Return the model of a network inside another, whose numbers go on after it."""
+        self._functions()
+        return Model.from_pieces(self.assembly.pieces())
+
+    def _functions(self) -> None:
         if self.functions > self.numbers.left:
             raise self.numbers.fail(len(self.numbers), f"{self.functions} functions")
         for _ in range(self.functions):
             self._function()
-        self.numbers.finish("the last function")
-        self.numbers.content.release()
-        return Model.from_pieces(self.assembly.pieces())
 
     def _function(self) -> None:
         numbers = self.numbers
         n = len(self.num_labels)
         arity = numbers.whole("the arity of a function", -n, n)
-        scope = numbers.wholes(abs(arity), "variables of a scope", 0, n - 1)
-        if len(set(scope.tolist())) < len(scope):
+        scope = [numbers.whole("a variable of a scope", 0, n - 1) for _ in range(abs(arity))]
+        if len(set(scope)) < len(scope):
             raise numbers.fail(numbers.at - 1, "a scope that names no variable twice")
         default = numbers.whole("a default cost, or -1 before a global cost function", -1, 2**200)
         if default == -1:
-            self._global(scope.tolist())
+            self._global(scope)
             return
         count = numbers.whole("the number of tuples", -len(self.declared))
         if count < 0:
             table = self._known(scope, -count)
-            self.assembly.add_shared(scope.tolist(), table)
+            self.assembly.add_shared(scope, table)
             return
         table = self._table(scope, float(default), count)
         if arity < 0:
             self.declared.append(table)
-            self.assembly.add_shared(scope.tolist(), table)
+            self.assembly.add_shared(scope, table)
         else:
-            self.assembly.add_factor(scope.tolist(), table)
+            self.assembly.add_factor(scope, table)
 
     def _global(self, scope: list[int]) -> None:
-        numbers = self.numbers
-        if not scope:
-            raise numbers.fail(numbers.at, "variables of a global cost function")
-        sizes = self.num_labels[scope].tolist()
-        if (word := _peek(numbers)) in COMPARISONS:
-            self.assembly.add_factor(scope, self._comparison(word, sizes))
-            return
-        found, factors = _read_global(numbers, scope, sizes, float(self.top))
-        self._reserve(global_size(found))
-        for factor in factors:
-            self.assembly.add_many(factor)
-
-    def _comparison(self, word: str, sizes: list[int]) -> Costs:
-        """Return the table of an arithmetic constraint between two variables."""
-        numbers, (count, costs) = self.numbers, COMPARISONS[word]
-        if len(sizes) != 2:
-            raise numbers.fail(numbers.at, f"two variables before {word!r}")
+        numbers, at = self.numbers, self.numbers.at
+        sizes = self._shape(scope)
+        name = _peek(numbers)
+        if name not in GLOBALS or name == "cfnconstraint":
+            raise numbers.fail(at, f"a global cost function ({', '.join(GLOBALS)})")
+        if not scope or (name in COMPARISONS and len(scope) != 2):
+            raise numbers.fail(at, f"{'two variables' if scope else 'variables'} before {name!r}")
         numbers.at += 1
-        given = [numbers.whole(f"a number of {word!r}", -(2**53), 2**53) for _ in range(count)]
-        self._reserve(math.prod(sizes))
-        x, y = np.indices(sizes)
-        table = np.asarray(costs(x, y, *given), dtype=np.float64)
-        table[table >= self.top] = np.inf
-        return table
+        found = Global(name, scope, sizes)
+        if name == "wcsp":
+            for key in ("lb", "ub", "duplicatehard", "strongduality"):
+                found.given[key] = numbers.whole(f"{key} of 'wcsp'", 0, 2**200)
+            numbers.at += 1  # its name
+            if self.depth == LIMITS.list_depth:
+                raise numbers.fail(at, f"at most {self.depth} networks inside each other")
+            found.model = _WcspReader(numbers, self.depth + 1).functions_of_model()
+        else:
+            _Parameters(numbers, found).read()
+        self._reserve(found.size())
+        try:
+            add_global(found, float(self.top), self.assembly, self._reserve)
+        except ModelError as error:
+            raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
 
-    def _known(self, scope: Ints, number: int) -> Costs:
+    def _shape(self, scope: list[int]) -> tuple[int, ...]:
+        return tuple([self.sizes[i] for i in scope])
+
+    def _known(self, scope: list[int], number: int) -> Costs:
         table = self.declared[number - 1]
-        if table.shape != tuple(self.num_labels[scope].tolist()):
-            expected = f"a table of shape {tuple(self.num_labels[scope].tolist())}"
+        if table.shape != self._shape(scope):
+            expected = f"a table of shape {self._shape(scope)}"
             raise self.numbers.fail(self.numbers.at - 1, f"{expected}, which table {number} is not")
         return table
 
-    def _table(self, scope: Ints, default: float, count: int) -> Costs:
+    def _table(self, scope: list[int], default: float, count: int) -> Costs:
         numbers = self.numbers
         if len(scope) > LIMITS.axes:
             numbers.content.check_arity(len(scope), numbers.line(numbers.at - 1))
-        shape = tuple(self.num_labels[scope].tolist())
+        shape = self._shape(scope)
         self._reserve(math.prod(shape))
         width = len(shape) + 1
         if count * width > numbers.left:
             raise numbers.fail(len(numbers), f"{count} tuples of {width} numbers")
         begin = numbers.at
-        block = numbers.values[begin : begin + count * width].reshape(count, width)
-        good = (block >= 0) & (np.floor(block) == block)
-        good &= block < np.array([*shape, np.inf])
-        if not good.all():
-            raise numbers.fail(begin + int(np.argmin(good)), "a label of the scope or a whole cost")
-        numbers.at += count * width
         table = np.full(shape, default)
         if shape:
-            table[tuple(block[:, :-1].astype(np.int64).T)] = block[:, -1]
+            labels = self.whole[begin : begin + count * width].reshape(count, width)[:, :-1]
+            try:
+                place = np.ravel_multi_index(tuple(labels.T), shape)
+            except ValueError:
+                good = (labels >= 0) & (labels < np.array(shape))
+                bad = divmod(int(np.argmin(good)), len(shape))
+                wrong = begin + bad[0] * width + bad[1]
+                raise numbers.fail(wrong, "a label of the scope") from None
+            table.reshape(-1)[place] = numbers.values[
+                begin + width - 1 : begin + count * width : width
+            ]
         elif count:
-            table[...] = block[-1, 0]
+            table[...] = numbers.values[begin + count - 1]
+        if table.size and table.min() < 0:
+            costs = numbers.values[begin + width - 1 : begin + count * width : width]
+            raise numbers.fail(
+                begin + width - 1 + width * int(np.argmax(costs < 0)), "a cost (at least 0)"
+            )
+        numbers.at += count * width
         table[table >= self.top] = np.inf
         return table
 
@@ -148,24 +179,12 @@ class _WcspReader:
 
 
 _FIRST = 1 << 20  # word k is coded as the number -(_FIRST + k)
-_WORD = re.compile(rb"(?<![^\s])(?:[A-Za-z][A-Za-z_]*+|[<>]=?|=)(?![^\s])")
-
-
-def _excess(amount: Ints, most: int) -> Costs:
-    """Return how far a constraint is violated; violations by more than `most` are forbidden."""
-    return np.where(amount > most, np.inf, np.maximum(amount, 0))
-
-
-# A word, the number of its parameters, and its cost for labels x and y.
-COMPARISONS: dict[str, tuple[int, Callable[..., Costs]]] = {
-    ">=": (2, lambda x, y, c, most: _excess(y + c - x, most)),
-    ">": (2, lambda x, y, c, most: _excess(y + c + 1 - x, most)),
-    "<=": (2, lambda x, y, c, most: _excess(x - c - y, most)),
-    "<": (2, lambda x, y, c, most: _excess(x - c + 1 - y, most)),
-    "=": (2, lambda x, y, c, most: _excess(np.abs(y + c - x), most)),
-    "disj": (3, lambda x, y, a, b, cost: np.where((x >= y + b) | (y >= x + a), 0, cost)),
-}
-_WORDS = (*GLOBALS, *METRICS, *COMPARISONS)
+_WORD = re.compile(rb"(?<![^\s])(?:[A-Za-z][A-Za-z_]*+|[<>=!]=|[<>=])(?![^\s])")
+_NESTED = re.compile(rb"(?<![^\s])(wcsp(?:\s+-?\d+){4}\s+)(\S+)")  # the name of an inner network
+_GLUED = re.compile(rb"(?<=\d)(?=-1\s+[a-z])")  # toulbar2 reads 29-1 as two numbers
+_ONE_LINE = re.compile(rb"(?<![^\s])(?:gcc|alldiff)[ \t][^\n]*")  # may say less than it could
+_END = "end-of-line"
+_WORDS = (*GLOBALS, *METRICS, *COMPARATORS, _END)
 _CODES = {word.encode(): b"%d" % -(_FIRST + k) for k, word in enumerate(_WORDS)}
 
 
@@ -178,35 +197,15 @@ def _words_as_numbers(content: Content, start: int) -> Content:
         if match.group() in (b"inf", b"nan", b"infinity"):
             return match.group()
         if match.group() not in _CODES:
-            known = ", ".join((*GLOBALS, *COMPARISONS))
+            known = ", ".join(GLOBALS)
             message = f"expected a number or one of {known}, found {quote(match.group())}"
-            line = content.data.count(b"\n", 0, start + match.start()) + 1
+            line = text.count(b"\n", 0, match.start()) + content.data.count(b"\n", 0, start) + 1
             raise FormatError(message, content.name, line, expected=known)
         return _CODES[match.group()]
 
-    return content.replaced(content.data[:start] + _WORD.sub(coded, content.data[start:]))
-
-
-def _read_global(
-    numbers: Numbers, scope: Sequence[int], sizes: Sequence[int], top: float
-) -> tuple[Global, list[Many]]:
-    """Read the global cost function after `-1`; return it and its factors."""
-    at = numbers.at
-    found = Global(_word(numbers, tuple(GLOBALS), "a global cost function"), scope, sizes)
-    if found.name.startswith("knapsack"):
-        _knapsack(numbers, found)
-    elif found.name in ("clique", "gcc"):
-        found.metric = "hard"
-        _hard_counts(numbers, found)
-    else:
-        if found.name != "ssame":
-            found.metric = _word(numbers, METRICS, f"how {found.name} is measured")
-        found.cost = float(numbers.whole("a cost", 0, 2**200))
-        _parameters(numbers, found)
-    try:
-        return found, factors_of_global(found, top)
-    except ModelError as error:
-        raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
+    text = _GLUED.sub(b" ", _NESTED.sub(rb"\g<1>0", content.data[start:]))
+    text = _ONE_LINE.sub(lambda match: match.group() + b" " + _CODES[_END.encode()], text)
+    return content.replaced(content.data[:start] + _WORD.sub(coded, text))
 
 
 def _peek(numbers: Numbers) -> str:
@@ -215,94 +214,75 @@ def _peek(numbers: Numbers) -> str:
     return _WORDS[int(code)] if 0 <= code < len(_WORDS) else ""  # code may be infinite
 
 
-def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
-    if (found := _peek(numbers)) not in words:
-        raise numbers.fail(numbers.at, f"{what} ({', '.join(words)})")
-    numbers.at += 1
-    return found
+class _Parameters:
+    """Reader of the parameters of a global cost function, in the order of the file."""
 
+    def __init__(self, numbers: Numbers, found: Global) -> None:
+        self.numbers, self.found = numbers, found
+        self.place = {v: t for t, v in enumerate(found.scope)}
 
-def _knapsack(numbers: Numbers, found: Global) -> None:
-    """Read weights: of label 1 per variable, of listed labels per variable, or as triples."""
-    found.capacity = numbers.whole("a capacity", -(2**200), 2**200)
-    found.weights = [[0] * d for d in found.sizes]
-    if found.name == "knapsackv":
-        place = {v: t for t, v in enumerate(found.scope)}
-        for _ in range(numbers.whole("the number of weights")):
-            t = place.get(numbers.whole("a variable of the scope"))
-            if t is None:
+    def read(self) -> None:
+        """Read what `PARAMETERS` lists; some functions have an order of their own."""
+        found, given = self.found, self.found.given
+        if found.name == "ssame":
+            given["cost"] = self.item("c")
+            counts = [self.count(len(found.scope)) for _ in range(2)]
+            for i, count in enumerate(counts):
+                given[f"vars{i + 1}"] = [self.item("V") for _ in range(count)]
+            return
+        while rest := fields(found):
+            name, shape = rest[0]
+            if name == "terminals":
+                self._rules()
+            elif name == "deltacosts" and _peek(self.numbers) == _END:
+                given[name] = []
+            else:
+                given[name] = self.value(shape)
+        if _peek(self.numbers) == _END:
+            self.numbers.at += 1
+
+    def value(self, shape: str) -> Any:
+        """Return a parameter of this shape; see `PARAMETERS`."""
+        inner = shape[1:-1]
+        if shape[0] == "(":
+            return [self.value(inner) for _ in self.found.scope]
+        if shape[0] == "[":
+            return [self.value(inner) for _ in range(self.count(self.numbers.left))]
+        row = [self.item(letter) for letter in shape]
+        return row if len(row) > 1 else row[0]
+
+    def count(self, most: int) -> int:
+        return self.numbers.whole(f"the length of a list of {self.found.name}", 0, most)
+
+    def item(self, letter: str) -> Any:
+        numbers, name = self.numbers, self.found.name
+        if letter == "k":
+            word = _peek(numbers)
+            if word not in METRICS and word not in COMPARATORS:
+                known = ", ".join((*METRICS, *COMPARATORS))
+                raise numbers.fail(numbers.at, f"how {name} is measured ({known})")
+            numbers.at += 1
+            return word
+        if letter == "V":
+            place = self.place.get(numbers.whole("a variable of the scope"))
+            if place is None:
                 raise numbers.fail(numbers.at - 1, "a variable of the scope")
-            _weigh(numbers, found.weights[t])
-        return
-    for row in found.weights:
-        if found.name == "knapsack":
-            row[1:2] = [numbers.whole("a weight", -(2**40), 2**40)][: len(row) - 1]
-            continue
-        for _ in range(numbers.whole("the number of weights of a variable", 0, len(row))):
-            _weigh(numbers, row)
+            return place
+        if letter == "n":
+            return numbers.whole(f"a number of {name}", -(2**40), 2**40)
+        if letter == "v":
+            return numbers.whole(f"a value of {name}", 0, 2**31 - 1)
+        return numbers.whole(f"a cost of {name}", 0 if letter == "c" else -(2**200), 2**200)
 
-
-def _hard_counts(numbers: Numbers, found: Global) -> None:
-    """Read the ranges of counts of `gcc`; or of `clique` a limit and values of each variable."""
-    if found.name == "gcc":
-        _parameters(numbers, found)
-        return
-    found.capacity = numbers.whole("how many variables may have their values")
-    for d in found.sizes:
-        count = numbers.whole("the number of values of a variable", 0, d)
-        found.weights.append(numbers.wholes(count, "values", 0, d - 1).tolist())
-
-
-def _weigh(numbers: Numbers, row: list[int]) -> None:
-    value = numbers.whole("a value", 0, len(row) - 1)
-    row[value] = numbers.whole("a weight", -(2**40), 2**40)
-
-
-def _parameters(numbers: Numbers, found: Global) -> None:
-    k, d = len(found.scope), max(found.sizes)
-    if found.name in ("gcc", "sgcc", "sgccdp", "wgcc"):
-        for _ in range(numbers.whole("the number of values", 0, d)):
-            row = [numbers.whole("a value", 0, d - 1)]
-            row += [numbers.whole("a bound of a count") for _ in range(2)]
-            if found.metric == "wdec":
-                row += [numbers.whole("a cost", 0, 2**200) for _ in range(2)]
-            found.bounds.append([float(x) for x in row])
-    elif "among" in found.name:
-        bounds = [] if found.name == "wamong" else _bounds(numbers)
-        count = numbers.whole("the number of values", 0, d)
-        found.values = numbers.wholes(count, "values", 0, d - 1).tolist()
-        found.bounds = [bounds or _bounds(numbers)]
-    elif found.name == "ssame":
-        counts = [numbers.whole("the length of a list", 1, k) for _ in range(2)]
-        found.parts = _lists(numbers, found, counts)
-    elif "regular" in found.name:
-        _automaton(numbers, found)
-
-
-def _bounds(numbers: Numbers) -> list[float]:
-    return [float(numbers.whole("a bound of a count")) for _ in range(2)]
-
-
-def _lists(numbers: Numbers, found: Global, counts: list[int]) -> tuple[list[int], list[int]]:
-    lists = [numbers.wholes(c, "variables", 0, 2**31 - 1).tolist() for c in counts]
-    if counts[0] != counts[1] or sorted(lists[0] + lists[1]) != sorted(found.scope):
-        raise numbers.fail(numbers.at - 1, "two lists of the same length, of all variables")
-    return lists[0], lists[1]
-
-
-def _automaton(numbers: Numbers, found: Global) -> None:
-    found.states = numbers.whole("the number of states", 1, 2**15)
-    last = found.states - 1
-    count = numbers.whole("the number of initial states", 0, found.states)
-    found.starts = numbers.wholes(count, "initial states", 0, last).tolist()
-    count = numbers.whole("the number of final states", 0, found.states)
-    found.ends = numbers.wholes(count, "final states", 0, last).tolist()
-    count = numbers.whole("the number of transitions")
-    for _ in range(count):
-        state, value, after = numbers.wholes(3, "numbers of a transition").tolist()
-        if max(state, after) > last:
-            raise numbers.fail(numbers.at - 1, f"states below {found.states}")
-        found.transitions.append([state, value, after])
+    def _rules(self) -> None:
+        """Read the rules of a grammar: a kind, symbols, and a weight if the kind is 2 or 3."""
+        terminals: list[Any] = []
+        others: list[Any] = []
+        for _ in range(self.count(self.numbers.left)):
+            kind = self.numbers.whole("a kind of rule", 0, 3)
+            row = self.value(("nn", "nnn", "nnc", "nnnc")[kind])
+            (others if kind % 2 else terminals).append(row)
+        self.found.given.update(terminals=terminals, non_terminals=others)
 
 
 # --- writing ------------------------------------------------------------------------------------

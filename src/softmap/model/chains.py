@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -75,20 +76,22 @@ class Chain:
     num_labels: list[int] = field(default_factory=list)
     factors: list[tuple[Scope, Costs]] = field(default_factory=list)
     running: list[tuple[Scope, Ints]] = field(default_factory=list)
-    steps: dict[tuple[int, int], tuple[Ints, Ints, Costs]] = field(default_factory=dict)
+    steps: dict[tuple[int, int, int], tuple[Any, Ints, Costs]] = field(default_factory=dict)
     tree: bool = True
 
-    def follow(self, scope: Scope, states: Ints, count: int) -> int:
+    def follow(self, scope: Scope, states: Ints, count: int, prices: Costs | None = None) -> int:
         """Add a chain variable with `count` labels and label `states[...]`; -1 is forbidden.
 
-        Calls with the same array `states` share one table.
+        `prices` are costs of the same shape as `states`. Calls with the same arrays share one
+        table.
         """
         number = self.free + len(self.num_labels)
-        key = id(states), count
+        key = id(states), id(prices), count
         if key not in self.steps:
-            table = np.where(states[..., None] == np.arange(count), 0.0, np.inf)
-            # the entry holds `states`, so that its id stays unique
-            self.steps[key] = states, np.maximum(states, 0), table
+            own = 0.0 if prices is None else prices[..., None]
+            table = np.where(states[..., None] == np.arange(count), own, np.inf)
+            # the entry holds both arrays, so that their ids stay unique
+            self.steps[key] = (states, prices), np.maximum(states, 0), table
         _, labels, table = self.steps[key]
         self.num_labels.append(count)
         self.factors.append(((*scope, number), table))
@@ -142,7 +145,7 @@ def _needs_digits(factor: Cardinality) -> bool:
 
 def _unroll(automaton: Automaton, found: Chain) -> None:
     k = len(automaton.variables)
-    names, moves = _by_classes(automaton, found)
+    names, moves, prices = _by_classes(automaton, found)
     states = [len(m) for m in moves]
     entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
     if entries > SIZES.entries:
@@ -151,40 +154,51 @@ def _unroll(automaton: Automaton, found: Chain) -> None:
             f"expected at most {SIZES.entries:.3g}"
         )
     before = names[0]
-    state = moves[0][0]  # the state after the first variable, for each of its labels
+    # the state after the first variable, and the costs so far, for each of its labels
+    state, paid = moves[0][0], None if prices is None else prices[0][0]
     for t in range(1, k - 2):
         # from the second step on, every state of the chain is one that the automaton is in
         reached = moves[t] if t > 1 else np.where(state[:, None] >= 0, moves[t][state], -1)
-        before = found.follow((before, names[t]), reached, states[t + 1])
+        own = None if prices is None else prices[t]
+        if own is not None and paid is not None and t == 1:
+            own = paid[:, None] + own[state]
+        before = found.follow((before, names[t]), reached, states[t + 1], own)
     if k > 3:
-        state = np.arange(states[k - 2])
+        state, paid = np.arange(states[k - 2]), None
     reached = np.where(state[:, None] >= 0, moves[k - 2][state], -1)
     last = np.where(reached[..., None] >= 0, moves[k - 1][reached], -1)
     costs = final_costs(automaton.costs, last)
+    if prices is not None:
+        first = prices[k - 2][state] + (0.0 if paid is None else paid[:, None])
+        costs = costs + first[..., None] + prices[k - 1][reached]
     found.factors.append(((before, names[k - 2], names[k - 1]), costs))
 
 
-def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
-    """Variables and moves of the automaton after merging equivalent labels.
+def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints], list[Costs] | None]:
+    """Variables, moves and prices of the automaton after merging equivalent labels.
 
-    Two labels are equivalent if they move every state alike. A new variable holds the class of the
-    label; tables then have one axis entry per class.
+    Two labels are equivalent if they move every state alike, at the same prices. A new variable
+    holds the class of the label; tables then have one axis entry per class.
     """
-    names, short = [], []
-    known: dict[tuple[int, bytes], tuple[Ints, Ints]] = {}  # most variables have equal moves
-    for v, moves in zip(automaton.variables, automaton.moves, strict=True):
+    names, short, costs = [], [], []
+    known: dict[tuple[int, bytes], tuple[Ints, Costs, Ints]] = {}  # most have equal moves
+    for t, (v, moves) in enumerate(zip(automaton.variables, automaton.moves, strict=True)):
         d = moves.shape[1]
+        prices = np.zeros((0, d)) if automaton.prices is None else automaton.prices[t]
         if d > SIZES.few_labels:
-            key = d, moves.tobytes()
+            key = d, moves.tobytes() + prices.tobytes()
             if key not in known:
-                kept, kinds = np.unique(moves, axis=1, return_inverse=True)
-                known[key] = kept, kinds.reshape(-1)
-            kept, kinds = known[key]
-            if 2 * kept.shape[1] <= d:
-                v, moves = found.follow((v,), kinds, kept.shape[1]), kept
+                both = np.concatenate([moves, prices])
+                _, kept, kinds = np.unique(both, axis=1, return_index=True, return_inverse=True)
+                known[key] = moves[:, kept], prices[:, kept], kinds.reshape(-1)
+            classes, charged, kinds = known[key]
+            if 2 * classes.shape[1] <= d:
+                v = found.follow((v,), kinds, classes.shape[1])
+                moves, prices = classes, charged
         names.append(v)
         short.append(moves)
-    return tuple(names), short
+        costs.append(prices)
+    return tuple(names), short, None if automaton.prices is None else costs
 
 
 def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) -> None:

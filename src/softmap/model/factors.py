@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
-from softmap.model.chains import chains
+from softmap.model.chains import Chain, chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets, within
 from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
@@ -108,6 +108,16 @@ class _RunningVariables:
         self.unary += [np.zeros(d) for d in chain.num_labels]
         self.follow += chain.running
         return chain.factors
+
+    def copy(self, chain: Chain, every: Ints, k: int) -> None:
+        """Add the chain variables of a chain over variables 0 to k - 1 for each row of `every`."""
+        columns = [
+            [(tuple(scope), labels) for scope in every[:, list(own)].tolist()]
+            for own, labels in chain.running
+        ]
+        self.follow += [pair for row in zip(*columns, strict=True) for pair in row]
+        costs = [list(np.zeros((len(every), d))) for d in chain.num_labels]
+        self.unary += [own for row in zip(*costs, strict=True) for own in row]
 
     def extend(self, follow: list[tuple[Scope, Ints]], labels: int) -> None:
         """Add chain variables with these label counts, and the maps to their labels."""
@@ -216,6 +226,38 @@ class Assembly:
         for scope, costs in self._running.add(factor, self.num_labels):
             self.add_factor(scope, costs)
 
+    def add_copies(self, factor: Many, scopes: Ints) -> None:
+        """Add the same factor over many variables for each row of `scopes`, in bulk.
+
+        The variables of `factor` are replaced by those of the row; a column of `scopes` has
+        variables with the same number of labels. The result is that of `add_many`, row by row.
+        """
+        if len(scopes) < 2:
+            for row in scopes.tolist():
+                self.add_many(factor.over(tuple(row)))
+            return
+        k, n = scopes.shape[1], len(self.num_labels)
+        own = factor.over(tuple(range(k)))
+        chain = chains(own, self.num_labels[scopes[0]].tolist(), k)
+        more = len(chain.num_labels)
+        free = n + len(self._running.unary)
+        added = free + np.arange(len(scopes) * more).reshape(len(scopes), more)
+        every = np.concatenate([scopes, added], axis=1)
+        if not chain.tree:
+            self._running.required += [factor.over(tuple(row)) for row in scopes.tolist()]
+            self._running.chains += [
+                (a, a + more) for a in (free + more * np.arange(len(scopes))).tolist()
+            ]
+        self._running.copy(chain, every, k)
+        for scope, costs in chain.factors:
+            rows = every[:, list(scope)]
+            if len(scope) > 1 and 1 not in costs.shape and max(scope) >= k:
+                tables = np.broadcast_to(costs, (len(rows), *costs.shape))
+                (self.add_tables if len(scope) == 2 else self.add_alike)(rows, tables)
+            else:
+                for row in rows.tolist():
+                    self.add_factor(row, costs)
+
     def add_parities(self, members: Ints, start: Ints, odd: Ints) -> None:
         """Add hard parities over variables with two labels, in bulk.
 
@@ -224,9 +266,11 @@ class Assembly:
         """
         count = np.diff(start)
         long = np.flatnonzero(2.0**count > CHAINS.dense)
-        for k in np.flatnonzero(2.0**count <= CHAINS.dense).tolist():
-            if count[k]:
-                self.add_many(Parity(members[start[k] : start[k + 1]], bool(odd[k])))
+        for size, is_odd in np.unique(np.column_stack([count, odd != 0]), axis=0).tolist():
+            if size and 2.0**size <= CHAINS.dense:
+                rows = start[:-1][(count == size) & ((odd != 0) == is_odd)]
+                scopes = members[rows[:, None] + np.arange(size)]
+                self.add_copies(Parity(range(size), bool(is_odd)), scopes)
         if not len(long):
             return
         tables = count[long] - 2  # of each chain; one fewer are its running variables

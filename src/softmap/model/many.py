@@ -46,11 +46,14 @@ class Automaton:
         Label x of variable t takes state s to `moves[t][s, x]`; -1 is forbidden.
     costs : float64[states]
         Cost of each last state.
+    prices : list of float64[states, labels], optional
+        Cost of each move; none by default.
     """
 
     variables: tuple[int, ...]
     moves: list[Ints]
     costs: Costs
+    prices: list[Costs] | None = None
 
 
 class Many:
@@ -110,8 +113,11 @@ class Many:
         for automaton in self.automata(sizes):
             place = {v: t for t, v in enumerate(self.variables)}
             state = 0
-            for v, moves in zip(automaton.variables, automaton.moves, strict=True):
-                state = int(moves[state, labels[place[v]]]) if state >= 0 else -1
+            for t, (v, moves) in enumerate(zip(automaton.variables, automaton.moves, strict=True)):
+                x = labels[place[v]]
+                if automaton.prices is not None and state >= 0:
+                    total += float(automaton.prices[t][state, x])
+                state = int(moves[state, x]) if state >= 0 else -1
             total += float(automaton.costs[state]) if state >= 0 else math.inf
         return total
 
@@ -625,9 +631,12 @@ def _hall_set(first: int, labels: list[NDArray[np.int64]], label_of: Ints) -> tu
 def joint(automaton: Automaton) -> Costs:
     """Return the table of costs over all joint states of one automaton."""
     state: Ints = np.zeros((), dtype=np.int64)
-    for moves in automaton.moves:
+    paid: Costs = np.zeros(())
+    for t, moves in enumerate(automaton.moves):
+        if automaton.prices is not None:
+            paid = paid[..., None] + automaton.prices[t][state]
         state = np.where(state[..., None] >= 0, moves[state], -1)
-    return final_costs(automaton.costs, state)
+    return paid + final_costs(automaton.costs, state)
 
 
 def final_costs(costs: Costs, state: Ints) -> Costs:

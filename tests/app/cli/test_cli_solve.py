@@ -209,3 +209,32 @@ def test_interrupted_writes_the_best_first(tmp_path, number):
     energy = softmap.read(model).energy(np.array(labels.read_text().split()[2:], dtype=int))
     assert energy == pytest.approx(answer["energy"])
     assert answer["bound"] <= answer["energy"]
+
+
+CLAUSES = "h 1 2 0\nh -1 -2 0\n3 -1 0\n5 -2 0\n0 3 0\n"
+SUMS = "min: +3 a +5 b ;\n+1 a +1 b >= 1 ;\n"
+
+
+@pytest.mark.parametrize(("form", "text", "lines"), [
+    ("maxsat", CLAUSES, ["o 3", "s OPTIMUM FOUND"]),
+    ("maxsat", "h 1 0\nh -1 0\n", ["s UNSATISFIABLE"]),
+    ("pb", SUMS, ["o 3", "s OPTIMUM FOUND", "v a -b"]),
+])  # fmt: skip
+def test_lines_of_competitions(form, text, lines, tmp_path, capsys):
+    path = tmp_path / f"toy.{'wcnf' if form == 'maxsat' else 'opb'}"
+    path.write_text(text)
+    code = main(["solve", str(path), "--competition", form])
+    assert code == (4 if "s UNSATISFIABLE" in lines else 0)
+    found = capsys.readouterr().out.splitlines()
+    if form == "maxsat" and code == 0:
+        assert found.pop()[:4] == "v 10"  # the third variable is free
+    assert found[-len(lines) :] == lines
+
+
+def test_lines_of_competitions_are_for_two_labels(grid, tmp_path, capsys):
+    assert main(["solve", str(grid), "--competition", "pb"]) == 2
+    assert "two labels" in capsys.readouterr().err
+    path = tmp_path / "toy.wcnf"
+    path.write_text(CLAUSES)
+    assert main(["solve", str(path), "--competition", "maxsat", "--json"]) == 2
+    assert "no --json" in capsys.readouterr().err

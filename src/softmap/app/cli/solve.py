@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -51,6 +51,7 @@ from softmap.views.console import number, results, say
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from softmap.app.cli.competition import Lines
     from softmap.model import Model
     from softmap.solving.mbest import RankedLabelling
     from softmap.solving.result import Result
@@ -85,10 +86,15 @@ def solve_command(
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: JsonOption = False,
+    competition: Annotated[
+        Literal["maxsat", "pb"] | None,
+        typer.Option(help="Print o, s and v lines, as the MaxSAT or PB competitions want them."),
+    ] = None,
     no_progress: QuietOption = False,
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
+    from softmap.app.cli.competition import Lines
     from softmap.app.cli.summary import exit_code, show_infeasible
     from softmap.views.progress import display
 
@@ -107,26 +113,32 @@ def solve_command(
             options |= {"trace": trace, "report": report, "save": save, "resume": resume}
             options |= {"diversity": diversity}
             raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
-        with targets.solving(), display(not no_progress, time_limit) as show:
+        lines = None if competition is None else Lines(competition, loaded)
+        with targets.solving(), lines or display(not no_progress, time_limit) as show:
             result = _run(loaded, resume, on_snapshot=show, **options)
     except softmap.InfeasibleModel as error:
         with targets.printing():
-            show_infeasible(error, as_json=as_json)
+            if competition is None:
+                show_infeasible(error, as_json=as_json)
+            else:
+                print("s UNSATISFIABLE")
         raise typer.Exit(targets.exit_code(Exit.INFEASIBLE)) from None
-    _tell(result, targets, as_json, model.name)
+    _tell(result, targets, as_json, model.name, lines)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
-def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
+def _tell(result: Result, targets: Targets, as_json: bool, title: str, lines: Lines | None) -> None:
     """Print the answer, then write the files."""
     from softmap.app.cli.summary import answered, show_result
     from softmap.io.results import format_labellings, write_labels
 
     alone, found = targets.path("--output") == STANDARD, answered(result)
     with targets.printing():
-        if alone and found:
+        if lines is not None:
+            lines.finish(result, found)
+        elif alone and found:
             print(format_labellings([result.labels]), end="")
-        show_result(result, as_json=as_json, quiet=alone)
+        show_result(result, as_json=as_json, quiet=alone or lines is not None)
     if found and not alone:
         targets.write("--output", partial(write_labels, result.labels, model=result.model))
     targets.write("--trace", result.trace.to_csv)
@@ -138,6 +150,9 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     """The files of a run; a checkpoint may overwrite the file that the run resumes from."""
     if given["as_json"] and given["output"] == STANDARD:
         raise OptionError("--json holds the labels: leave out --output -")
+    other = given["as_json"] or given["output"] == STANDARD or given["mbest"] is not None
+    if given["competition"] is not None and other:
+        raise OptionError("--competition prints the answer: no --json, --output - or --mbest")
     if given["diversity"] is not None and given["mbest"] is None:
         raise OptionError("--diversity is for --mbest: how many labellings?")
     for name in ("report", "save", "proof", "checkpoint"):
