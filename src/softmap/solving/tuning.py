@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from softmap.methods.policy import Annealing, Checks
+from softmap.proof.spins.tree import SpinSteps
 
 __all__ = ["TUNING", "Tuning"]
 
@@ -80,6 +81,14 @@ class Tuning:
     setup_search: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
+    # --- semidefinite bound of models of two labels -----------------------------------------------
+    spins_degree: float = 6.0  # mean degree above which it is computed; D69
+    spins_most: int = 3_000  # most variables: a Cholesky factor of 72 MB; D69
+    spins_triangles: int = 600  # most variables with triangles; D69
+    spin_sweeps: int = 40  # sweeps between two bounds without triangles; D69
+    spin_steps: SpinSteps = field(default_factory=SpinSteps)
+    spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
+    setup_spins: float = 200.0  # evaluations of the bound; D69
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 4_000_000  # most table entries of an annealed model; D42
     moved_entries: int = 30_000_000  # most table entries for exact search over small parts; D42

@@ -85,7 +85,7 @@ class WarmStart:
         known = self.result
         if known is None or self.reached > PROVED:
             return False
-        return known.proof.kind is ProofKind.SEARCH
+        return known.proof.stated
 
     @cached_property
     def clusters(self) -> Clusters | None:

@@ -128,6 +128,10 @@ class SpinTree:
         kept = {(leaf.spins, leaf.signs): leaf for leaf in (*self._leaves, *rest) if leaf}
         return list(kept.values())
 
+    def labels(self, variables: int) -> Ints:
+        """The labels of the best spins."""
+        return self._form.labels(self.best, variables)
+
     @property
     def done(self) -> bool:
         """Whether there is no open node."""
@@ -166,10 +170,6 @@ class SpinTree:
             self._push(node)
         else:
             self._branch(node, end)
-
-    def branching(self) -> bool:
-        """Whether the root was branched on."""
-        return self.nodes > 1 or self.done
 
     def _push(self, node: _Node) -> None:
         heapq.heappush(self._open, (node.bound, next(self._count), node))

@@ -1,0 +1,82 @@
+"""`Semidefinite`: the semidefinite bound of dense models of two labels, and a search with it."""
+
+from __future__ import annotations
+
+import math
+
+from softmap import core
+from softmap.proof.spins.form import SpinForm, of_pairs
+from softmap.proof.spins.tree import SpinTree
+from softmap.solving.best import Best
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stage import Estimates, Outcome, Share, Stage
+from softmap.solving.trace import PROVED, StageName
+
+__all__ = ["Semidefinite"]
+
+
+class Semidefinite(Stage):
+    """The semidefinite bound; with triangles and branch and bound if there are few variables.
+
+    Sparse models are left to clusters, which prove more there.
+    """
+
+    name = StageName.SEMIDEFINITE
+
+    def applies(self) -> bool:
+        self._tree: SpinTree | None = None
+        self._gain = math.inf  # of the last bound without triangles
+        model, tuning = self.problem.model, self.tuning
+        if not of_pairs(model) or model.has_forbidden:
+            return False
+        return model.n <= tuning.spins_most and 2 * model.m > tuning.spins_degree * model.n
+
+    def memory(self) -> float:
+        return float(self.tuning.spin_bytes * (self.problem.model.n + 1) ** 2)
+
+    def begin(self, known: Estimates) -> float:
+        return 0.0 if self._tree is not None else self.tuning.setup_spins * known.bound
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        tree = self._tree = self._tree or self._new()
+        if tree is None:
+            return Outcome(active=False, ran=False)
+        before, active = tree.work, True
+        try:
+            while active and not share.over() and tree.work - before < share.work:
+                active = self._advance(tree, best, share)
+        except core.OutOfTime:
+            pass
+        best.offer_labels(tree.labels(self.problem.model.num_variables))
+        self._offer(tree, best)
+        return Outcome(active=active and not tree.done)
+
+    def _new(self) -> SpinTree | None:
+        form = SpinForm.of(self.problem.model)
+        if form is None:
+            return None
+        seed, steps = self.options.seed, self.tuning.spin_steps
+        return SpinTree(form, seed, steps, logged=self._proof is not None)
+
+    def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
+        """One bound; return whether another may be better."""
+        if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
+            before = tree.bound
+            tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
+            self._gain = tree.bound - before
+            return True
+        if self.problem.model.n > self.tuning.spins_triangles:
+            return False
+        tree.run(self._target(best), share.deadline, share.run_end)
+        return not tree.done
+
+    def _target(self, best: Best) -> float:
+        """The bound that closes a node: it proves the best labels."""
+        least = min(best.energy, best.cutoff)
+        return least - min(PROVED / 10, self.options.gap) * self.problem.unit(least)
+
+    def _offer(self, tree: SpinTree, best: Best) -> None:
+        bound = min(tree.bound, best.energy)
+        if bound > best.bound:
+            proof = Proof(ProofKind.SEMIDEFINITE, nodes=max(1, tree.nodes))
+            best.offer_bound(bound, proof, tree.leaves)
