@@ -88,7 +88,7 @@ class Tuning:
     spin_sweeps: int = 40  # sweeps between two bounds without triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)
     spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
-    setup_spins: float = 200.0  # evaluations of the bound; D69
+    setup_spins: float = 20.0  # evaluations of the bound; D69
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 4_000_000  # most table entries of an annealed model; D42
     moved_entries: int = 30_000_000  # most table entries for exact search over small parts; D42

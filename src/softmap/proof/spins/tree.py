@@ -40,7 +40,7 @@ class SpinSteps:
     sweeps: int = 30  # sweeps for the diagonal of a bound
     rounds: int = 4  # separations between two bounds
     least: int = 2  # bounds of a node before it is branched on
-    hope: int = 4  # bounds that may pass, at the last gain, until a node is closed
+    hope: int = 8  # bounds that may pass, at the last gain, until a node is closed
 
 
 class Leaf(NamedTuple):
@@ -164,7 +164,7 @@ class SpinTree:
         except core.OutOfTime:
             self._push(node)
             raise
-        if self._form.rounded(node.bound) >= target:
+        if self._form.rounded(node.bound) >= target or len(node.free) == 1:
             self._close(node)
         elif deadline.passed or self._hopeful(node, target):
             self._push(node)

@@ -9,7 +9,7 @@ from softmap.proof.spins.form import SpinForm, of_pairs
 from softmap.proof.spins.tree import SpinTree
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import Estimates, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 
 __all__ = ["Semidefinite"]
@@ -26,6 +26,7 @@ class Semidefinite(Stage):
     def applies(self) -> bool:
         self._tree: SpinTree | None = None
         self._gain = math.inf  # of the last bound without triangles
+        self._next = self.tuning.searched_passes  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         if not of_pairs(model) or model.has_forbidden:
             return False
@@ -37,7 +38,16 @@ class Semidefinite(Stage):
     def begin(self, known: Estimates) -> float:
         return 0.0 if self._tree is not None else self.tuning.setup_spins * known.bound
 
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """At intervals that grow with the passes, as a search, if there are few variables."""
+        seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
+        if seen is None or seen.last or alone:
+            return False
+        return seen.done >= self._next and self._few
+
     def __call__(self, best: Best, share: Share) -> Outcome:
+        if seen := share.handed.seen:
+            self._next = max(self._next, 4 * seen.done)
         tree = self._tree = self._tree or self._new()
         if tree is None:
             return Outcome(active=False, ran=False)
@@ -49,7 +59,14 @@ class Semidefinite(Stage):
             pass
         best.offer_labels(tree.labels(self.problem.model.num_variables))
         self._offer(tree, best)
+        if share.early and active:  # a resumed run restarts it, too
+            self._tree, self._gain = None, math.inf
         return Outcome(active=active and not tree.done)
+
+    @property
+    def _few(self) -> bool:
+        """Whether triangles, of which there are many, pay."""
+        return self.problem.model.n <= self.tuning.spins_triangles
 
     def _new(self) -> SpinTree | None:
         form = SpinForm.of(self.problem.model)
@@ -65,7 +82,7 @@ class Semidefinite(Stage):
             tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
             self._gain = tree.bound - before
             return True
-        if self.problem.model.n > self.tuning.spins_triangles:
+        if not self._few:
             return False
         tree.run(self._target(best), share.deadline, share.run_end)
         return not tree.done
