@@ -75,7 +75,7 @@ def try_one(seed: int) -> None:
     """Every bound of a run is below the optimum, and the checker proves at least as much."""
     model = random_model(seed)
     form, least = SpinForm.of(model), optimum(model)
-    tree = SpinTree(form, seed, SpinSteps(rounds=1, steps=5, sweeps=5, hope=1), logged=True)
+    tree = SpinTree(form, seed, SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1), logged=True)
     tree.relax(3, FOREVER, FOREVER)
     rest = 40
     while not tree.done and rest:

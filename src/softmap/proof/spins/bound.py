@@ -146,7 +146,9 @@ class SpinBound:
         self._averages = np.concatenate([self._averages[used], none])
         return float(-_slack(gram, found).min(initial=0.0))
 
-    def certify(self, sweeps: int, deadline: core.Deadline | None = None) -> Multipliers | None:
+    def certify(
+        self, sweeps: int, deadline: core.Deadline | None = None, lost: float = 0.0
+    ) -> Multipliers | None:
         """Return the bound of the averaged multipliers; None if none can be certified.
 
         Parameters
@@ -155,6 +157,8 @@ class SpinBound:
             Sweeps over vectors for these multipliers, to find the diagonal.
         deadline : Deadline, optional
             When to stop: `core.OutOfTime` is raised.
+        lost : float, default 0
+            Upper bound on the sum of the errors of all entries of the matrix.
         """
         used = self._averages > 1e-6 * self._scale
         triangles, weights = self._triangles[used], self._averages[used]
@@ -168,7 +172,7 @@ class SpinBound:
         for _ in range(20):
             # 4 (n + 2) u trace exceeds Rump's constant; then the rounding of the matrix itself
             trace = float(matrix.trace()) + n * shift
-            margin = UNIT * (4 * (n + 2) * trace + (len(weights) + 8) * sizes) + 1e-290
+            margin = UNIT * (4 * (n + 2) * trace + (len(weights) + 8) * sizes) + lost + 1e-290
             if _factorises(matrix, shift + margin, deadline):
                 lowered = diagonal - (shift + 2 * margin)
                 terms = np.concatenate([lowered, -weights, [-8 * n * margin]])

@@ -39,6 +39,7 @@ class SpinSteps:
     violated: float = 0.02  # least violation of a new triangle
     sweeps: int = 30  # sweeps for the diagonal of a bound
     rounds: int = 4  # separations between two bounds
+    first: int = 16  # separations before the first bound of the root: it gains nothing earlier
     least: int = 2  # bounds of a node before it is branched on
     hope: int = 8  # bounds that may pass, at the last gain, until a node is closed
 
@@ -73,7 +74,8 @@ class _Node:
     constant: float
     age: int  # steps so far, those of its ancestors included
     leaf: Leaf | None  # of the bound: that of its parent until it has a better one
-    bounds: int = 0  # number of bounds computed
+    rounds: int = 0  # separations since the last bound
+    bounds: int = 0  # number of bounds with triangles
     gain: float = math.inf  # of the last one
 
 
@@ -95,6 +97,8 @@ class SpinTree:
     ----------
     nodes : int
         Number of nodes that were bounded.
+    bounds : int
+        Number of bounds that were computed.
     work : int
         Number of matrix entries that were multiplied by vectors.
     best : float64 array
@@ -110,7 +114,7 @@ class SpinTree:
         self._open: list[tuple[float, int, _Node]] = [(-math.inf, next(self._count), self._root)]
         self._leaves: list[Leaf] = []
         self._closed = math.inf  # the least bound of a leaf
-        self.nodes, self.work = 0, 0
+        self.nodes, self.bounds, self.work = 0, 0, 0
         self.best, self._cost = np.ones(n), math.inf
 
     @property
@@ -177,20 +181,22 @@ class SpinTree:
     def _improve(self, node: _Node, deadline: core.Deadline, end: core.Deadline) -> None:
         """Some rounds of triangles, and the bound after them."""
         steps, state, n = self._steps, node.state, len(node.free)
-        for _ in range(steps.rounds):
+        most = steps.rounds if node.bounds or node.spins else steps.first
+        while node.rounds < most:
             if deadline.passed:
                 return
             state.separate(steps.violated, steps.added * n, deadline)
             penalty = steps.penalty / (1 + node.age / steps.halved)
             state.tighten(steps.steps, penalty, steps.keep, deadline)
-            node.age += steps.steps
+            node.age, node.rounds = node.age + steps.steps, node.rounds + 1
             self.work += steps.steps * n * n
         self._bound(node, end)
+        node.bounds, node.rounds = node.bounds + 1, 0
 
     def _bound(self, node: _Node, end: core.Deadline) -> None:
-        found = node.state.certify(self._steps.sweeps, end)
+        found = node.state.certify(self._steps.sweeps, end, self._form.lost)
         self.work += self._steps.sweeps * len(node.free) ** 2
-        node.bounds, node.gain = node.bounds + 1, 0.0
+        node.gain, self.bounds = 0.0, self.bounds + 1
         if found is None:
             return
         terms = np.array([node.constant, found.bound, -self._form.lost])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 from softmap import core
 from softmap.proof.spins.form import SpinForm, of_pairs
@@ -51,7 +52,7 @@ class Semidefinite(Stage):
         tree = self._tree = self._tree or self._new()
         if tree is None:
             return Outcome(active=False, ran=False)
-        before, active = tree.work, True
+        before, bounds, active, began = tree.work, tree.bounds, True, time.perf_counter()
         try:
             while active and not share.over() and tree.work - before < share.work:
                 active = self._advance(tree, best, share)
@@ -61,7 +62,8 @@ class Semidefinite(Stage):
         self._offer(tree, best)
         if share.early and active:  # a resumed run restarts it, too
             self._tree, self._gain = None, math.inf
-        return Outcome(active=active and not tree.done)
+        prepared = 0.0 if tree.bounds > bounds else time.perf_counter() - began
+        return Outcome(active=active and not tree.done, prepared=prepared)
 
     @property
     def _few(self) -> bool:
