@@ -31,8 +31,8 @@ Index mix_of(In<Index> start, In<Index> column, In<double> weight, OutMatrix<dou
 }
 
 void require_square(const Matrix<double> &matrix, Index n, const char *name) {
-    require(Index(matrix.shape(0)) == n && Index(matrix.shape(1)) == n, name, " must be ", n,
-            " x ", n);
+    require(Index(matrix.shape(0)) == n && Index(matrix.shape(1)) == n, name, " must be ", n, " x ",
+            n);
 }
 
 Index mix_triangles_of(Matrix<double> matrix, OutMatrix<double> vectors, Matrix<Index> triangles,
@@ -52,8 +52,9 @@ Index mix_triangles_of(Matrix<double> matrix, OutMatrix<double> vectors, Matrix<
     }
     nb::gil_scoped_release released;
     Meter meter(deadline);
-    const SpinTriangles of{n, count, matrix.data(), triangles.data(), multipliers.data(),
-                           averages.data(), penalty, keep};
+    const SpinTriangles of{
+        n,       count, matrix.data(), triangles.data(), multipliers.data(), averages.data(),
+        penalty, keep};
     return kernels->mix_triangles(of, vectors.data(), rank, steps, meter);
 }
 

@@ -1,6 +1,6 @@
 // The semidefinite bound of spins, for one instruction set.
-#include "spins/vectors.hpp"
 #include "kernels.hpp"
+#include "spins/vectors.hpp"
 
 namespace softmap {
 

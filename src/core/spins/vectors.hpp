@@ -146,8 +146,8 @@ class TriangleSteps {
     double suggested(Index t) const {
         const Index *at = of_.triangle + 4 * t, n = of_.n;
         const double *s = spins::signs[at[3]];
-        const double slack = 1.0 + s[0] * gram_[at[0] * n + at[1]] + s[1] * gram_[at[0] * n + at[2]] +
-                             s[2] * gram_[at[1] * n + at[2]];
+        const double slack = 1.0 + s[0] * gram_[at[0] * n + at[1]] +
+                             s[1] * gram_[at[0] * n + at[2]] + s[2] * gram_[at[1] * n + at[2]];
         return std::max(0.0, of_.multiplier[t] - of_.penalty * slack);
     }
 
@@ -198,7 +198,8 @@ inline std::vector<Index> violated_triangles(const double *gram, Index n, double
         const Pack<lanes> a(first[j]);
         Index k = j + 1;
         for (; k + lanes <= n; k += lanes) {
-            const auto v = violation(a, Pack<lanes>::load(first + k), Pack<lanes>::load(second + k));
+            const auto v =
+                violation(a, Pack<lanes>::load(first + k), Pack<lanes>::load(second + k));
             if (largest(v) > least)
                 v.each(lanes, [&](int lane, double value) {
                     if (value > least)
@@ -229,7 +230,8 @@ inline std::vector<Index> violated_triangles(const double *gram, Index n, double
 // Returns false at a pivot that is not positive. Throws OutOfTime.
 class Cholesky {
   public:
-    Cholesky(double *matrix, Index n) : a_(matrix), n_(n), panel_(std::size_t(block * (n + lanes))) {}
+    Cholesky(double *matrix, Index n)
+        : a_(matrix), n_(n), panel_(std::size_t(block * (n + lanes))) {}
 
     bool run(const Deadline *deadline) {
         for (Index first = 0; first < n_; first += block) {
@@ -285,9 +287,8 @@ class Cholesky {
                     sum[r] = fused(Pack<lanes>(from[r][k]), column, sum[r]);
             }
             for (Index r = 0; r < rows; ++r)
-                sum[r].each(int(std::min<Index>(lanes, n_ - j)), [&](int lane, double value) {
-                    a_[(i + r) * n_ + j + lane] -= value;
-                });
+                sum[r].each(int(std::min<Index>(lanes, n_ - j)),
+                            [&](int lane, double value) { a_[(i + r) * n_ + j + lane] -= value; });
         }
     }
 

@@ -6,7 +6,7 @@ All stages offer values; `Best` keeps the better ones. Values are in the units o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from softmap.proof.search.partial import PartialLog
     from softmap.proof.spins.tree import Leaf
 
-    Logged = Log | PartialLog | list[Leaf] | None
+    Logged: TypeAlias = Log | PartialLog | list[Leaf] | None
 
 __all__ = ["Best", "RelativeGaps", "Tolerances"]
 

@@ -21,19 +21,19 @@ from softmap.io.atomic import replacing
 from softmap.model import Model
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.proof.search.partial import PartialLog
-from softmap.proof.spins.tree import Leaf
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
 from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
+    from softmap.proof.spins.tree import Leaf
     from softmap.solving.problem import Problem
     from softmap.solving.result import Result
 
 __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS = 1, 17, 18, 19, 20, 21, 22  # kinds that are written here
+LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS = 1, *range(17, 23)  # kinds written here
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 

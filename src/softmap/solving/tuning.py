@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from softmap.methods.policy import Annealing, Checks
-from softmap.proof.spins.tree import SpinSteps
+from softmap.proof.spins.steps import SpinSteps
 
 __all__ = ["TUNING", "Tuning"]
 

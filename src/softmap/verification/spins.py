@@ -128,9 +128,7 @@ def _corners(triangles: Ints, n: int, weights: Floats) -> Ints:
     return corners
 
 
-def _certified(
-    matrix: Any, unit: Fraction, y: Floats, triangles: tuple[Ints, Floats]
-) -> Fraction:
+def _certified(matrix: Any, unit: Fraction, y: Floats, triangles: tuple[Ints, Floats]) -> Fraction:
     """A lower bound on `unit · x' matrix x` over spins: sum(y) - sum(g) + n · least eigenvalue.
 
     `unit` is a power of two. All is divided by another one, so that the largest numbers are near 1:
@@ -187,17 +185,13 @@ def _size(matrix: Any, unit: Fraction) -> Fraction:
 
 def _covered(leaves: dict[Path, Fraction]) -> Fraction:
     """The bound of all spins: of a leaf, or of both labels of one variable, whichever is more."""
-    known: dict[Path, Fraction | None] = dict(leaves)
-    for path in sorted({path[:k] for path in leaves for k in range(len(path))}, key=len)[::-1]:
-        below = [p for p in known if len(p) == len(path) + 1 and p[:-1] == path]
-        best = known.get(path)
-        for variable in {p[-1][0] for p in below}:
-            both = [known.get((*path, (variable, label))) for label in (0, 1)]
-            if both[0] is not None and both[1] is not None:
-                least = min(both[0], both[1])
-                best = least if best is None else max(best, least)
-        known[path] = best
-    found = known.get(())
-    if found is None:
+    known = dict(leaves)
+    for length in range(max(map(len, known), default=0), 0, -1):
+        for path in [p for p in known if len(p) == length and p[-1][1] == 0]:
+            parent, other = path[:-1], (*path[:-1], (path[-1][0], 1))
+            if other in known:
+                least = min(known[path], known[other])
+                known[parent] = max(known.get(parent, least), least)
+    if () not in known:
         raise Rejected("the leaves do not cover all spins")
-    return found
+    return known[()]

@@ -14,7 +14,8 @@ from softmap import core
 from softmap.proof.spins.bound import SIGNS, SpinBound, triangle_matrix
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.rounding import flipped
-from softmap.proof.spins.tree import SpinSteps, SpinTree
+from softmap.proof.spins.steps import SpinSteps
+from softmap.proof.spins.tree import SpinTree
 from softmap.solving.tuning import Tuning
 from softmap.verification.integers import flat_model
 from softmap.verification.limit import TableLimit
@@ -75,7 +76,8 @@ def try_one(seed: int) -> None:
     """Every bound of a run is below the optimum, and the checker proves at least as much."""
     model = random_model(seed)
     form, least = SpinForm.of(model), optimum(model)
-    tree = SpinTree(form, seed, SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1), logged=True)
+    steps = SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1)
+    tree = SpinTree(form, seed, steps, logged=True)
     tree.relax(3, FOREVER, FOREVER)
     rest = 40
     while not tree.done and rest:
@@ -106,7 +108,8 @@ def test_the_form_costs_what_the_model_costs() -> None:
             own = form.labels(spins, n)  # reversed if the last one is the reference
             cost = model.energy(own)
             found = form.constant + float(spins @ form.matrix @ spins)
-            assert abs(found - cost) <= form.lost + 1e-12 * (1 + np.abs(model.unary).sum() + abs(cost))
+            size = 1 + np.abs(model.unary).sum() + abs(cost)
+            assert abs(found - cost) <= form.lost + 1e-12 * size
             if form.step:
                 assert (Fraction(cost) - form.base) % form.step == 0
                 assert form.rounded(cost) == cost
@@ -246,7 +249,8 @@ def test_a_dense_model_is_proved_by_it_and_the_proof_file_is_checked(tmp_path) -
     alone = Tuning(searched_entries=0)  # no other search
     result = softmap.solve(model, proof=file, goal="optimal", tuning=alone)
     assert result.status is softmap.Status.OPTIMAL
-    assert result.proof.kind.name == "SEMIDEFINITE" and result.proof.stated
+    assert result.proof.kind.name == "SEMIDEFINITE"
+    assert result.proof.stated
     assert bool(softmap.verify(result, proof=file))
     assert bool(softmap.verify(model, proof=file))
 

@@ -58,7 +58,7 @@ def triangle_matrix(n: int, triangles: Ints, weights: Floats) -> Floats:
     at = np.concatenate([i * n + j, i * n + k, j * n + k])
     half = (SIGNS[kind] * (weights / 2)[:, None]).T.ravel()
     upper = np.bincount(at, half, n * n).reshape(n, n)
-    return upper + upper.T
+    return np.asarray(upper + upper.T, np.float64)
 
 
 class SpinBound:

@@ -69,7 +69,7 @@ class SpinForm:
         field += np.bincount(ends[:, 1], second.sum(axis=1), n) / 4
         product = (first[:, 0] - first[:, 1]) / 8  # each pair is twice in the matrix
         matrix = np.bincount(ends[:, 0] * n + ends[:, 1], product, n * n).reshape(n, n)
-        matrix += matrix.T
+        matrix = matrix + matrix.T
         terms = np.concatenate([flat.unary / 2, flat.tables / 4, [flat.constant]])
         grain, size = _grain(costs), float(np.abs(costs).sum())
         exact = size < EXACT * grain
@@ -79,7 +79,8 @@ class SpinForm:
         base, step = (_exact(zeros.sum()) + _exact(flat.constant), _step(steps, grain))
         if field.any():
             matrix = np.block([[matrix, field[:, None] / 2], [field[None] / 2, np.zeros((1, 1))]])
-        return cls(matrix, core.lower_sum(terms), lost, base, step if exact else Fraction(0))
+        step = step if exact else Fraction(0)
+        return cls(matrix.astype(np.float64), core.lower_sum(terms), lost, base, step)
 
     def labels(self, spins: Floats, variables: int) -> Ints:
         """The labels of spins of any sign."""

@@ -19,29 +19,13 @@ from softmap import core
 from softmap.proof.spins.bound import Multipliers, SpinBound
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.rounding import rounded_spins
+from softmap.proof.spins.steps import SpinSteps
 
-__all__ = ["Leaf", "SpinSteps", "SpinTree"]
+__all__ = ["Leaf", "SpinTree"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FLIPS = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]])  # spins of opposite sign, by kind
-
-
-@dataclass(frozen=True)
-class SpinSteps:
-    """The numbers of the triangle bound; the comment of each says its unit and origin (D69)."""
-
-    penalty: float = 0.2  # first penalty of a violated triangle, in mean entries of the matrix
-    halved: int = 200  # steps after which the penalty is half of it, a third, ...
-    keep: float = 0.99  # weight of earlier multipliers in their average, per step
-    steps: int = 20  # steps between two separations
-    added: int = 10  # most new triangles per spin and separation
-    violated: float = 0.02  # least violation of a new triangle
-    sweeps: int = 30  # sweeps for the diagonal of a bound
-    rounds: int = 4  # separations between two bounds
-    first: int = 16  # separations before the first bound of the root: it gains nothing earlier
-    least: int = 2  # bounds of a node before it is branched on
-    hope: int = 8  # bounds that may pass, at the last gain, until a node is closed
 
 
 class Leaf(NamedTuple):
@@ -250,14 +234,10 @@ class SpinTree:
             inner, np.delete(node.state.vectors, at, axis=0),
             *_merged(*node.state.triangles, at, sign, len(free)),
         )  # fmt: skip
-        return _Node(
-            spins, signs, free, node.bound, state, float(constant), node.age, node.leaf
-        )
+        return _Node(spins, signs, free, node.bound, state, float(constant), node.age, node.leaf)
 
 
-def _merged(
-    triangles: Ints, weights: Floats, at: int, sign: int, n: int
-) -> tuple[Ints, Floats]:
+def _merged(triangles: Ints, weights: Floats, at: int, sign: int, n: int) -> tuple[Ints, Floats]:
     """The triangles after spin `at` of n + 1 was fixed to `sign` times the last one."""
     corners, flips = triangles[:, :3].copy(), FLIPS[triangles[:, 3]]
     fixed = corners == at
@@ -272,4 +252,4 @@ def _merged(
     kinds = np.where((flips < 0).any(axis=1), 3 - flips.argmin(axis=1), 0)
     keys = np.column_stack([corners, kinds])
     unique, place = np.unique(keys, axis=0, return_inverse=True)
-    return unique, np.bincount(place.ravel(), weights, len(unique))
+    return unique, np.asarray(np.bincount(place.ravel(), weights, len(unique)), np.float64)

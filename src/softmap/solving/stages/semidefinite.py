@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 from softmap import core
 from softmap.proof.spins.form import SpinForm, of_pairs
-from softmap.proof.spins.tree import SpinTree
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
+
+if TYPE_CHECKING:
+    from softmap.proof.spins.tree import SpinTree
 
 __all__ = ["Semidefinite"]
 
@@ -74,6 +77,8 @@ class Semidefinite(Stage):
         form = SpinForm.of(self.problem.model)
         if form is None:
             return None
+        from softmap.proof.spins.tree import SpinTree  # imported late: few models need it
+
         seed, steps = self.options.seed, self.tuning.spin_steps
         return SpinTree(form, seed, steps, logged=self._proof is not None)
 
