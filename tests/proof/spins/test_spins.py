@@ -66,7 +66,7 @@ def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
         found = leaf.multipliers
         path = [part for i, s in zip(leaf.spins, leaf.signs, strict=True) for part in (i, s < 0)]
         leaves.add(
-            np.array(path, np.int64), found.diagonal.view(np.int64), found.triangles.ravel(),
+            np.array(path, np.int64), found.diagonal.view(np.int64), found.triangles.ravel().astype(np.int64),
             found.weights.view(np.int64),
         )  # fmt: skip
     return leaves.bound()
@@ -279,7 +279,7 @@ def test_altered_leaves_prove_nothing_above_the_optimum() -> None:
         except Rejected:
             return None
 
-    y, g, triangles = found.diagonal, found.weights, found.triangles.ravel()
+    y, g, triangles = found.diagonal, found.weights, found.triangles.ravel().astype(np.int64)
     assert bound(y, triangles, g) is not None
     assert bound(y, triangles, g, (0, 1)) is None  # half of the spins only
     assert bound(y, triangles, -g - 1.0) is None

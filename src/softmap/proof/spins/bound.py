@@ -40,7 +40,7 @@ class Multipliers:
         The bound; it leaves room for the rounding errors of another certificate.
     diagonal : float64 array (N,)
         y.
-    triangles : int64 array (m, 4)
+    triangles : int32 array (m, 4)
         Three spins and the number of the signs of their products.
     weights : float64 array (m,)
         The multipliers of the triangles.
@@ -48,7 +48,7 @@ class Multipliers:
 
     bound: float
     diagonal: Floats
-    triangles: Ints
+    triangles: NDArray[np.int32]
     weights: Floats
 
 
@@ -176,7 +176,8 @@ class SpinBound:
             if _factorises(matrix, shift + margin, deadline):
                 lowered = diagonal - (shift + 2 * margin)
                 terms = np.concatenate([lowered, -weights, [-8 * n * margin]])
-                return Multipliers(core.lower_sum(terms), lowered, triangles, weights)
+                small = triangles.astype(np.int32)  # many are kept, one array per leaf
+                return Multipliers(core.lower_sum(terms), lowered, small, weights)
             shift = 2 * shift + 4 * margin
         return None
 

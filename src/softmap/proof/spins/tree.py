@@ -55,7 +55,7 @@ class _Node:
     free: Ints
     bound: float
     state: SpinBound
-    constant: float
+    fixed: float  # cost of the fixed spins, up to the rounding errors that the form allows for
     age: int  # steps so far, those of its ancestors included
     leaf: Leaf | None  # of the bound: that of its parent until it has a better one
     rounds: int = 0  # separations since the last bound
@@ -76,6 +76,8 @@ class SpinTree:
         The numbers of the bound.
     logged : bool
         Whether leaves are kept.
+    most_open : int
+        Number of open nodes from which on the one of largest bound is next, to close some.
 
     Attributes
     ----------
@@ -89,12 +91,14 @@ class SpinTree:
         The spins of lowest cost that were found.
     """
 
-    def __init__(self, form: SpinForm, seed: int, steps: SpinSteps, *, logged: bool) -> None:
-        self._form, self._steps, self._logged = form, steps, logged
+    def __init__(
+        self, form: SpinForm, seed: int, steps: SpinSteps, *, logged: bool, most_open: int = 1 << 30
+    ) -> None:
+        self._form, self._steps, self._logged, self._most = form, steps, logged, most_open
         n = len(form.matrix)
         self._count, self._random = count(), np.random.default_rng(seed)
         state = SpinBound(form.matrix, SpinBound.start(n, seed))
-        self._root = _Node((), (), np.arange(n), -math.inf, state, form.constant, 0, None)
+        self._root = _Node((), (), np.arange(n), -math.inf, state, 0.0, 0, None)
         self._open: list[tuple[float, int, _Node]] = [(-math.inf, next(self._count), self._root)]
         self._leaves: list[Leaf] = []
         self._closed = math.inf  # the least bound of a leaf
@@ -111,7 +115,7 @@ class SpinTree:
     def leaves(self) -> list[Leaf] | None:
         """The leaves of the tree, which prove the bound; None if they are not kept."""
         rest = [node.leaf for _, _, node in self._open]
-        if not self._logged or None in rest:
+        if not self._logged or any(leaf is None for leaf in rest):
             return None
         kept = {(leaf.spins, leaf.signs): leaf for leaf in (*self._leaves, *rest) if leaf}
         return list(kept.values())
@@ -146,7 +150,7 @@ class SpinTree:
         end : Deadline
             The end of the run, for what cannot go on later.
         """
-        _, _, node = heapq.heappop(self._open)
+        node = self._pop()
         try:
             self._improve(node, deadline, end)
         except core.OutOfTime:
@@ -158,6 +162,13 @@ class SpinTree:
             self._push(node)
         else:
             self._branch(node, end)
+
+    def _pop(self) -> _Node:
+        if len(self._open) < self._most:
+            return heapq.heappop(self._open)[2]
+        last = self._open.pop(self._open.index(max(self._open)))
+        heapq.heapify(self._open)
+        return last[2]
 
     def _push(self, node: _Node) -> None:
         heapq.heappush(self._open, (node.bound, next(self._count), node))
@@ -183,11 +194,11 @@ class SpinTree:
         node.gain, self.bounds = 0.0, self.bounds + 1
         if found is None:
             return
-        terms = np.array([node.constant, found.bound, -self._form.lost])
+        terms = np.array([self._form.constant, node.fixed, found.bound, -self._form.lost])
         bound = float(core.lower_sum(terms))
         if bound > node.bound:
             node.bound, node.gain = bound, bound - node.bound
-            node.leaf = Leaf(node.spins, node.signs, found)
+            node.leaf = Leaf(node.spins, node.signs, found) if self._logged else None
 
     def _hopeful(self, node: _Node, target: float) -> bool:
         soon = node.bound + self._steps.hope * node.gain
@@ -225,8 +236,7 @@ class SpinTree:
         fixed, values = np.array(spins), np.array(signs, dtype=np.float64)
         inner = matrix[np.ix_(free, free)]
         row = values @ matrix[np.ix_(fixed, free)]
-        constant = self._form.constant + values @ matrix[np.ix_(fixed, fixed)] @ values
-        constant += 2 * row[-1]
+        cost = float(values @ matrix[np.ix_(fixed, fixed)] @ values + 2 * row[-1])
         row[-1] = 0.0
         inner[-1] += row
         inner[:, -1] += row
@@ -234,7 +244,7 @@ class SpinTree:
             inner, np.delete(node.state.vectors, at, axis=0),
             *_merged(*node.state.triangles, at, sign, len(free)),
         )  # fmt: skip
-        return _Node(spins, signs, free, node.bound, state, float(constant), node.age, node.leaf)
+        return _Node(spins, signs, free, node.bound, state, cost, node.age, node.leaf)
 
 
 def _merged(triangles: Ints, weights: Floats, at: int, sign: int, n: int) -> tuple[Ints, Floats]:

@@ -80,7 +80,10 @@ class Semidefinite(Stage):
         from softmap.proof.spins.tree import SpinTree  # imported late: few models need it
 
         seed, steps = self.options.seed, self.tuning.spin_steps
-        return SpinTree(form, seed, steps, logged=self._proof is not None)
+        most = int(
+            max(16.0, min(self.room / self.memory(), 1e9))
+        )  # a node takes less than the root
+        return SpinTree(form, seed, steps, logged=self._proof is not None, most_open=most)
 
     def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
