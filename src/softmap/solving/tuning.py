@@ -85,7 +85,7 @@ class Tuning:
     spins_degree: float = 6.0  # mean degree above which it is computed; D69
     spins_most: int = 3_000  # most variables: a Cholesky factor of 72 MB; D69
     spins_triangles: int = 600  # most variables with triangles; D69
-    spin_sweeps: int = 100  # sweeps between two bounds without triangles; D69
+    spin_sweeps: int = 200  # sweeps between two bounds without triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)
     spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
     setup_spins: float = 20.0  # evaluations of the bound; D69

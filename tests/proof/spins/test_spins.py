@@ -66,8 +66,8 @@ def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
         found = leaf.multipliers
         path = [part for i, s in zip(leaf.spins, leaf.signs, strict=True) for part in (i, s < 0)]
         leaves.add(
-            np.array(path, np.int64), found.diagonal.view(np.int64), found.triangles.ravel().astype(np.int64),
-            found.weights.view(np.int64),
+            np.array(path, np.int64), found.diagonal.view(np.int64),
+            found.triangles.ravel().astype(np.int64), found.weights.view(np.int64),
         )  # fmt: skip
     return leaves.bound()
 
@@ -90,6 +90,7 @@ def try_one(seed: int) -> None:
     assert Fraction(tree.bound) <= proved <= least
     if tree.done:
         scale = float(np.abs(model.unary).sum()) + abs(float(least))
+        scale += sum(float(np.abs(table).sum()) for _, table in flat_model(model).factors)
         assert float(proved) >= float(least) - 1e-6 * scale
 
 
