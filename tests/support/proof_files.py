@@ -20,11 +20,12 @@ from softmap import Model
 NAMES = [
     "LOAD", "REMOVE", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "SHIFT", "COMPONENT", "END",
     "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "STEP", "COMBINE", "DUAL", "PIECE", "LABELS",
-    "CONCLUDE", "HARD",
+    "CONCLUDE", "HARD", "SPINS",
 ]  # fmt: skip
 ARRAYS = {
     "REMOVE": 2, "PERSISTENT": 2, "SUBSTITUTE": 2, "SHIFT": 2, "COMPONENT": 2, "END": 0, "CLOSE": 0,
     "LEAVE": 0, "STEP": 5, "COMBINE": 3, "DUAL": 3, "PIECE": 3, "CONCLUDE": 2, "HARD": 0,
+    "SPINS": 4,
 }  # fmt: skip
 
 Record = tuple[str, list[list[int]]]

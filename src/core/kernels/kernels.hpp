@@ -9,6 +9,8 @@
 
 #include "base/schedule.hpp"
 
+#include <vector>
+
 namespace softmap {
 
 // Argument types of the functions; a caller includes the header that defines them.
@@ -21,6 +23,10 @@ struct Random;
 struct ChainArrays;
 struct ChainPoint;
 struct StarArrays;
+struct SpinRows;
+struct SpinTriangles;
+class Deadline;
+class Meter;
 namespace paper {
 struct AcceleratedArrays;
 struct StandardArrays;
@@ -78,12 +84,20 @@ struct Kernels {
                           paper::Updates, Random &);
     Index (*run_accelerated)(const paper::StarOrder &, const paper::AcceleratedArrays &, double eta,
                              paper::Updates, bool printed, double &theta, Random &);
+
+    Index (*mix)(const SpinRows &, double *vectors, Index rank, Index sweeps, Meter &);
+    Index (*mix_triangles)(const SpinTriangles &, double *vectors, Index rank, Index steps,
+                           Meter &);
+    std::vector<Index> (*violated_triangles)(const double *gram, Index n, double least, Index most,
+                                             Meter &);
+    bool (*cholesky)(double *matrix, Index n, const Deadline *);
 };
 
 // Each file of this folder adds its own functions to the table.
 void add_passes(Kernels &table);
 void add_proof(Kernels &table);
 void add_paper(Kernels &table);
+void add_spins(Kernels &table);
 
 inline constexpr const char *kernels_name = "softmap.kernels"; // name of the Python capsule
 inline const Kernels *kernels = nullptr; // the table in use, set when softmap.core is imported

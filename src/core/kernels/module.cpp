@@ -16,6 +16,7 @@ static const softmap::Kernels &table() {
         softmap::add_passes(out);
         softmap::add_proof(out);
         softmap::add_paper(out);
+        softmap::add_spins(out);
         return out;
     }();
     return kernels;

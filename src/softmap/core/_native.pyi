@@ -1614,6 +1614,61 @@ class FusionMoves:
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
 
+def mix(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    column: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    weight: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    sweeps: int,
+    deadline: Deadline | None = None,
+) -> int:
+    """
+    Sweep over unit vectors, each replaced by the best one; return the sweeps completed.
+    """
+
+def mix_triangles(
+    matrix: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    triangles: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    multipliers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    averages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    penalty: float,
+    keep: float,
+    steps: int,
+    deadline: Deadline | None = None,
+) -> int:
+    """
+    Make steps of vectors and multipliers of triangles; return the steps completed.
+    """
+
+def violated_triangles(
+    gram: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    least: float,
+    most: int,
+    deadline: Deadline | None = None,
+) -> object:
+    """Return the most violated triangles: four numbers each, the signs last."""
+
+def cholesky(
+    matrix: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    deadline: Deadline | None = None,
+) -> bool:
+    """
+    Replace the lower triangle by its Cholesky factor; False at a pivot that is not positive.
+    """
+
 def linear_assignment(
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)

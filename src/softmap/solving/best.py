@@ -6,7 +6,7 @@ All stages offer values; `Best` keeps the better ones. Values are in the units o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from softmap.solving.trace import PROVED, Status
 if TYPE_CHECKING:
     from softmap.proof.search.exact import Log
     from softmap.proof.search.partial import PartialLog
+    from softmap.proof.spins.tree import Leaf
+
+    Logged: TypeAlias = Log | PartialLog | list[Leaf] | None
 
 __all__ = ["Best", "RelativeGaps", "Tolerances"]
 
@@ -54,7 +57,7 @@ class _Proved(NamedTuple):
 
     bound: float = -math.inf
     proof: Proof = Proof()
-    log: Log | PartialLog | None = None
+    log: Logged = None
 
 
 class Tolerances(NamedTuple):
@@ -126,8 +129,8 @@ class Best:
         return self._best_proved.proof
 
     @property
-    def log(self) -> Log | PartialLog | None:
-        """The records of the search that `bound` rests on, where they are kept."""
+    def log(self) -> Logged:
+        """What `bound` rests on, for a proof file: records of a search, or leaves; else None."""
         return self._best_proved.log
 
     @property
@@ -202,15 +205,15 @@ class Best:
         self._sharpen()
         return True
 
-    def offer_bound(self, bound: float, proof: Proof, log: Log | PartialLog | None = None) -> bool:
+    def offer_bound(self, bound: float, proof: Proof, log: Logged = None) -> bool:
         """Offer a bound on the MAP optimum, with its proof; whether it was kept.
 
         Parameters
         ----------
         bound : float
         proof : Proof
-        log : Log or PartialLog, optional
-            The records of a search, where they are kept.
+        log : Log, PartialLog or list of Leaf, optional
+            The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:
             return False

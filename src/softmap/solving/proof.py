@@ -1,4 +1,4 @@
-"""The proof of a bound: a relaxation, a tightened relaxation, or an exact search."""
+"""The proof of a bound: a relaxation, tightened or semidefinite, or an exact search."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class ProofKind(Enum):
     RELAXATION = "the dual of the LP relaxation"
     TIGHTENED = "the dual of the relaxation tightened by clusters"
     SEARCH = "an exact search"
+    SEMIDEFINITE = "a semidefinite relaxation"
 
     def __str__(self) -> str:
         return self.value
@@ -78,8 +79,8 @@ class Proof:
 
     @property
     def stated(self) -> bool:
-        """Whether the bound is only stated: `softmap.verify` repeats a search from a proof only."""
-        return self.kind is ProofKind.SEARCH
+        """Whether the bound is only stated: `softmap.verify` checks it from a proof file only."""
+        return self.kind in (ProofKind.SEARCH, ProofKind.SEMIDEFINITE)
 
 
 def proof_arrays(proof: Proof) -> Arrays:

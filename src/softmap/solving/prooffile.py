@@ -26,13 +26,14 @@ from softmap.relaxation.flat import FlatModel, flatten
 from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
+    from softmap.proof.spins.tree import Leaf
     from softmap.solving.problem import Problem
     from softmap.solving.result import Result
 
 __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD = 1, 17, 18, 19, 20, 21  # kinds that are written here
+LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS = 1, *range(17, 23)  # kinds written here
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -61,7 +62,9 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(self, problem: Problem, result: Result, logged: Log | PartialLog | None) -> bool:
+    def write(
+        self, problem: Problem, result: Result, logged: Log | PartialLog | list[Leaf] | None
+    ) -> bool:
         """Write the proof; return False if it proves only the bound of λ."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
@@ -74,6 +77,8 @@ class ProofFile:
                 yield from _copied(logged)
             elif isinstance(logged, PartialLog):
                 yield from _pieces(problem, logged)
+            elif logged is not None:
+                yield from _spins(problem, logged)
             else:
                 yield from _dual(proof.clusters, lam)
             yield from last
@@ -200,6 +205,20 @@ def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
         yield bytes([PIECE])
         yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
         yield from _copied(records)
+
+
+def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:
+    """Yield the decisions and multipliers of each leaf."""
+    for leaf in leaves:
+        labels = [int(sign < 0) for sign in leaf.signs]
+        found = leaf.multipliers
+        yield bytes([SPINS])
+        yield from _arrays(
+            [part for pair in zip(leaf.spins, labels, strict=True) for part in pair],
+            _bits(problem.lam_back(found.diagonal)),
+            found.triangles.ravel(),
+            _bits(problem.lam_back(found.weights)),
+        )
 
 
 def _bits(values: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from softmap.methods.policy import Checks
+from softmap.proof.spins.steps import SpinSteps
 
 __all__ = ["TUNING", "Tuning"]
 
@@ -71,6 +72,13 @@ class Tuning:
     loose_part: float = 0.3  # largest loose part, of the variables; D15
     # --- set-up of a search or of clusters, to compare stages before they have run ---------------
     setup: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
+    # --- semidefinite bound of models of two labels -----------------------------------------------
+    spins_degree: float = 6.0  # mean degree above which it is computed; D69
+    spins_most: int = 3_000  # most variables: a Cholesky factor of 72 MB; D69
+    spins_triangles: int = 600  # most variables with triangles; D69
+    spin_sweeps: int = 200  # sweeps between two bounds without triangles; D69
+    spin_steps: SpinSteps = field(default_factory=SpinSteps)
+    spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 30_000_000  # most table entries of an annealed model; D42
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42

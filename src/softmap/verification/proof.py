@@ -28,6 +28,7 @@ from softmap.verification.records import (
 )
 from softmap.verification.reduction import Reduction
 from softmap.verification.regions import tightened
+from softmap.verification.spins import SpinLeaves
 from softmap.verification.tree import Tree
 
 
@@ -98,7 +99,7 @@ def check_proof(
         try:
             for name, arrays in records:
                 checker.step(name, arrays)
-                leaves += name == "close"
+                leaves += name in ("close", "spins")
             bound, conclusion = checker.result(claimed)
         except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"record {records.count}, at byte {records.place}, is not accepted: {error}"
@@ -123,16 +124,16 @@ class Checker:
         self._model, self._exponent, self._effort = model, exponent, effort
         self._search: SearchLog | None = None
         self._dual: Dual | None = None
+        self._spins: SpinLeaves | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
 
     def step(self, name: str, arrays: list[Any]) -> None:
         """Check one record."""
-        began = self._dual is not None or self._search is not None
         if self._conclusion is not None or (self._energy is not None and name != "conclude"):
             raise Rejected(f"{name} after the conclusion")
-        if name == "hard" and not began and not self._hard:
+        if name == "hard" and not self._began and not self._hard:
             self._hard = True
         elif name == "labels":
             self._energy = exact_energy(self._model, arrays[0])
@@ -143,13 +144,20 @@ class Checker:
         else:
             self._proof_step(name, arrays)
 
+    @property
+    def _began(self) -> bool:
+        return any(part is not None for part in (self._dual, self._search, self._spins))
+
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
-        if name == "dual" and self._dual is None and self._search is None:
+        if name == "dual" and not self._began:
             self._dual = Dual(self._model, *arrays)
+        elif name == "spins" and not self._hard and (self._spins or not self._began):
+            self._spins = self._spins or SpinLeaves(flat_model(self._model), self._effort)
+            self._spins.add(*arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
-        elif name in ("dual", "piece") or (self._dual is not None and self._search is None):
+        elif name in ("dual", "piece", "spins") or (self._began and self._search is None):
             raise Rejected(f"{name} out of its place")
         else:
             if self._search is None:
@@ -183,6 +191,8 @@ class Checker:
             self._finish(self._dual)
             self._search = None
             return self._dual.bound(claimed)
+        if self._spins is not None:
+            return self._spins.bound()
         if self._search is None:
             raise Rejected("there are no records")
         return self._search.bound()

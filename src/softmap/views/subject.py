@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-STAGES = ("relaxation", "search", "tightening", "labels", "minimum cut")  # by the column `stage`
+STAGES = (  # by the column `stage`
+    "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
+)  # fmt: skip
 
 
 class Columns(Protocol):

@@ -11,6 +11,7 @@ from softmap.solving.stages.improve import Improve
 from softmap.solving.stages.obey import Obey
 from softmap.solving.stages.partial import Partial
 from softmap.solving.stages.search import Search
+from softmap.solving.stages.semidefinite import Semidefinite
 from softmap.solving.stages.tighten import Tighten
 
 __all__ = ["AFTER", "BEFORE", "LABELS"]
@@ -18,7 +19,7 @@ __all__ = ["AFTER", "BEFORE", "LABELS"]
 BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Obey, Expand)
 """The stages before the relaxation, in order."""
 
-AFTER: tuple[type[Stage], ...] = (Partial, Search, Tighten, Improve)
+AFTER: tuple[type[Stage], ...] = (Partial, Search, Semidefinite, Tighten, Improve)
 """The stages beside the relaxation, in the order of their turns."""
 
 LABELS: tuple[type[Stage], ...] = (Improve, Tighten)

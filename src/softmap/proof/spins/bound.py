@@ -1,0 +1,216 @@
+"""Unit vectors, triangle inequalities, and the bound that their multipliers prove.
+
+For any diagonal y and multipliers g >= 0 of triangles with matrices A (as in
+`src/core/spins/vectors.hpp`), spins x with signs obey
+
+    x' C x >= sum(y) - sum(g)   if   C - Σ g A - diag(y) has no negative eigenvalue.
+
+That is certified by a Cholesky factorisation in floating point, with a margin for its rounding
+errors (Rump, BIT 46, 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from softmap import core
+
+__all__ = ["Multipliers", "SpinBound", "triangle_matrix"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.float64)
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """A certified bound on `x' C x`.
+
+    Attributes
+    ----------
+    bound : float
+        The bound; it leaves room for the rounding errors of another certificate.
+    diagonal : float64 array (N,)
+        y.
+    triangles : int32 array (m, 4)
+        Three spins and the number of the signs of their products.
+    weights : float64 array (m,)
+        The multipliers of the triangles.
+    """
+
+    bound: float
+    diagonal: Floats
+    triangles: NDArray[np.int32]
+    weights: Floats
+
+
+def triangle_matrix(n: int, triangles: Ints, weights: Floats) -> Floats:
+    """Return Σ g A, so that `x' A x` is the sum of the three signed products."""
+    i, j, k, kind = triangles.T
+    at = np.concatenate([i * n + j, i * n + k, j * n + k])
+    half = (SIGNS[kind] * (weights / 2)[:, None]).T.ravel()
+    upper = np.bincount(at, half, n * n).reshape(n, n)
+    return np.asarray(upper + upper.T, np.float64)
+
+
+class SpinBound:
+    """The semidefinite bound of one matrix.
+
+    Parameters
+    ----------
+    matrix : float64 array (N, N)
+        Symmetric, without a diagonal.
+    vectors : float64 array (N, rank)
+        Unit vectors to start from; they are changed.
+    triangles, weights : arrays, optional
+        Triangles to start from, with multipliers.
+
+    Attributes
+    ----------
+    vectors : float64 array (N, rank)
+        The current vectors.
+    """
+
+    def __init__(
+        self,
+        matrix: Floats,
+        vectors: Floats,
+        triangles: Ints | None = None,
+        weights: Floats | None = None,
+    ) -> None:
+        self.matrix, self.vectors = matrix, vectors
+        self._triangles = np.zeros((0, 4), np.int64) if triangles is None else triangles
+        self._weights = np.zeros(0) if weights is None else weights
+        self._averages = self._weights.copy()
+        self._dual = vectors.copy()  # vectors that are optimal for the averages
+        self._scale = max(float(np.abs(matrix).mean()), 1e-300)
+
+    @staticmethod
+    def start(n: int, seed: int) -> Floats:
+        """Random unit vectors of a rank above √(2n), in steps of 8, but at most 64."""
+        rank = min(64, 8 * math.ceil((math.sqrt(2 * n) + 1) / 8))
+        vectors = np.random.default_rng(seed).standard_normal((n, rank))
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    @property
+    def triangles(self) -> tuple[Ints, Floats]:
+        """The current triangles and the averages of their multipliers."""
+        return self._triangles, self._averages
+
+    def relax(self, sweeps: int, deadline: core.Deadline | None = None) -> None:
+        """Sweep without triangles."""
+        _mix(self.matrix, self.vectors, sweeps, deadline)
+        self._dual = self.vectors.copy()
+
+    def tighten(
+        self, steps: int, penalty: float, keep: float, deadline: core.Deadline | None = None
+    ) -> None:
+        """Steps of vectors and multipliers together."""
+        core.mix_triangles(
+            self.matrix, self.vectors, self._triangles, self._weights, self._averages,
+            penalty * self._scale, keep, steps, deadline,
+        )  # fmt: skip
+
+    def separate(self, least: float, most: int, deadline: core.Deadline | None = None) -> float:
+        """Add violated triangles, remove slack ones; return the largest violation.
+
+        Parameters
+        ----------
+        least : float
+            Violation from which triangles are added.
+        most : int
+            Largest number of them.
+        deadline : Deadline, optional
+            When to stop.
+        """
+        n, gram = len(self.matrix), self.vectors @ self.vectors.T
+        used = (self._averages > 1e-2 * self._scale) | (self._weights > 1e-3 * self._scale)
+        used |= _slack(gram, self._triangles) < least
+        flat = core.violated_triangles(gram, least, most, deadline)
+        found = np.asarray(flat, np.int64).reshape(-1, 4)
+        old = self._triangles[used]
+        place = n ** np.array([2, 1, 0]) * 4
+        keys, known = (t[:, :3] @ place + t[:, 3] for t in (found, old))
+        found = found[~np.isin(keys, known)]
+        self._triangles = np.concatenate([old, found])
+        none = np.zeros(len(found))
+        self._weights = np.concatenate([self._weights[used], none])
+        self._averages = np.concatenate([self._averages[used], none])
+        return float(-_slack(gram, found).min(initial=0.0))
+
+    def certify(
+        self, sweeps: int, deadline: core.Deadline | None = None, lost: float = 0.0
+    ) -> Multipliers | None:
+        """Return the bound of the averaged multipliers; None if none can be certified.
+
+        Parameters
+        ----------
+        sweeps : int
+            Sweeps over vectors for these multipliers, to find the diagonal.
+        deadline : Deadline, optional
+            When to stop: `core.OutOfTime` is raised.
+        lost : float, default 0
+            Upper bound on the sum of the errors of all entries of the matrix.
+        """
+        used = self._averages > 1e-6 * self._scale
+        triangles, weights = self._triangles[used], self._averages[used]
+        n = len(self.matrix)
+        matrix = self.matrix - triangle_matrix(n, triangles, weights)
+        _mix(matrix, self._dual, sweeps, deadline)
+        diagonal = -np.linalg.norm(matrix @ self._dual, axis=1)
+        matrix[np.diag_indices(n)] -= diagonal
+        shift = max(0.0, -_least_eigenvalue(matrix)) * (1 + 1e-6)
+        sizes = np.abs(self.matrix).sum(axis=1).max() + 2 * weights.sum() + np.abs(diagonal).max()
+        for _ in range(20):
+            # 4 (n + 2) u trace exceeds Rump's constant; then the rounding of the matrix itself
+            trace = float(matrix.trace()) + n * shift
+            margin = UNIT * (4 * (n + 2) * trace + (len(weights) + 8) * sizes) + lost + 1e-290
+            if _factorises(matrix, shift + margin, deadline):
+                lowered = diagonal - (shift + 2 * margin)
+                terms = np.concatenate([lowered, -weights, [-8 * n * margin]])
+                small = triangles.astype(np.int32)  # many are kept, one array per leaf
+                return Multipliers(core.lower_sum(terms), lowered, small, weights)
+            shift = 2 * shift + 4 * margin
+        return None
+
+
+def _mix(matrix: Floats, vectors: Floats, sweeps: int, deadline: core.Deadline | None) -> None:
+    rows = csr_array(matrix)
+    start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+    core.mix(start, column, rows.data, vectors, sweeps, deadline)
+
+
+def _slack(gram: Floats, triangles: Ints) -> Floats:
+    i, j, k, kind = triangles.T
+    products = np.stack([gram[i, j], gram[i, k], gram[j, k]], axis=1)
+    return np.asarray(1.0 + (SIGNS[kind] * products).sum(axis=1))
+
+
+def _least_eigenvalue(matrix: Floats) -> float:
+    """An estimate of the least eigenvalue."""
+    n = len(matrix)
+    if n <= 300:  # as fast as iterations of Lanczos
+        return float(eigvalsh(matrix, subset_by_index=[0, 0])[0])
+    dense = np.count_nonzero(matrix) > n * n // 8
+    try:
+        found = eigsh(
+            matrix if dense else csr_array(matrix), 1, which="SA", tol=1e-3,
+            v0=np.ones(n), maxiter=300, return_eigenvectors=False,
+        )  # fmt: skip
+        return float(found[0])
+    except ArpackError:
+        return -float(np.abs(matrix).mean())
+
+
+def _factorises(matrix: Floats, shift: float, deadline: core.Deadline | None) -> bool:
+    factor = matrix.copy()
+    factor[np.diag_indices(len(matrix))] += shift
+    return bool(core.cholesky(factor, deadline))

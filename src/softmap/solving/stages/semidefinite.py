@@ -1,0 +1,109 @@
+"""`Semidefinite`: the semidefinite bound of dense models of two labels, and a search with it."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from softmap import core
+from softmap.proof.spins.form import SpinForm, of_pairs
+from softmap.solving.best import Best
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.trace import PROVED, StageName
+
+if TYPE_CHECKING:
+    from softmap.proof.spins.tree import SpinTree
+
+__all__ = ["Semidefinite"]
+
+
+class Semidefinite(Stage):
+    """The semidefinite bound; with triangles and branch and bound if there are few variables.
+
+    Sparse models are left to clusters, which prove more there.
+    """
+
+    name = StageName.SEMIDEFINITE
+
+    def applies(self) -> bool:
+        self._tree: SpinTree | None = None
+        self._gain = math.inf  # of the last bound without triangles
+        self._next = self.tuning.searched_passes  # step of the next early slice
+        model, tuning = self.problem.model, self.tuning
+        if not of_pairs(model) or model.has_forbidden:
+            return False
+        return model.n <= tuning.spins_most and 2 * model.m > tuning.spins_degree * model.n
+
+    def memory(self) -> float:
+        return float(self.tuning.spin_bytes * (self.problem.model.n + 1) ** 2)
+
+    def begin(self, known: Estimates) -> float:
+        return 0.0 if self._tree is not None else self.tuning.setup * known.bound
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """At intervals that grow with the passes, as a search, if there are few variables."""
+        seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
+        if seen is None or seen.last or alone:
+            return False
+        return seen.done >= self._next and self._few
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if seen := share.handed.seen:
+            self._next = max(self._next, 4 * seen.done)
+        tree = self._tree = self._tree or self._new()
+        if tree is None:
+            return Outcome(active=False, ran=False)
+        before, bounds, active, began = tree.work, tree.bounds, True, time.perf_counter()
+        try:
+            while active and not share.over() and tree.work - before < share.work:
+                active = self._advance(tree, best, share)
+        except core.OutOfTime:
+            pass
+        best.offer_labels(tree.labels(self.problem.model.num_variables))
+        self._offer(tree, best)
+        if share.early and active:  # a resumed run restarts it, too
+            self._tree, self._gain = None, math.inf
+        prepared = 0.0 if tree.bounds > bounds else time.perf_counter() - began
+        return Outcome(active=active and not tree.done, prepared=prepared)
+
+    @property
+    def _few(self) -> bool:
+        """Whether triangles, of which there are many, pay."""
+        return self.problem.model.n <= self.tuning.spins_triangles
+
+    def _new(self) -> SpinTree | None:
+        form = SpinForm.of(self.problem.model)
+        if form is None:
+            return None
+        from softmap.proof.spins.tree import SpinTree  # imported late: few models need it
+
+        seed, steps = self.options.seed, self.tuning.spin_steps
+        most = int(
+            max(16.0, min(self.room / self.memory(), 1e9))
+        )  # a node takes less than the root
+        return SpinTree(form, seed, steps, logged=self._proof is not None, most_open=most)
+
+    def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
+        """One bound; return whether another may be better."""
+        if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
+            before = tree.bound
+            tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
+            self._gain = tree.bound - before
+            return True
+        if not self._few:
+            return False
+        tree.run(self._target(best), share.deadline, share.run_end)
+        return not tree.done
+
+    def _target(self, best: Best) -> float:
+        """The bound that closes a node: it proves the best labels."""
+        least = min(best.energy, best.cutoff)
+        return least - min(PROVED / 10, self.options.gap) * self.problem.unit(least)
+
+    def _offer(self, tree: SpinTree, best: Best) -> None:
+        bound = min(tree.bound, best.energy)
+        if bound > best.bound:
+            proof = Proof(ProofKind.SEMIDEFINITE, nodes=max(1, tree.nodes))
+            best.offer_bound(bound, proof, tree.leaves)
