@@ -224,7 +224,8 @@ class Algorithm(ABC):
 
 MethodName = Literal[
     "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
-    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd",
+    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd", "greedy-emp",
+    "greedy-smp", "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps",
 ]  # fmt: skip
 """The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
 
@@ -257,6 +258,12 @@ METHODS = Methods(
         "accel-smp-printed": "paper:AccelSMPPrinted",
         "bcd": "paper:BCD",
         "accel-bcd": "paper:AccelBCD",
+        "greedy-emp": "greedy:GreedyEMP",
+        "greedy-smp": "greedy:GreedySMP",
+        "sampled-emp": "greedy:SampledEMP",
+        "sampled-smp": "greedy:SampledSMP",
+        "accel-greedy-smp": "greedy:AccelGreedySMP",
+        "accel-sweeps": "sweeps.accelerated:AccelSweeps",
     }
 )
 
