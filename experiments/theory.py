@@ -241,19 +241,23 @@ def rounding_iterations(
         raise OptionError(f"failure must lie between 0 and 1, not {failure}")
     log = math.log(s.d * s.m)
     power = 2 if accelerated else 3
-    order = (s.cost * log) ** power / positive_number("gap", gap) ** (1 if form == "printed" else power)
+    order = (s.cost * log) ** power / positive_number("gap", gap) ** (
+        1 if form == "printed" else power
+    )
     if accelerated:
         return float(s.d**3 * s.m**7 * s.max_degree**2 * order / failure)
     return float(s.d**4 * s.m**11 * s.max_degree**4 * order / failure**2)
 
 
 def over_stars(blocks: Blocks) -> bool:
+    """Return whether the blocks are stars; raise `OptionError` if they are neither."""
     if blocks not in ("edges", "stars"):
         raise OptionError(f"blocks must be 'edges' or 'stars', not {blocks!r}")
     return blocks == "stars"
 
 
 def positive_number(name: str, value: float) -> float:
+    """Return the value if it is positive and finite; raise `OptionError` otherwise."""
     if not (math.isfinite(value) and value > 0):
         raise OptionError(f"{name} must be a positive number, not {value}")
     return float(value)

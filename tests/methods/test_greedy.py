@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,7 +53,7 @@ def test_greedy_updates_are_those_of_largest_slack(name, model, seed, eta):
             return  # a tie of rounding errors
         algorithm.step(state, 1)
         now = state.current()
-        allowed = [h for h in np.flatnonzero(found >= found.max() * (1 - 1e-9))]
+        allowed = np.flatnonzero(found >= found.max() * (1 - 1e-9))
         options = [_updated(model, lam, update(model, lam, eta, int(h))) for h in allowed]
         distances = [np.abs(now - option).max() for option in options]
         assert min(distances) <= 1e-9 * (1 + np.abs(lam).max())
@@ -160,7 +162,7 @@ def test_restarts_do_not_raise_L():
         assert state.value == pytest.approx(
             SmoothedDual(model, eta).value(algorithm.propose(state).lam)
         )
-    for (before, count), (after, later) in zip(values, values[1:], strict=False):
+    for (before, count), (after, later) in pairwise(values):
         assert later == count + (after > before)
     assert values[-1][1] > 0
     least, _ = twins.long_run(model, eta)

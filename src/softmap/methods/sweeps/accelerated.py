@@ -28,9 +28,7 @@ NOISE = 2.0**-44  # relative rounding error of a value of L, taken off before it
 def sweep_curvature(model: Model, eta: float) -> Floats:
     """W_h = η (|N_i| + 2) / 2 at every entry of λ: the Hessian of L is at most diag(W)."""
     node = model.edges.reshape(-1)
-    weight: Floats = np.repeat(
-        eta * (model.graph.degree[node] / 2.0 + 1.0), model.num_labels[node]
-    )
+    weight: Floats = np.repeat(eta * (model.graph.degree[node] / 2.0 + 1.0), model.num_labels[node])
     return weight
 
 
@@ -174,9 +172,7 @@ class AccelSweeps(Algorithm):
         settled = self._swept(point, self.settling(state), Rule.STAR, deadline)
         point = point if settled is None else settled
         nodes = (self.stars.nodes(point, self.eta), state.nodes)[: 1 + (state.guards > 0)]
-        return Proposal(
-            self.stars.lam(point), self.eta, nodes=nodes, smoothed=-self._value(point)
-        )
+        return Proposal(self.stars.lam(point), self.eta, nodes=nodes, smoothed=-self._value(point))
 
     def _value(self, messages: Floats) -> float:
         """L(λ)."""
