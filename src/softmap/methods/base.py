@@ -133,6 +133,8 @@ class Algorithm(ABC):
     frugal : bool
         Whether copying arrays from the method is expensive (GPU): no labels are decoded if only the
         LP is requested.
+    compared : int
+        Number of blocks whose messages one update of a randomised method computes.
     leaves_cores : bool
         Whether passes leave the cores free (GPU), so that labels are searched for meanwhile.
     """
@@ -142,6 +144,7 @@ class Algorithm(ABC):
     fixed_eta: ClassVar[bool] = False
     exact_finish: ClassVar[bool] = False
     frugal: ClassVar[bool] = False
+    compared: int = 1
     leaves_cores: ClassVar[bool] = False
 
     @classmethod

@@ -158,10 +158,11 @@ class AccelGreedySMP(AccelSMP):
     """
 
     name = "accel-greedy-smp"
+    compared = SEMI_GREEDY
 
     def __init__(self, eta: float, sample: int = SEMI_GREEDY, *, restart: bool = True) -> None:
         super().__init__(eta)
-        self.sample, self.restart = sample, restart
+        self.compared, self.restart = sample, restart
 
     def init(
         self,
@@ -182,7 +183,7 @@ class AccelGreedySMP(AccelSMP):
         while count > 0 and not (deadline is not None and deadline.passed):
             now = min(count, period - state.updates % period)
             state.theta, work = core.run_semi_greedy(
-                order, self.eta, now, self.sample, state.theta, state.v, state.w, state.gain,
+                order, self.eta, now, self.compared, state.theta, state.v, state.w, state.gain,
                 state.rng,
             )  # fmt: skip
             state.work += work

@@ -15,10 +15,11 @@ import numpy as np
 from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.policy import Ask
+from softmap.methods.sweeps.baselines import SHARPNESS
 from softmap.methods.sweeps.chains import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
-from softmap.relaxation.dual import check_eta
+from softmap.relaxation.dual import cost_scale
 
 EVERY = 25  # sweeps with momentum per safeguard step, which costs as much as 3.5 sweeps
 SETTLING = 10  # most sweeps without momentum before a proposal
@@ -72,8 +73,8 @@ class AccelSweeps(Algorithm):
 
     Parameters
     ----------
-    eta : float
-        Inverse temperature η, in units of 1 / cost.
+    eta : float, optional
+        Inverse temperature η of the whole run; 1000 / scale of the costs by default.
     threads : int, default 1
     every : int, default 25
         Number of sweeps with momentum between two safeguard steps.
@@ -81,14 +82,13 @@ class AccelSweeps(Algorithm):
 
     name = "accel-sweeps"
     sweeping = True
-    fixed_eta = True
 
-    def __init__(self, eta: float, *, threads: int = 1, every: int = EVERY) -> None:
-        self.eta, self.threads, self.every = check_eta(eta), threads, every
+    def __init__(self, eta: float | None = None, *, threads: int = 1, every: int = EVERY) -> None:
+        self.given, self.threads, self.every = eta, threads, every
 
     @classmethod
     def configured(cls, eta: float | None, threads: int) -> Self:
-        return cls(eta, threads=threads)  # type: ignore[arg-type]
+        return cls(eta, threads=threads)
 
     def init(
         self,
@@ -99,6 +99,7 @@ class AccelSweeps(Algorithm):
     ) -> AccelSweepsState:
         """Return the initial state x = v = λ (0 if None)."""
         self.stars = Stars(model, self.threads, deadline)
+        self.eta = self.given or SHARPNESS.nesterov / cost_scale(model)
         self.colours = max(len(self.stars.plan.row_start) - 1, 1)
         self._weight = -self.stars.start(sweep_curvature(model, self.eta)).msg
         messages = self.stars.start(lam)
