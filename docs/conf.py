@@ -30,6 +30,7 @@ exclude_patterns = [
     "_build",
     "reproduction/template.md",
     "reproduction/readings-template.md",
+    "reproduction/beyond-template.md",
     "benchmarks/README.md",
     "examples",
 ]

@@ -74,12 +74,12 @@ def sizes(model: Model) -> Sizes:
 
 def eta_for(s: Sizes, epsilon: float) -> float:
     """η = 4 (m + n) log d / ε: regularisation for an ε-optimal point (Theorems 1 and 2)."""
-    return 4 * (s.m + s.n) * s.log_d / _positive("epsilon", epsilon)
+    return 4 * (s.m + s.n) * s.log_d / positive_number("epsilon", epsilon)
 
 
 def dual_gap_bound(s: Sizes, eta: float) -> float:
     """L(0) - L(λ*) ≤ 2 (m + n) ‖C‖_∞ + (2/η) (m + n) log d (Lemma "function-value")."""
-    return 2 * (s.m + s.n) * (s.cost + s.log_d / _positive("eta", eta))
+    return 2 * (s.m + s.n) * (s.cost + s.log_d / positive_number("eta", eta))
 
 
 def dual_norm_bound(s: Sizes, eta: float) -> float:
@@ -88,7 +88,7 @@ def dual_norm_bound(s: Sizes, eta: float) -> float:
     The first line of the lemma prints 2 d (m + n) ‖C‖_∞, half of what its proof gives; the second
     line is the one that later proofs use.
     """
-    return 4 * s.d * (s.m + s.n) * (s.cost + s.log_d / _positive("eta", eta))
+    return 4 * s.d * (s.m + s.n) * (s.cost + s.log_d / positive_number("eta", eta))
 
 
 def growth(
@@ -99,8 +99,8 @@ def growth(
     Edges: 24 m d (m + n) (√η ‖C‖_∞ + log d / √η). Stars: the lemma has 24 N in place of 24 m, the
     end of its proof 40 m (`form="appendix"`), which is smaller, as N = 2m.
     """
-    root = math.sqrt(_positive("eta", eta))
-    if _stars(blocks):
+    root = math.sqrt(positive_number("eta", eta))
+    if over_stars(blocks):
         factor = 24 * s.half_edges if form == "lemma" else 40 * s.m
     else:
         factor = 24 * s.m
@@ -116,8 +116,8 @@ def gamma_0(
     labels, so ‖ν‖₁² ≥ 2 ‖ν‖₂² and half of either suffices (`form="zero-sum"`).
     """
     half = 0.5 if form == "zero-sum" else 1.0
-    square = s.half_edges**2 * _positive("eta", eta)
-    if _stars(blocks):
+    square = s.half_edges**2 * positive_number("eta", eta)
+    if over_stars(blocks):
         return half * 4 * square / max(s.min_degree, 1)
     return half * 2 * square
 
@@ -172,7 +172,7 @@ def approximation_error(s: Sizes, eta: float, slack_norms: ArrayLike) -> float:
     norms = np.asarray(slack_norms, dtype=np.float64)
     worst, total = float(norms.max(initial=0.0)), float(norms.sum())
     slack = s.cost * (16 * (s.m + s.n) * s.d * worst + 4 * total)
-    return slack + (s.n + 2 * s.m) * s.log_d / _positive("eta", eta)
+    return slack + (s.n + 2 * s.m) * s.log_d / positive_number("eta", eta)
 
 
 def slack_target(s: Sizes, epsilon: float, *, accelerated: bool = False) -> float:
@@ -180,7 +180,7 @@ def slack_target(s: Sizes, epsilon: float, *, accelerated: bool = False) -> floa
 
     ε / (48 (m + n) d ‖C‖_∞); the accelerated proofs divide by √(2m) = √N as well. Dimensionless.
     """
-    target = _positive("epsilon", epsilon) / (48 * (s.m + s.n) * s.d * s.cost)
+    target = positive_number("epsilon", epsilon) / (48 * (s.m + s.n) * s.d * s.cost)
     return target / math.sqrt(s.half_edges) if accelerated else target
 
 
@@ -189,7 +189,7 @@ def standard_iterations(s: Sizes, epsilon: float, blocks: Blocks = "edges") -> f
 
     The theorem's O(m d² (m+n)⁴ ‖C‖³ ε⁻³ log d) with the constants of its proof.
     """
-    factor = s.half_edges if _stars(blocks) else s.m
+    factor = s.half_edges if over_stars(blocks) else s.m
     eta = eta_for(s, epsilon)
     work = 16 * factor * (s.m + s.n) * (eta * s.cost + s.log_d)
     return work / slack_target(s, epsilon) ** 2
@@ -201,14 +201,14 @@ def accelerated_iterations(s: Sizes, epsilon: float, blocks: Blocks = "edges") -
     The theorem's O(m^{3/2} d² (m+n)³ ‖C‖² ε⁻² log d) with the constants of its proof.
     """
     eta = eta_for(s, epsilon)
-    factor = 8 if _stars(blocks) else 4
+    factor = 8 if over_stars(blocks) else 4
     target = slack_target(s, epsilon, accelerated=True)
     return math.sqrt(factor * eta) * growth(s, eta, blocks) / target
 
 
 def rounding_eta(s: Sizes, gap: float) -> float:
     """η = 16 (m + n) (log(m + n) + log d) / Δ of the rounding theorem."""
-    return 16 * (s.m + s.n) * (math.log(s.m + s.n) + s.log_d) / _positive("gap", gap)
+    return 16 * (s.m + s.n) * (math.log(s.m + s.n) + s.log_d) / positive_number("gap", gap)
 
 
 def rounding_threshold(s: Sizes, gap: float) -> float:
@@ -219,7 +219,7 @@ def rounding_threshold(s: Sizes, gap: float) -> float:
     and the relaxation is tight.
     """
     radius, entropy = s.m + s.n, (s.n + 2 * s.m) * s.log_d
-    return 2 * (radius * (math.log(64 * radius) + 1) + entropy) / _positive("gap", gap)
+    return 2 * (radius * (math.log(64 * radius) + 1) + entropy) / positive_number("gap", gap)
 
 
 def rounding_iterations(
@@ -241,19 +241,23 @@ def rounding_iterations(
         raise OptionError(f"failure must lie between 0 and 1, not {failure}")
     log = math.log(s.d * s.m)
     power = 2 if accelerated else 3
-    order = (s.cost * log) ** power / _positive("gap", gap) ** (1 if form == "printed" else power)
+    order = (s.cost * log) ** power / positive_number("gap", gap) ** (
+        1 if form == "printed" else power
+    )
     if accelerated:
         return float(s.d**3 * s.m**7 * s.max_degree**2 * order / failure)
     return float(s.d**4 * s.m**11 * s.max_degree**4 * order / failure**2)
 
 
-def _stars(blocks: Blocks) -> bool:
+def over_stars(blocks: Blocks) -> bool:
+    """Return whether the blocks are stars; raise `OptionError` if they are neither."""
     if blocks not in ("edges", "stars"):
         raise OptionError(f"blocks must be 'edges' or 'stars', not {blocks!r}")
     return blocks == "stars"
 
 
-def _positive(name: str, value: float) -> float:
+def positive_number(name: str, value: float) -> float:
+    """Return the value if it is positive and finite; raise `OptionError` otherwise."""
     if not (math.isfinite(value) and value > 0):
         raise OptionError(f"{name} must be a positive number, not {value}")
     return float(value)

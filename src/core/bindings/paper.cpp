@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 #include "paper/accelerated.hpp"
-#include "paper/standard.hpp"
+#include "paper/greedy.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -69,6 +69,29 @@ struct StandardRun {
         return kernels->run_standard(order, held.view, eta, {stars, exact, count},
                                      random_of(words));
     }
+
+    Index run_sampled(double eta, bool stars, Index count, Index sample, Words words) const {
+        require_updates(order, count);
+        require(sample > 0, "sample must be positive, not ", sample);
+        return kernels->run_sampled(order, held.view, eta, stars, count, sample, random_of(words));
+    }
+
+    // The arrays with a tournament, whose size is checked.
+    StandardArrays with(const Out<double> &tree) const {
+        require_size(tree, 2 * Tournament::leaves_for(order.lay.n), "tree");
+        StandardArrays arrays = held.view;
+        arrays.tree = tree.data();
+        return arrays;
+    }
+
+    void plant(double eta, bool stars, Out<double> tree) const {
+        kernels->plant_greedy(order, with(tree), eta, stars);
+    }
+
+    Index run_greedy(double eta, bool stars, Index count, Out<double> tree) const {
+        require_updates(order, count);
+        return kernels->run_greedy(order, with(tree), eta, stars, count);
+    }
 };
 
 std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool stars, bool exact,
@@ -84,6 +107,20 @@ std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool st
     return {theta, work};
 }
 
+std::pair<double, Index> semi_greedy(const StarOrder &order, double eta, Index count, Index sample,
+                                     double theta, Out<double> v, Out<double> w, In<double> gain,
+                                     Words words) {
+    require_updates(order, count);
+    require(sample > 0, "sample must be positive, not ", sample);
+    require_size(v, lam_size(order), "v");
+    require_size(w, lam_size(order), "w");
+    require_size(gain, order.lay.n, "gain");
+    const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
+    const Index work =
+        kernels->run_semi_greedy(order, arrays, eta, count, sample, theta, random_of(words));
+    return {theta, work};
+}
+
 void bind_standard(nb::module_ &m) {
     nb::class_<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
         .def(nb::init<const StarOrder &, Out<double>, Out<double>, Out<double>, Out<double>,
@@ -94,7 +131,15 @@ void bind_standard(nb::module_ &m) {
         .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
              "Compute all arrays from lam, and make lam the best iterate so far.")
         .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
-             arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.");
+             arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.")
+        .def("run_sampled", &StandardRun::run_sampled, arg("eta"), arg("stars"), arg("count"),
+             arg("sample"), arg("words"), Unlocked(),
+             "The same, each update at the best of `sample` random blocks.")
+        .def("plant", &StandardRun::plant, arg("eta"), arg("stars"), arg("tree"), Unlocked(),
+             "Fill the tournament of a greedy run from the current slack.")
+        .def("run_greedy", &StandardRun::run_greedy, arg("eta"), arg("stars"), arg("count"),
+             arg("tree"), Unlocked(),
+             "Make `count` updates of the blocks of largest slack; return the number of messages.");
 }
 
 } // namespace
@@ -116,6 +161,10 @@ void bind_paper(nb::module_ &m) {
           arg("printed"), arg("count"), arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"),
           Unlocked(),
           "Make `count` updates of Algorithm 2 or 3; return the last theta and the number of "
+          "messages sent.");
+    m.def("run_semi_greedy", &semi_greedy, arg("order"), arg("eta"), arg("count"), arg("sample"),
+          arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"), Unlocked(),
+          "Make `count` semi-greedy updates of stars; return the last theta and the number of "
           "messages sent.");
 }
 

@@ -84,6 +84,14 @@ struct Kernels {
                           paper::Updates, Random &);
     Index (*run_accelerated)(const paper::StarOrder &, const paper::AcceleratedArrays &, double eta,
                              paper::Updates, bool printed, double &theta, Random &);
+    void (*plant_greedy)(const paper::StarOrder &, const paper::StandardArrays &, double eta,
+                         bool stars);
+    Index (*run_greedy)(const paper::StarOrder &, const paper::StandardArrays &, double eta,
+                        bool stars, Index count);
+    Index (*run_sampled)(const paper::StarOrder &, const paper::StandardArrays &, double eta,
+                         bool stars, Index count, Index sample, Random &);
+    Index (*run_semi_greedy)(const paper::StarOrder &, const paper::AcceleratedArrays &, double eta,
+                             Index count, Index sample, double &theta, Random &);
 
     Index (*mix)(const SpinRows &, double *vectors, Index rank, Index sweeps, Meter &);
     Index (*mix_triangles)(const SpinTriangles &, double *vectors, Index rank, Index steps,

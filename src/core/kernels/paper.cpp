@@ -1,7 +1,7 @@
 // The paper's randomised methods, for one instruction set.
 #include "kernels.hpp"
 #include "paper/accelerated.hpp"
-#include "paper/standard.hpp"
+#include "paper/greedy.hpp"
 
 namespace softmap {
 namespace paper {
@@ -41,12 +41,46 @@ Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, d
     return run(order, arrays, eta, updates, theta, random);
 }
 
+// Calls f(blocks) with the type selected by `stars`.
+template <class F> static auto with_blocks(bool stars, F f) {
+    return stars ? f(StarBlocks{}) : f(EdgeBlocks{});
+}
+
+void plant_greedy(const StarOrder &order, const StandardArrays &arrays, double eta, bool stars) {
+    Greedy method(order, arrays, eta);
+    with_blocks(stars, [&]<class Blocks>(Blocks) { method.plant<Blocks>(); });
+}
+
+Index run_greedy(const StarOrder &order, const StandardArrays &arrays, double eta, bool stars,
+                 Index count) {
+    Greedy method(order, arrays, eta);
+    return with_blocks(stars, [&]<class Blocks>(Blocks) { return method.run<Blocks>(count); });
+}
+
+Index run_sampled(const StarOrder &order, const StandardArrays &arrays, double eta, bool stars,
+                  Index count, Index sample, Random &random) {
+    Greedy method(order, arrays, eta);
+    return with_blocks(stars, [&]<class Blocks>(Blocks) {
+        return method.run_sampled<Blocks>(count, sample, random);
+    });
+}
+
+Index run_semi_greedy(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
+                      Index count, Index sample, double &theta, Random &random) {
+    Accelerated<Proved> method(order, arrays.v, arrays.w, arrays.gain, eta);
+    return method.run_semi_greedy<StarBlocks>(count, sample, theta, random);
+}
+
 } // namespace paper
 
 void add_paper(Kernels &table) {
     table.begin_standard = paper::begin_standard;
     table.run_standard = paper::run_standard;
     table.run_accelerated = paper::run_accelerated;
+    table.plant_greedy = paper::plant_greedy;
+    table.run_greedy = paper::run_greedy;
+    table.run_sampled = paper::run_sampled;
+    table.run_semi_greedy = paper::run_semi_greedy;
 }
 
 } // namespace softmap

@@ -53,6 +53,7 @@ struct StandardArrays {
     SlackTotal *total;
     double *saved;
     Index *stamp, *epoch;
+    double *tree = nullptr; // ranks of the nodes, if blocks are chosen greedily
 };
 
 // A run of Algorithm 1 on given arrays.
@@ -89,7 +90,7 @@ class Standard {
         return work;
     }
 
-  private:
+  protected:
     template <class Rule> void update(Rule rule, const DrawnBlock &b) {
         const Index i = order_.position[b.first].node;
         keep(b);
@@ -110,6 +111,10 @@ class Standard {
         }
     }
 
+    const StarOrder &order_;
+    StandardArrays run_;
+
+  private:
     // Saves λ of the block for the best iterate before it changes, once per best iterate.
     void keep(const DrawnBlock &b) {
         for (Index k = b.first; k < b.first + b.size; ++k) {
@@ -202,8 +207,6 @@ class Standard {
             refresh_norm(k);
     }
 
-    const StarOrder &order_;
-    StandardArrays run_;
     double eta_;
     Messenger messenger_;
     std::vector<double> sigma_, rho_, costs_;

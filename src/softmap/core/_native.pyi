@@ -637,6 +637,35 @@ class StandardRun:
     ) -> int:
         """Make `count` updates; return the number of messages sent."""
 
+    def run_sampled(
+        self,
+        eta: float,
+        stars: bool,
+        count: int,
+        sample: int,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> int:
+        """The same, each update at the best of `sample` random blocks."""
+
+    def plant(
+        self,
+        eta: float,
+        stars: bool,
+        tree: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Fill the tournament of a greedy run from the current slack."""
+
+    def run_greedy(
+        self,
+        eta: float,
+        stars: bool,
+        count: int,
+        tree: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> int:
+        """
+        Make `count` updates of the blocks of largest slack; return the number of messages.
+        """
+
 def run_accelerated(
     order: StarOrder,
     eta: float,
@@ -654,6 +683,23 @@ def run_accelerated(
 ) -> tuple[float, int]:
     """
     Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
+    """
+
+def run_semi_greedy(
+    order: StarOrder,
+    eta: float,
+    count: int,
+    sample: int,
+    theta: float,
+    v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    gain: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+) -> tuple[float, int]:
+    """
+    Make `count` semi-greedy updates of stars; return the last theta and the number of messages sent.
     """
 
 def row_extremes(

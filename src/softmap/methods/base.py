@@ -133,6 +133,8 @@ class Algorithm(ABC):
     frugal : bool
         Whether copying arrays from the method is expensive (GPU): no labels are decoded if only the
         LP is requested.
+    compared : int
+        Number of blocks whose messages one update of a randomised method computes.
     leaves_cores : bool
         Whether passes leave the cores free (GPU), so that labels are searched for meanwhile.
     """
@@ -142,6 +144,7 @@ class Algorithm(ABC):
     fixed_eta: ClassVar[bool] = False
     exact_finish: ClassVar[bool] = False
     frugal: ClassVar[bool] = False
+    compared: int = 1
     leaves_cores: ClassVar[bool] = False
 
     @classmethod
@@ -224,7 +227,8 @@ class Algorithm(ABC):
 
 MethodName = Literal[
     "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
-    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd",
+    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd", "greedy-emp",
+    "greedy-smp", "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps",
 ]  # fmt: skip
 """The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
 
@@ -257,6 +261,12 @@ METHODS = Methods(
         "accel-smp-printed": "paper:AccelSMPPrinted",
         "bcd": "paper:BCD",
         "accel-bcd": "paper:AccelBCD",
+        "greedy-emp": "greedy:GreedyEMP",
+        "greedy-smp": "greedy:GreedySMP",
+        "sampled-emp": "greedy:SampledEMP",
+        "sampled-smp": "greedy:SampledSMP",
+        "accel-greedy-smp": "greedy:AccelGreedySMP",
+        "accel-sweeps": "sweeps.accelerated:AccelSweeps",
     }
 )
 

@@ -263,7 +263,7 @@ class Randomised(Algorithm):
         return self.rule is UpdateRule.MINIMISE
 
 
-def _until(count: int, deadline: core.Deadline | None) -> Iterator[int]:
+def few_at_a_time(count: int, deadline: core.Deadline | None) -> Iterator[int]:
     """Divide `count` updates into a few at a time, until the deadline."""
     at_once = count if deadline is None else UNSEEN
     while count > 0 and not (deadline is not None and deadline.passed):
@@ -305,7 +305,7 @@ class Standard(Randomised):
         if not state.model.m:
             return
         run = state.native()
-        for now in _until(count, deadline):
+        for now in few_at_a_time(count, deadline):
             state.work += run.run(self.eta, self._stars, self._exact, now, state.rng)
             state.updates += now
 
@@ -354,7 +354,7 @@ class Accelerated(Randomised):
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
-        for now in _until(count, deadline):
+        for now in few_at_a_time(count, deadline):
             state.theta, work = core.run_accelerated(
                 star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
                 now, state.theta, state.v, state.w, state.gain, state.rng,

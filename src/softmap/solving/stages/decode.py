@@ -161,7 +161,7 @@ class Decode(Stage):
         return due
 
     def _may_be_best(self, best: Best) -> bool:
-        """Whether labels are, or may become, the best point: their gap is at most twice as large."""
+        """Whether labels may become the best point: their gap is at most twice as large."""
         gap = best.point_cost - best.lp_bound
         return not self._decoded_at or not best.energy - best.lp_bound > 2.0 * gap
 

@@ -315,7 +315,8 @@ class Passes(Stage):
         """Do as many steps as there are until the next check or limit."""
         at, budget, model = self._at, share.budget, self.problem.model
         wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
-        each = 2 * model.m if self._method.sweeping else int(model.graph.degree.max())
+        star = int(model.graph.degree.max()) * self._method.compared
+        each = 2 * model.m if self._method.sweeping else star
         count = min(wanted, max(1, budget.work_left // max(1, each)))
         if self._method.sweeping:  # a pass may be longer than the slice
             count = max(1, min(count, int(share.left / (budget.pass_seconds or math.inf))))

@@ -1,0 +1,206 @@
+"""Greedy choice of blocks for the paper's methods: largest slack, best of a sample, semi-greedy.
+
+What is proved about them, and what is not, is in `docs/theory/greedy.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from softmap import core
+from softmap.methods.base import Floats
+from softmap.methods.paper import (
+    AcceleratedState,
+    AccelSMP,
+    Blocks,
+    Standard,
+    StandardState,
+    UpdateRule,
+    few_at_a_time,
+    star_order,
+)
+from softmap.model import Model
+from softmap.relaxation.dual import SmoothedDual
+
+SAMPLE = 8  # blocks that a sampled method compares per update
+PERIOD = 16  # restart tests of the semi-greedy method: every PERIOD * n updates
+SEMI_GREEDY = 3  # the same of the semi-greedy method, which computes the slack of each
+
+
+@dataclass(kw_only=True)
+class GreedyState(StandardState):
+    """The state of Algorithm 1, and a tournament over the ranks of the nodes.
+
+    Attributes
+    ----------
+    tree : float64 array
+        A binary tree of maxima over the ranks; see `src/core/paper/greedy.hpp`.
+    """
+
+    tree: Floats
+
+
+class Greedy(Standard):
+    """Algorithm 1 where each update takes the block of largest guaranteed decrease of L."""
+
+    rule = UpdateRule.MINIMISE
+
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> GreedyState:
+        first = super().init(model, lam, seed, deadline)
+        tree = np.zeros(2 << max(model.n - 1, 0).bit_length())
+        state = GreedyState(**vars(first), tree=tree)
+        state.native().plant(self.eta, self._stars, tree)
+        return state
+
+    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
+        """Do `count` updates (none if the model has no edges)."""
+        if not state.model.m or not isinstance(state, GreedyState):
+            return
+        run = state.native()
+        for now in few_at_a_time(count, deadline):
+            state.work += run.run_greedy(self.eta, self._stars, now, state.tree)
+            state.updates += now
+
+
+class GreedyEMP(Greedy):
+    """Edge updates at the half-edge of largest slack ‖ν‖₁."""
+
+    name = "greedy-emp"
+    blocks = Blocks.EDGES
+
+
+class GreedySMP(Greedy):
+    """Star updates at the node of largest Σ ‖ν‖₁² / (|N_i| + 1)."""
+
+    name = "greedy-smp"
+    blocks = Blocks.STARS
+
+
+class Sampled(Standard):
+    """Algorithm 1 where each update takes the best of a few random blocks.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    sample : int, default 8
+        Number of blocks drawn per update.
+    """
+
+    rule = UpdateRule.MINIMISE
+
+    def __init__(self, eta: float, sample: int = SAMPLE) -> None:
+        super().__init__(eta)
+        self.sample = sample
+
+    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
+        """Do `count` updates (none if the model has no edges)."""
+        if not state.model.m:
+            return
+        run = state.native()
+        for now in few_at_a_time(count, deadline):
+            state.work += run.run_sampled(self.eta, self._stars, now, self.sample, state.rng)
+            state.updates += now
+
+
+class SampledEMP(Sampled):
+    """Edge updates at the best of a few random half-edges."""
+
+    name = "sampled-emp"
+    blocks = Blocks.EDGES
+
+
+class SampledSMP(Sampled):
+    """Star updates at the best of a few random nodes."""
+
+    name = "sampled-smp"
+    blocks = Blocks.STARS
+
+
+@dataclass(kw_only=True)
+class SemiGreedyState(AcceleratedState):
+    """The state of Algorithm 3 as proved, and that of the restart test.
+
+    Attributes
+    ----------
+    value : float
+        L(λ) at the last test.
+    restarts : int
+        Number of restarts.
+    """
+
+    value: float = math.inf
+    restarts: int = 0
+
+
+class AccelGreedySMP(AccelSMP):
+    """Algorithm 3 as proved, semi-greedy: λ takes the best star of a few, v the first of them.
+
+    After every 16 n updates the momentum restarts if L(λ) has risen.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    sample : int, default 3
+        Number of stars whose slack is computed per update; 1 is `accel-smp`.
+    restart : bool, default True
+        Whether to restart; the rate of the proof holds between restarts.
+    """
+
+    name = "accel-greedy-smp"
+    compared = SEMI_GREEDY
+
+    def __init__(self, eta: float, sample: int = SEMI_GREEDY, *, restart: bool = True) -> None:
+        super().__init__(eta)
+        self.compared, self.restart = sample, restart
+
+    def init(
+        self,
+        model: Model,
+        lam: Floats | None,
+        seed: int,
+        deadline: core.Deadline | None = None,
+    ) -> SemiGreedyState:
+        return SemiGreedyState(**vars(super().init(model, lam, seed, deadline)))
+
+    def step(
+        self, state: AcceleratedState, count: int, deadline: core.Deadline | None = None
+    ) -> None:
+        """Do `count` updates (none if the model has no edges)."""
+        if not state.model.m or not isinstance(state, SemiGreedyState):
+            return
+        order, period = star_order(state.model).native, PERIOD * state.model.n
+        while count > 0 and not (deadline is not None and deadline.passed):
+            now = min(count, period - state.updates % period)
+            state.theta, work = core.run_semi_greedy(
+                order, self.eta, now, self.compared, state.theta, state.v, state.w, state.gain,
+                state.rng,
+            )  # fmt: skip
+            state.work += work
+            state.updates += now
+            count -= now
+            if self.restart and state.updates % period == 0:
+                self._test(state)
+
+    def _test(self, state: SemiGreedyState) -> None:
+        """Restart from λ if L(λ) has risen since the last test."""
+        before, state.value = state.value, self._value(state)
+        state.work += state.model.m
+        if state.value > before:
+            state.v += state.theta**2 * state.w
+            state.w[:] = 0.0
+            state.theta = 1.0
+            state.restarts += 1
+
+    def _value(self, state: SemiGreedyState) -> float:
+        return SmoothedDual(state.model, self.eta).value(self.propose(state).lam)
