@@ -78,7 +78,8 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
 
     first, second = _arrays(unary, pairwise)
     shapes = draws.shapes(first.shape, second.shape)
-    kinds = [jax.ShapeDtypeStruct(shape, first.dtype) for shape in shapes]
+    array_of: Any = jax.ShapeDtypeStruct
+    kinds = [array_of(shape, first.dtype) for shape in shapes]
 
     def call(function: Any, *arrays: Any) -> Any:
         return tuple(jax.pure_callback(function, kinds, *arrays, vmap_method="broadcast_all"))
