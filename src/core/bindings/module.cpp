@@ -63,4 +63,5 @@ NB_MODULE(_native, m) {
     bind_cuts(m);
     bind_feasibility(m);
     bind_moves(m);
+    bind_transport(m);
 }
