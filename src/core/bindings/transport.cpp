@@ -1,6 +1,6 @@
 // Bindings of transport along the edges of a graph.
-#include "transport/network.hpp"
 #include "bind.hpp"
+#include "transport/network.hpp"
 #include "transport/rounding.hpp"
 
 #include <nanobind/stl/optional.h>

@@ -18,7 +18,8 @@ struct DenseTable {
 
 namespace detail {
 // Calls f<W>(y) for the labels first..last-1, W at a time.
-template <class Function> SOFTMAP_IN_LINE inline void by_packs(Index first, Index last, Function f) {
+template <class Function>
+SOFTMAP_IN_LINE inline void by_packs(Index first, Index last, Function f) {
     Index y = first;
     for (; y + lanes <= last; y += lanes)
         f.template operator()<lanes>(y);

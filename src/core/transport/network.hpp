@@ -1,10 +1,10 @@
 // Transport along the edges of a graph, some of whose nodes have given marginals.
 //
-// Messages are those of smoothed chains (passes/chains.hpp): forward in the order of the nodes, then
-// backward, with momentum over whole passes. A free node i sends θ_i / n_i - M_h along half-edge h,
-// with θ_i = C_i + Σ M_h and n_i the larger number of its earlier and later neighbours. A node with
-// marginal m sends -log(m) / η - M_h: the edge then has the marginal m (Sinkhorn's update). So a
-// pass is exact block ascent on the smoothed dual.
+// Messages are those of smoothed chains (passes/chains.hpp): forward in the order of the nodes,
+// then backward, with momentum over whole passes. A free node i sends θ_i / n_i - M_h along
+// half-edge h, with θ_i = C_i + Σ M_h and n_i the larger number of its earlier and later
+// neighbours. A node with marginal m sends -log(m) / η - M_h: the edge then has the marginal m
+// (Sinkhorn's update). So a pass is exact block ascent on the smoothed dual.
 #pragma once
 
 #include "base/deadline.hpp"
@@ -25,8 +25,7 @@ class TransportNetwork {
         : lay_(lay), mass_(mass), fixed_(fixed), msg_(std::size_t(lay.half_at(2 * lay.m))),
           drift_(msg_.size()), theta_(std::size_t(lay.node_offset[lay.n])),
           chains_(std::size_t(lay.n)), group_(std::size_t(lay.m)), support_(std::size_t(lay.m)),
-          a_(std::size_t(lay.widest)), b_(a_.size()), out_(a_.size()),
-          scaled_(a_.size()),
+          a_(std::size_t(lay.widest)), b_(a_.size()), out_(a_.size()), scaled_(a_.size()),
           room_(message_room(lay.widest, 1)) {
         for (Index i = 0; i < lay.n; ++i) {
             Index earlier = 0, later = 0;
@@ -128,7 +127,7 @@ class TransportNetwork {
         for (Index h = 0; h < 2 * lay_.m; ++h)
             if (backward_into(h))
                 for (Index k = at(h); k < at(h + 1); ++k) {
-                    drift_[k] *= beta;
+                    drift_[k] = std::clamp(beta * drift_[k], -longest / eta, longest / eta);
                     msg_[k] += drift_[k];
                 }
         clock_.t = next;
@@ -141,8 +140,7 @@ class TransportNetwork {
     }
 
     // Sends along all edges, forward or backward; calls before(h) before a message is replaced.
-    template <class Before>
-    bool half_pass(bool forward, double eta, Meter &meter, Before before) {
+    template <class Before> bool half_pass(bool forward, double eta, Meter &meter, Before before) {
         for (Index k = 0; k < lay_.n; ++k) {
             const Index i = forward ? k : lay_.n - 1 - k;
             gather(i, msg_);
@@ -180,19 +178,21 @@ class TransportNetwork {
             if (b_[x] > 0.0)
                 low = std::min(low, out_[x] - msg_[at(h) + x]);
         for (Index x = 0; x < count; ++x)
-            all += scaled_[x] = b_[x] * exp_one(-eta * std::max(out_[x] - msg_[at(h) + x] - low, 0.0));
+            all += scaled_[x] =
+                b_[x] * exp_one(-eta * std::max(out_[x] - msg_[at(h) + x] - low, 0.0));
         for (Index x = 0; x < count; ++x)
             out += std::abs(scaled_[x] / all - b_[x]);
         return out;
     }
 
-    // Updates the drift of the messages into h, which out_ replaces, and the restart product.
+    // Updates the drift of the messages into h, which out_ replaces, and the restart product:
+    // labels count by their mass (b_), because messages to labels without mass mean nothing.
     void observe(Index h) {
         for (Index x = 0; x < labels(h); ++x) {
             double &drift = drift_[at(h) + x];
             const double step = msg_[at(h) + x] - out_[x], before = drift;
             drift = before - (1.0 + chain_momentum.relax) * step;
-            clock_.product += step * (before - (1.0 + chain_momentum.turn) * step);
+            clock_.product += b_[x] * step * (before - (1.0 + chain_momentum.turn) * step);
         }
     }
 
@@ -208,6 +208,10 @@ class TransportNetwork {
             send(h, a_.data(), out_.data(), eta);
         }
     }
+
+    // Longest extrapolation of a message, times η (decision 75). Unlimited steps of labels with
+    // hardly any mass give them mass, and passes then oscillate.
+    static constexpr double longest = 1.0;
 
     // θ_i = C_i + Σ M_h.
     void gather(Index i, const std::vector<double> &msg) {

@@ -40,7 +40,8 @@ class Rounding {
     template <class View>
     Coupled closed(const View &view, const double *p, const double *q, double *plan) {
         Room room(transport_room(rows_, cols_, 1));
-        const auto from = reinterpret_cast<const Pack<1> *>(p), to = reinterpret_cast<const Pack<1> *>(q);
+        const auto from = reinterpret_cast<const Pack<1> *>(p),
+                   to = reinterpret_cast<const Pack<1> *>(q);
         if (plan != nullptr)
             view.transport(from, to, room.numbers(), [&](Index x, Index y, const Pack<1> &mass) {
                 plan[x * cols_ + y] += mass.part[0];
@@ -137,8 +138,10 @@ class Rounding {
     }
 
     // The pairs whose mass is not negligible in their row or column, row by row.
-    template <class View> void gather(const View &view, const double *a, const double *b, double eta) {
-        std::vector<double> low_row(std::size_t(rows_), infinity), low_col(std::size_t(cols_), infinity);
+    template <class View>
+    void gather(const View &view, const double *a, const double *b, double eta) {
+        std::vector<double> low_row(std::size_t(rows_), infinity),
+            low_col(std::size_t(cols_), infinity);
         double low = infinity;
         for (Index x = 0; x < rows_; ++x)
             for (Index y = 0; y < cols_; ++y) {

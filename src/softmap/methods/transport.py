@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
-from softmap.arguments import not_negative, positive
+from softmap.arguments import not_negative
 from softmap.errors import ModelError
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -40,7 +40,9 @@ class Ladder:
     first : float
         First η, times the largest range of the costs of an edge.
     factor : float
-        Ratio of two successive η.
+        Largest ratio of two successive η.
+    least : float
+        Smallest ratio of two successive η.
     loose : float
         A level ends when the misplaced mass of an edge, times the range of its costs, is below
         this number over η.
@@ -53,7 +55,8 @@ class Ladder:
     """
 
     first: float = 50.0
-    factor: float = 2.0
+    factor: float = 3.0
+    least: float = 1.4
     loose: float = 2.0
     passes: int = 5
     most: int = 2000
@@ -180,9 +183,7 @@ def sinkhorn(
     size = max(len(x) for x in (first, second) if x.ndim == 2) if not stacked else len(table)
     if any(x.ndim == 2 and len(x) != size for x in (first, second)):
         raise ModelError(f"a of {first.shape} and b of {second.shape} are not one batch")
-    members = [
-        (x if x.ndim == 1 else x[k] for x in (first, second)) for k in range(size)
-    ]
+    members = [(x if x.ndim == 1 else x[k] for x in (first, second)) for k in range(size)]
     tasks = [(*pair, table[k] if stacked else table) for k, pair in enumerate(members)]
     with ThreadPoolExecutor(threads or usable_cores()) as pool:
         return list(pool.map(lambda task: _one(task, gap, time_limit), tasks))
@@ -249,7 +250,9 @@ def multimarginal(
     >>> found.tree, int(found.marginals[2].argmax()), round(found.cost, 2)
     (True, 4, 16.0)
     """
-    limit = core.Deadline(math.inf if time_limit is None else not_negative("time_limit", time_limit))
+    limit = core.Deadline(
+        math.inf if time_limit is None else not_negative("time_limit", time_limit)
+    )
     network = _Network.of(marginals, edges, costs, unary)
     run = _Run(network, ladder, not_negative("gap", gap), limit, on_moment)
     run.start()
@@ -264,7 +267,7 @@ class _Network:
     model: Model
     mass: Floats
     fixed: NDArray[np.uint8]
-    ranges: Floats  # of the costs of each edge
+    ranges: Floats  # of the costs of each edge and of its free endpoints
     owner: NDArray[np.int64]  # node state of each entry of λ
 
     @staticmethod
@@ -276,7 +279,8 @@ class _Network:
         pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
         tables = costs if isinstance(costs, Potential) else _tables(costs, len(pairs))
         sizes = [
-            _size(i, m, g, pairs, tables) for i, (m, g) in enumerate(zip(marginals, given, strict=True))
+            _size(i, m, g, pairs, tables)
+            for i, (m, g) in enumerate(zip(marginals, given, strict=True))
         ]
         model = Model(_unary(unary, sizes), pairs, _potentials(tables))
         for i, masses in enumerate(given):
@@ -287,8 +291,10 @@ class _Network:
             [np.zeros(d) if g is None else g / g.sum() for g, d in zip(given, sizes, strict=True)]
         )
         fixed = np.array([g is not None for g in given], dtype=np.uint8)
-        low, high = (ends[model.n :] for ends in model.extremes())
-        return _Network(model, mass, fixed, high - low, _owner(model))
+        low, high = model.extremes()
+        node, edge = np.split(high - low, [model.n])
+        ranges = edge + np.where(fixed, 0.0, node)[model.edges].sum(axis=1)
+        return _Network(model, mass, fixed, ranges, _owner(model))
 
     def free(self) -> NDArray[np.bool_]:
         """Return a mask of the states of free nodes."""
@@ -367,13 +373,14 @@ class _Run:
         eta, last = self.ladder.first / scale, self.ladder.last / scale
         while eta <= last and not self._closed() and not self.limit.passed:
             finished = self._level(eta)
-            self._check(eta)
+            if finished:
+                self._check(eta)
             moment = Moment(eta, self.passes, self.cost, self.bound)
             self.trace.append(moment)
             stop = self.on_moment is not None and self.on_moment(moment) is False
             if stop or not finished:
                 break
-            eta *= self.ladder.factor
+            eta *= self._rise()
 
     def result(self) -> Transport:
         """Return the best plan and bound."""
@@ -407,6 +414,11 @@ class _Run:
     def _closed(self) -> bool:
         return self.cost - self.bound <= self.gap * abs(self.bound)
 
+    def _rise(self) -> float:
+        """Return the next ratio of η: the gap falls as 1/η, so that the last one may be smaller."""
+        needed = (self.cost - self.bound) / max(self.gap * abs(self.bound), 1e-300)
+        return max(self.ladder.least, min(self.ladder.factor, 1.1 * needed))
+
     def _level(self, eta: float) -> bool:
         """Make the passes of a level; return False if the deadline passed."""
         edges = max(1, self.network.model.m)
@@ -423,10 +435,9 @@ class _Run:
 
     def _check(self, eta: float) -> None:
         lam, sides = np.empty(self.entries), np.empty(self.entries)
-        late = None if not self.limit.passed else core.Deadline(0.0)
-        if late is None and self.compiled.sides(eta, sides, self.limit):
+        if self.compiled.sides(eta, sides, self.limit):
             self._offer_point(eta, sides)
-        if late is None and self.compiled.multipliers(eta, lam, self.limit):
+        if self.compiled.multipliers(eta, lam, self.limit):
             bound = self.network.bound(lam)
             if bound > self.bound:
                 self.bound, self.lam = bound, lam
