@@ -1,5 +1,7 @@
 """`softmap.transport`: bounds and plans against HiGHS, passes against numpy, and gradients."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -211,8 +213,6 @@ def test_a_moment_can_stop_the_run():
         on_moment=lambda moment: rows.append(moment) or len(rows) < 3,
     )
     assert len(found.trace) == len(rows) == 3
-    assert all(
-        a.bound <= b.bound and a.cost >= b.cost for a, b in zip(rows, rows[1:], strict=False)
-    )
+    assert all(a.bound <= b.bound and a.cost >= b.cost for a, b in itertools.pairwise(rows))
     with pytest.raises(softmap.ModelError, match="number of labels"):
         transport.multimarginal([[0.5, 0.5], None], [[0, 1]], softmap.Potts(1.0))

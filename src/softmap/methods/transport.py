@@ -183,8 +183,14 @@ def sinkhorn(
     size = max(len(x) for x in (first, second) if x.ndim == 2) if not stacked else len(table)
     if any(x.ndim == 2 and len(x) != size for x in (first, second)):
         raise ModelError(f"a of {first.shape} and b of {second.shape} are not one batch")
-    members = [(x if x.ndim == 1 else x[k] for x in (first, second)) for k in range(size)]
-    tasks = [(*pair, table[k] if stacked else table) for k, pair in enumerate(members)]
+    tasks = [
+        (
+            first if first.ndim == 1 else first[k],
+            second if second.ndim == 1 else second[k],
+            numbers(costs, "costs")[k] if stacked else table,
+        )
+        for k in range(size)
+    ]
     with ThreadPoolExecutor(threads or usable_cores()) as pool:
         return list(pool.map(lambda task: _one(task, gap, time_limit), tasks))
 
@@ -336,10 +342,8 @@ class _Network:
         degree = np.bincount(self.owner, minlength=self.mass.size)
         mean = np.bincount(self.owner, weights=sides, minlength=self.mass.size)
         parts = []
-        for i, (part, count) in enumerate(
-            zip(self.split(mean), self.split(degree.astype(np.float64)), strict=True)
-        ):
-            if count[0] == 0:
+        for i, part in enumerate(self.split(mean)):
+            if degree[self.model.node_offset[i]] == 0:
                 part = np.eye(len(part))[self.split(self.model.unary)[i].argmin()]
             parts.append(part / part.sum())
         return np.where(self.free(), np.concatenate(parts), self.mass)
