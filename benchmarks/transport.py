@@ -4,9 +4,9 @@
     python -m benchmarks.transport barycentre 10 1000
 
 The accuracy is that of a feasible plan: plans of POT and OTT are rounded to exact marginals outside
-the time measured, as ours are inside it. They get the largest regularisation that reaches the accuracy,
-which no user knows beforehand; ours anneals. POT's network simplex is the exact oracle, and the fastest
-on one edge. Needs `pip install pot ott-jax`.
+the time measured, as ours are inside it. They get the largest regularisation that reaches the
+accuracy, which no user knows beforehand; ours anneals. POT's network simplex is the exact oracle,
+and the fastest on one edge. Needs `pip install pot ott-jax`.
 """
 
 from __future__ import annotations
@@ -133,9 +133,7 @@ def barycentre(count, d, peers):
     family = softmap.TruncatedLinear(1 / d / count, d)
     best = transport.multimarginal(marginals, edges, family, gap=1e-4, time_limit=300)
     true = best.cost
-    print(
-        f"barycentre of {count} marginals, {d} labels, |x - y| (certified to {best.relative_gap:.0e})"
-    )
+    print(f"barycentre of {count} marginals, {d} labels, |x - y|, within {best.relative_gap:.0e}")
     table("", ACCURACIES)
     _, reached, certified = ours(marginals, edges, family, true)
     table("softmap, family", [f"{t:.2f}" for t in reached])

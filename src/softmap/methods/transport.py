@@ -306,7 +306,7 @@ class _Network:
         """Return a mask of the states of free nodes."""
         return np.repeat(self.fixed == 0, self.model.num_labels)
 
-    def split(self, flat: Floats) -> list[Floats]:
+    def split(self, flat: Any) -> list[Floats]:
         """Return the parts of an array over node states, one per node."""
         return np.split(flat, self.model.node_offset[1:-1])
 
