@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from softmap.io import interop, read, write
     from softmap.learn.layer import soft_map
+    from softmap.methods import transport
     from softmap.methods.base import METHODS
     from softmap.methods.marginals import SoftMarginals, exact_marginals, log_partition_bounds
     from softmap.model import (
@@ -94,6 +95,7 @@ _MODULES = {
     "learn": "learn",
     "lp": "relaxation.lp",
     "plotting": "views.plotting",
+    "transport": "methods.transport",
 }
 
 __all__ = [
@@ -159,6 +161,7 @@ __all__ = [
     "solve_many",
     "solve_mbest",
     "stereo",
+    "transport",
     "verify",
     "write",
 ]

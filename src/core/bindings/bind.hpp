@@ -196,5 +196,6 @@ void bind_cuts(nb::module_ &m);
 void bind_feasibility(nb::module_ &m);
 void bind_moves(nb::module_ &m);
 void bind_spins(nb::module_ &m);
+void bind_transport(nb::module_ &m);
 
 } // namespace softmap

@@ -64,4 +64,5 @@ NB_MODULE(_native, m) {
     bind_spins(m);
     bind_feasibility(m);
     bind_moves(m);
+    bind_transport(m);
 }

@@ -17,6 +17,7 @@ namespace softmap {
 class Member;
 struct Clock;
 struct Couplings;
+struct DenseTable;
 struct EdgeList;
 struct Prices;
 struct Random;
@@ -69,6 +70,8 @@ struct Kernels {
 
     void (*send_one)(const Layout &, Index g, Index h, const double *a, double *out, double *room,
                      double eta);
+    void (*table_message)(const DenseTable &, int receiver, const double *from, double *out,
+                          double eta);
 
     void (*exponentials)(const double *from, double *to, Index count);
 

@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 #include "passes/reading.hpp"
 #include "passes/stars.hpp"
+#include "transport/dense.hpp"
 
 namespace softmap {
 
@@ -30,6 +31,7 @@ void add_passes(Kernels &table) {
     table.gradient_sweeps = sweeps<GradientRule>;
     table.star_values = star_values;
     table.send_one = send_one;
+    table.table_message = table_message;
     table.exponentials = exponentials;
 }
 

@@ -1873,3 +1873,80 @@ class Annealing:
     @property
     def least(self) -> float:
         """Cost of the best labels; +inf if none."""
+
+class TransportNetwork:
+    """Messages along a graph, some of whose nodes have given marginals."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        mass: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        fixed: Annotated[
+            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def passes(
+        self,
+        count: int,
+        eta: float,
+        momentum: bool,
+        ranges: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        deadline: Deadline | None = None,
+    ) -> tuple[int, float]:
+        """
+        Make passes; return how many were completed before the deadline, and the misplaced mass of the edges times their ranges.
+        """
+
+    def multipliers(
+        self,
+        eta: float,
+        lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        deadline: Deadline | None = None,
+    ) -> bool:
+        """
+        Write λ of a hard backward half pass; return whether there was time for it.
+        """
+
+    def sides(
+        self,
+        eta: float,
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        deadline: Deadline | None = None,
+    ) -> bool:
+        """
+        Write the marginals of all edges at both endpoints; return whether there was time.
+        """
+
+    def coupled(
+        self,
+        edge: int,
+        eta: float,
+        p: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        q: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        plan: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")]
+        | None = None,
+    ) -> tuple[float, float]:
+        """
+        Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`.
+        """
+
+    def messages(
+        self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")]
+    ) -> None:
+        """Write the messages into all half-edges."""
+
+    def set_messages(
+        self,
+        msg: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Set the messages into all half-edges."""

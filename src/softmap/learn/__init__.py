@@ -4,6 +4,7 @@ from softmap.learn.estimator import StructuredClassifier
 from softmap.learn.features import LinearModel, Sample
 from softmap.learn.layer import Beliefs, soft_map, soft_map_vjp
 from softmap.learn.losses import Inference, Round
+from softmap.learn.perturbed import perturbed_map, perturbed_map_vjp
 
 __all__ = [
     "Beliefs",
@@ -12,6 +13,8 @@ __all__ = [
     "Round",
     "Sample",
     "StructuredClassifier",
+    "perturbed_map",
+    "perturbed_map_vjp",
     "soft_map",
     "soft_map_vjp",
 ]

@@ -1,4 +1,4 @@
-"""`soft_map` for JAX arrays: a callback with a custom gradient."""
+"""`soft_map` and `perturbed_map` for JAX arrays: callbacks with custom gradients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, LayerProblem, _edges
+from softmap.learn.layer import Beliefs, LayerProblem, read_edges
+from softmap.learn.perturbed import Draws
 from softmap.methods.cuda import cupy_or_none
 
 
@@ -19,9 +20,9 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     import jax
     import jax.numpy as jnp
 
-    problem = LayerProblem(_edges(np.asarray(edges)), eta, tol)
-    dtype = jnp.result_type(unary, pairwise, jnp.float32)
-    first, second = jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
+    problem = LayerProblem(read_edges(concrete(edges)), eta, tol)
+    first, second = _arrays(unary, pairwise)
+    dtype = first.dtype
     full, tables = problem.shapes(first.shape, second.shape)
     halves = (*full[:-2], 2 * problem.edges.shape[-2], full[-1])
     array_of: Any = jax.ShapeDtypeStruct
@@ -68,6 +69,67 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
     marginals.defvjp(forward, backward)
     return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))
+
+
+def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs:
+    """`softmap.learn.perturbed_map` if one of the costs is a JAX array; works under `jit`."""
+    import jax
+    import jax.numpy as jnp
+
+    first, second = _arrays(unary, pairwise)
+    shapes = draws.shapes(first.shape, second.shape)
+    array_of: Any = jax.ShapeDtypeStruct
+    kinds = [array_of(shape, first.dtype) for shape in shapes]
+
+    def call(function: Any, *arrays: Any) -> Any:
+        return tuple(jax.pure_callback(function, kinds, *arrays, vmap_method="broadcast_all"))
+
+    def found(seed: Any, *costs: Any) -> Any:
+        return _rounded(_seeded(draws, seed).mean(*map(_double, costs)), first.dtype)
+
+    def pulled(seed: Any, *arrays: Any) -> Any:
+        costs, mean, given = (tuple(map(_double, arrays[k : k + 2])) for k in (0, 2, 4))
+        return _rounded(_seeded(draws, seed).pulled(costs, mean, given), first.dtype)
+
+    @jax.custom_vjp
+    def frequencies(unary: Any, pairwise: Any, seed: Any) -> Any:
+        return call(found, seed, unary, pairwise)
+
+    def forward(unary: Any, pairwise: Any, seed: Any) -> Any:
+        mean = frequencies(unary, pairwise, seed)
+        return mean, (seed, unary, pairwise, *mean)
+
+    def backward(kept: Any, given: Any) -> Any:
+        return (*call(pulled, *kept, *given), None)
+
+    frequencies.defvjp(forward, backward)
+    costs = (jnp.broadcast_to(a, shape) for a, shape in zip((first, second), shapes, strict=True))
+    return Beliefs(*frequencies(*costs, jnp.asarray(seed)))
+
+
+def concrete(edges: Any) -> Any:
+    """Return edges as a NumPy array."""
+    return np.asarray(edges)
+
+
+def _arrays(unary: Any, pairwise: Any) -> tuple[Any, Any]:
+    """Return both as JAX arrays of one floating type."""
+    import jax.numpy as jnp
+
+    dtype = jnp.result_type(unary, pairwise, jnp.float32)
+    return jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
+
+
+def _seeded(draws: Draws, seed: Any) -> Draws:
+    return draws.seeded(np.asarray(seed))
+
+
+def _double(array: Any) -> Any:
+    return np.asarray(array, dtype=np.float64)
+
+
+def _rounded(arrays: Any, dtype: Any) -> list[Any]:
+    return [array.astype(dtype) for array in arrays]
 
 
 def potts(weight: Any, labels: int) -> Any:

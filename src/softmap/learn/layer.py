@@ -84,8 +84,8 @@ def soft_map(
     >>> nodes.round(3).tolist()
     [[0.699, 0.301], [0.604, 0.396]]
     """
-    pairwise = _tables_of(pairwise, unary, edges)
-    module = _framework(unary, pairwise)
+    pairwise = tables_of(pairwise, unary, edges)
+    module = framework("soft_map", unary, pairwise)
     if module is not None:
         answer: Beliefs = module.soft_map(unary, pairwise, edges, eta, tol)
         return answer
@@ -126,9 +126,12 @@ def soft_map_vjp(
     >>> by_unary.shape, by_table.shape
     ((2, 2), (2, 2))
     """
-    pairwise = _tables_of(pairwise, unary, edges)
+    return vjp(LayerProblem(read_edges(edges), eta, tol), unary, tables_of(pairwise, unary, edges))
+
+
+def vjp(problem: Any, unary: Any, pairwise: Any) -> tuple[Beliefs, Pull]:
+    """Return what a problem finds for arrays of costs, and its vector-Jacobian product."""
     first, second = _floats(unary, "unary"), _floats(pairwise, "pairwise")
-    problem = LayerProblem(_edges(edges), eta, tol)
     full, tables = problem.shapes(first.shape, second.shape)
     dtype = np.result_type(first, second)
     soft = problem.forward(np.broadcast_to(first, full), np.broadcast_to(second, tables))
@@ -180,10 +183,14 @@ class LayerProblem:
         tables = np.ascontiguousarray(pairwise, dtype=np.float64).reshape(edges.size // 2, d, d)
         return Model(flat, (edges + shift).reshape(-1, 2)[used], Tables(tables[used]))
 
+    def graphs(self, batch: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the edges (members, m, 2) of all members of a batch; rows of -1 are no edges."""
+        m = self.edges.shape[-2]
+        return np.broadcast_to(self.edges, (*batch, m, 2)).reshape(math.prod(batch), m, 2)
+
     def _listed(self, batch: tuple[int, ...]) -> tuple[NDArray[np.int64], Any]:
         """Return the edges of all members, and a mask of the rows that are edges."""
-        m = self.edges.shape[-2]
-        edges = np.broadcast_to(self.edges, (*batch, m, 2)).reshape(math.prod(batch), m, 2)
+        edges = self.graphs(batch)
         return edges, slice(None) if self.edges.ndim == 2 else (edges[..., 0] >= 0).reshape(-1)
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -278,10 +285,10 @@ def shapes(
     return (*batch, n, d), (*batch, m, d, d)
 
 
-def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
+def tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
     """Return the tables of a potential or of a Potts weight; other costs unchanged."""
     if single(pairwise):
-        module = _framework(pairwise)
+        module = framework("a Potts weight", pairwise)
         if module is not None:
             return module.potts(pairwise, int(np.shape(unary)[-1]))
         pairwise = Potts(pairwise)
@@ -294,20 +301,20 @@ def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
     return spread.stack(np.arange(count), labels, labels)
 
 
-def _framework(*arrays: Any) -> Any:
+def framework(caller: str, *arrays: Any) -> Any:
     """Return the module here for the framework of the arrays; None for NumPy."""
     for array in arrays:
         name = FRAMEWORKS.get(type(array).__module__.partition(".")[0])
         if name is not None:
-            return _loaded(name)
+            return _loaded(caller, name)
     return None
 
 
-def _loaded(name: str) -> Any:
+def _loaded(caller: str, name: str) -> Any:
     try:
         return import_module(f"softmap.learn.{name}")
     except ImportError as error:
-        raise MissingExtra(f"soft_map with {name} arrays", name) from error
+        raise MissingExtra(f"{caller} with {name} arrays", name) from error
 
 
 def _floats(values: Any, name: str) -> NDArray[Any]:
@@ -316,7 +323,8 @@ def _floats(values: Any, name: str) -> NDArray[Any]:
     return array.astype(np.float32) if getattr(values, "dtype", None) == np.float32 else array
 
 
-def _edges(edges: Any) -> NDArray[np.int64]:
+def read_edges(edges: Any) -> NDArray[np.int64]:
+    """Return edges as int64 (m, 2) or (..., m, 2), or raise `ModelError`."""
     array = integers(edges, "edges")
     if array.size == 0 and array.ndim < 3:
         array = np.zeros((0, 2), dtype=np.int64)

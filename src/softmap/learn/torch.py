@@ -1,4 +1,4 @@
-"""`soft_map` for PyTorch tensors: a function with a custom gradient."""
+"""`soft_map` and `perturbed_map` for PyTorch tensors: functions with custom gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, LayerProblem, _edges
+from softmap.learn.layer import Beliefs, LayerProblem, read_edges
+from softmap.learn.perturbed import Draws
 from softmap.methods.cuda import cupy_or_none
 from softmap.methods.marginals.newton import SMOOTHING
 
@@ -19,11 +20,23 @@ from softmap.methods.marginals.newton import SMOOTHING
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
     """`softmap.soft_map` for PyTorch tensors; batches are broadcast by PyTorch."""
     first, second = _tensors(unary, pairwise)
-    if isinstance(edges, torch.Tensor):
-        edges = edges.detach().cpu().numpy()
-    problem = LayerProblem(_edges(edges), eta, tol)
+    problem = LayerProblem(read_edges(concrete(edges)), eta, tol)
     full, tables = problem.shapes(tuple(first.shape), tuple(second.shape))
     return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
+
+
+@torch.compiler.disable
+def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs:
+    """`softmap.learn.perturbed_map` for PyTorch tensors."""
+    first, second = _tensors(unary, pairwise)
+    full, tables = draws.shapes(tuple(first.shape), tuple(second.shape))
+    fixed = draws.seeded(int(seed))
+    return Beliefs(*PerturbedMap.apply(first.expand(full), second.expand(tables), fixed))
+
+
+def concrete(edges: Any) -> Any:
+    """Return edges as a NumPy array if they are a tensor."""
+    return edges.detach().cpu().numpy() if isinstance(edges, torch.Tensor) else edges
 
 
 def potts(weight: Any, labels: int) -> Any:
@@ -141,6 +154,27 @@ class Pull(torch.autograd.Function):
     def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
         tensors = _in_front(info.batch_size, in_dims[:5], given[:5])
         return Pull.apply(*tensors, given[5]), (0, 0)
+
+
+class PerturbedMap(torch.autograd.Function):
+    """Mean labellings forward; those of the moved costs, under the same noise, backward."""
+
+    @staticmethod
+    def forward(unary: Any, pairwise: Any, draws: Draws) -> Any:
+        found = draws.mean(_array(unary), _array(pairwise))
+        return tuple(_like(array, unary) for array in found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *costs, ctx.draws = inputs
+        ctx.save_for_backward(*costs, *output)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *given: Any) -> Any:
+        arrays = [_array(tensor) for tensor in ctx.saved_tensors]
+        found = ctx.draws.pulled(arrays[:2], arrays[2:], [_array(g) for g in given])
+        return (*(_like(array, ctx.saved_tensors[0]) for array in found), None)
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: LayerProblem) -> Any:

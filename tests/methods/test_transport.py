@@ -1,0 +1,218 @@
+"""`softmap.transport`: bounds and plans against HiGHS, passes against numpy, and gradients."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import softmap
+from softmap import transport
+from softmap.methods.transport import LADDER, _Network, _Run
+from softmap.model.potentials.base import softmin
+from support.deadlines import stopping
+
+
+def optimum(marginals, edges, tables):
+    """The optimum of the linear program, by HiGHS."""
+    sizes = [m if np.ndim(m) == 0 else len(m) for m in marginals]
+    node = np.concatenate([[0], np.cumsum(sizes)])
+    edge = node[-1] + np.concatenate([[0], np.cumsum([t.size for t in tables])])
+    rows, right = [], []
+
+    def equation(terms, value):
+        row = np.zeros(edge[-1])
+        for index, factor in terms:
+            row[index] += factor
+        rows.append(row)
+        right.append(value)
+
+    for e, (i, j) in enumerate(edges):
+        places = edge[e] + np.arange(tables[e].size).reshape(tables[e].shape)
+        for x in range(sizes[i]):
+            equation([(places[x], 1.0), (node[i] + x, -1.0)], 0.0)
+        for y in range(sizes[j]):
+            equation([(places[:, y], 1.0), (node[j] + y, -1.0)], 0.0)
+    for i, m in enumerate(marginals):
+        if np.ndim(m):
+            for x in range(sizes[i]):
+                equation([(node[i] + x, 1.0)], m[x])
+        else:
+            equation([(slice(node[i], node[i + 1]), 1.0)], 1.0)
+    costs = np.concatenate([np.zeros(node[-1]), *(t.ravel() for t in tables)])
+    return linprog(costs, A_eq=np.array(rows), b_eq=right).fun
+
+
+def problem(seed, cycle):
+    """A random tree, or one with an edge more, with random tables and some given marginals."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    sizes = rng.integers(2, 6, n)
+    edges = [[int(rng.integers(i)), i] for i in range(1, n)]
+    if cycle and n > 2 and [0, n - 1] not in edges:
+        edges.append([0, n - 1])
+    tables = [rng.normal(size=(sizes[i], sizes[j])) for i, j in edges]
+    masses = [rng.dirichlet(np.ones(d)) * (rng.random(d) < 0.8) for d in sizes]
+    marginals = [
+        m / m.sum() if m.sum() > 0 and rng.random() < 0.7 else int(d)
+        for m, d in zip(masses, sizes, strict=True)
+    ]
+    return marginals, edges, tables
+
+
+def assert_promises(found, edges, tables, best):
+    assert found.bound <= best + 1e-9
+    assert found.cost >= best - 1e-9
+    cost = sum(float((found.plan(e) * tables[e]).sum()) for e in range(len(edges)))
+    assert found.cost == pytest.approx(cost, abs=1e-9)
+    for e, (i, j) in enumerate(edges):
+        assert found.plan(e).min() >= 0
+        np.testing.assert_allclose(found.plan(e).sum(axis=1), found.marginals[i], atol=1e-12)
+        np.testing.assert_allclose(found.plan(e).sum(axis=0), found.marginals[j], atol=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_the_optimum_of_highs_is_between_bound_and_cost(seed, cycle):
+    marginals, edges, tables = problem(seed, cycle)
+    found = transport.multimarginal(marginals, edges, tables, gap=1e-3)
+    assert_promises(found, edges, tables, optimum(marginals, edges, tables))
+    assert found.relative_gap <= 1e-3
+    assert found.tree == (len(edges) < len(marginals))
+    for m, p in zip(marginals, found.marginals, strict=True):
+        np.testing.assert_allclose(p, m if np.ndim(m) else p, atol=1e-12)
+        assert p.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 60))
+def test_a_run_that_is_stopped_keeps_its_promises(seed, looks):
+    marginals, edges, tables = problem(seed, True)
+    run = _Run(_Network.of(marginals, edges, tables, None), LADDER, 1e-4, stopping(looks), None)
+    run.start()
+    run.climb()
+    assert_promises(run.result(), edges, tables, optimum(marginals, edges, tables))
+
+
+@pytest.mark.parametrize(("d", "eta"), [(5, 3.0), (70, 2.0), (70, 300.0)])
+def test_a_pass_is_that_of_numpy(d, eta):
+    """A star whose leaves have marginals and whose centre is free: 70 labels use supports."""
+    rng = np.random.default_rng(d)
+    masses = rng.dirichlet(np.ones(d), size=3)
+    tables = rng.random((3, d, d))
+    network = _Network.of([*masses, d], [[k, 3] for k in range(3)], list(tables), None)
+    compiled = network.compiled()
+    into_leaf = np.zeros((3, d))
+    for _ in range(3):
+        into_centre = np.array(
+            [
+                softmin((-np.log(masses[k]) / eta - into_leaf[k])[None, :] + tables[k].T, eta)
+                for k in range(3)
+            ]
+        )
+        into_centre -= into_centre.min(axis=1, keepdims=True)
+        share = into_centre.sum(axis=0) / 3
+        into_leaf = np.array([softmin((share - into_centre[k]) + tables[k], eta) for k in range(3)])
+        into_leaf -= into_leaf.min(axis=1, keepdims=True)
+    done, loss = compiled.passes(3, eta, False, network.ranges)
+    messages = np.empty(6 * d)
+    compiled.messages(messages)
+    assert done == 3
+    assert loss >= 0
+    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 0], into_leaf, atol=1e-9)
+    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 1], into_centre, atol=1e-9)
+    lam, sides = np.empty(6 * d), np.empty(6 * d)
+    assert compiled.multipliers(eta, lam)
+    assert compiled.sides(eta, sides)
+    shaped = lam.reshape(3, 2, d)
+    minima = [(tables[k] + shaped[k, 0][:, None] + shaped[k, 1]).min() for k in range(3)]
+    dual = sum(minima) - (masses * shaped[:, 0]).sum() + (-shaped[:, 1].sum(axis=0)).min()
+    assert network.bound(lam) == pytest.approx(dual, abs=1e-9)
+    assert network.bound(lam) <= dual + 1e-12
+    np.testing.assert_allclose(sides.reshape(6, d).sum(axis=1), 1.0)
+
+
+FAMILIES = {
+    "Potts": softmap.Potts(0.7),
+    "linear": softmap.TruncatedLinear(0.3, 99.0),
+    "truncated": softmap.TruncatedLinear(0.3, 2.5),
+    "quadratic": softmap.TruncatedQuadratic(0.2, 99.0),
+    "truncated quadratic": softmap.TruncatedQuadratic(0.2, 5.0),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_a_family_is_its_tables(family):
+    rng = np.random.default_rng(3)
+    masses = rng.dirichlet(np.full(6, 0.5), size=3)
+    edges = [[0, 3], [1, 3], [2, 3]]
+    table = family.as_table(0, 6, 6)
+    best = optimum([*masses, 6], edges, [table] * 3)
+    found = transport.multimarginal([*masses, 6], edges, family)
+    assert_promises(found, edges, [table] * 3, best)
+    assert found.relative_gap <= 1e-3
+    dense = transport.multimarginal([*masses, None], edges, table)
+    assert_promises(dense, edges, [table] * 3, best)
+
+
+def test_potentials_and_plans_are_gradients():
+    rng = np.random.default_rng(0)
+    a, b, cost = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4)), rng.random((4, 4))
+    found = transport.sinkhorn(a, b, cost, gap=1e-6)
+    move, bend = np.array([1e-3, -1e-3, 0.0, 0.0]), 1e-3 * rng.normal(size=(4, 4))
+    base = optimum([a, b], [[0, 1]], [cost])
+    by_mass = optimum([a + move, b], [[0, 1]], [cost]) - base
+    by_cost = optimum([a, b], [[0, 1]], [cost + bend]) - base
+    assert found.potentials[0] @ move == pytest.approx(by_mass, abs=1e-5)
+    assert (found.plan() * bend).sum() == pytest.approx(by_cost, abs=1e-5)
+
+
+def test_node_costs_count():
+    free = transport.multimarginal([3], np.zeros((0, 2)), [], unary=[[2.0, 1.0, 3.0]])
+    assert free.cost == 1.0
+    assert 1.0 - 1e-15 <= free.bound <= 1.0
+    pair = transport.multimarginal(
+        [[0.5, 0.5], 2], [[0, 1]], [np.zeros((2, 2))], unary=[[1.0, 3.0], [0.0, 5.0]], gap=1e-3
+    )
+    assert pair.bound <= 2.0 <= pair.cost + 1e-12
+    assert pair.gap <= 1e-2
+
+
+def test_a_batch_is_its_members():
+    rng = np.random.default_rng(1)
+    a, cost = rng.dirichlet(np.ones(5), size=3), rng.random((5, 5))
+    together = transport.sinkhorn(a, a[0], cost)
+    assert [r.cost for r in together] == [transport.sinkhorn(x, a[0], cost).cost for x in a]
+    stacked = transport.sinkhorn(a[0], a[1], np.stack([cost, 2 * cost]))
+    assert stacked[1].cost == pytest.approx(2 * stacked[0].cost)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "cost", "words"),
+    [
+        ([0.5, 0.4], [1.0, 0.0], np.eye(2), r"marginals\[0\]"),
+        ([1.5, -0.5], [1.0, 0.0], np.eye(2), r"marginals\[0\]"),
+        ([0.5, 0.5], [1.0, 0.0], [[0.0, np.inf], [1.0, 0.0]], "finite"),
+        (np.full((2, 2), 0.5), np.full((3, 2), 0.5), np.eye(2), "batch"),
+    ],
+)
+def test_what_does_not_fit_is_rejected(a, b, cost, words):
+    with pytest.raises(softmap.ModelError, match=words):
+        transport.sinkhorn(a, b, cost)
+
+
+def test_a_moment_can_stop_the_run():
+    rows = []
+    found = transport.multimarginal(
+        [[0.5, 0.5], [0.1, 0.9]],
+        [[0, 1]],
+        [np.array([[0.0, 1.0], [1.0, 0.3]])],
+        gap=0.0,
+        on_moment=lambda moment: rows.append(moment) or len(rows) < 3,
+    )
+    assert len(found.trace) == len(rows) == 3
+    assert all(a.bound <= b.bound and a.cost >= b.cost for a, b in itertools.pairwise(rows))
+    with pytest.raises(softmap.ModelError, match="number of labels"):
+        transport.multimarginal([[0.5, 0.5], None], [[0, 1]], softmap.Potts(1.0))
