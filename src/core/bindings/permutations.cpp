@@ -64,13 +64,15 @@ class Ascent {
     Index coolings() const { return ascent_.coolings(); }
     const pm::AssignmentDual &best() const { return ascent_.best(); }
 
-    // Multipliers rows [i, p, j], columns [i, p, q] and those of the labels [p].
+    // Multipliers rows [i, p, j] and columns [i, p, q], and those of the leaders: variables [i] and
+    // labels [p].
     void multipliers(Out<std::int64_t> rows, Out<std::int64_t> columns,
-                     Out<std::int64_t> labels) const {
+                     Out<std::int64_t> variables, Out<std::int64_t> labels) const {
         const pm::AssignmentDual &dual = best();
         const Index n = dual.costs.variables, d = dual.costs.labels;
         require_size(rows, n * d * n, "rows");
         require_size(columns, n * d * d, "columns");
+        require_size(variables, n, "variables");
         require_size(labels, d, "labels");
         for (Index i = 0; i < n; ++i)
             for (Index p = 0; p < d; ++p) {
@@ -79,6 +81,7 @@ class Ascent {
                 for (Index q = 0; q < d; ++q)
                     columns.data()[(i * d + p) * d + q] = dual.column(i, p, q);
             }
+        std::copy(dual.first().begin(), dual.first().end(), variables.data());
         std::copy(dual.second().begin(), dual.second().end(), labels.data());
     }
 
@@ -124,8 +127,8 @@ void bind_permutations(nb::module_ &m) {
         .def("run", &Ascent::run, nb::arg("work"), deadline_arg(),
              "Continue the ascent; return the best lower bound.")
         .def_prop_ro("coolings", &Ascent::coolings, "Number of times that passes have stalled.")
-        .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"), arg("labels"),
-             "Write the multipliers that prove the best bound.");
+        .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"),
+             arg("variables"), arg("labels"), "Write the multipliers that prove the best bound.");
     using S = pm::AssignmentSearch;
     nb::class_<S>(m, "AssignmentSearch")
         .def("__init__",
@@ -143,6 +146,7 @@ void bind_permutations(nb::module_ &m) {
                  return self.ended();
              },
              nb::arg("work"), deadline_arg(), "Continue the search; return whether it has ended.")
+        .def("limit", &S::limit, nb::arg("most"), "Search for assignments of at most this cost.")
         .def("labels",
              [](const S &self, Out<Index> labels) {
                  if (!self.best.empty())

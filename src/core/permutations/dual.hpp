@@ -156,7 +156,8 @@ class AssignmentDual {
         leader[costs.at(i, p)] += barrier;
     }
 
-    // The multipliers of labels in the assignment of leaders.
+    // The multipliers of variables and labels in the assignment of leaders.
+    const std::vector<Cost> &first() const { return first_; }
     const std::vector<Cost> &second() const { return second_; }
 
   private:

@@ -41,10 +41,10 @@ class AssignmentSearch {
     }
 
     bool ended() const { return open_.empty(); }
-    // Largest total cost of the assignments that are still searched for.
-    Cost most() const { return most_; }
+    // Searches for assignments of at most this cost, if that is less than before.
+    void limit(Cost most) { most_ = std::min(most_, most); }
 
-    // A lower bound on the cost of all assignments of cost at most `most()`; that plus 1 at the end.
+    // A lower bound on the cost of all assignments of cost at most `most`; that plus 1 at the end.
     Cost bound() const {
         Cost least = most_ + 1;
         for (const Node &node : open_)

@@ -80,6 +80,11 @@ class Tuning:
     setup_search: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
+    # --- permutations -----------------------------------------------------------------------------
+    permuted_entries: float = 1e8  # most pairs of labels of two variables, each twice; D68
+    permuted_bytes: int = 40  # B per such pair: costs as floats, as integers, and compiled; D68
+    permuted_share: float = 0.8  # of the time, once the dual ascent has stalled; D68
+    permuted_work: float = 2_000.0  # passes over all pairs, of each search without a limit; D68
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 4_000_000  # most table entries of an annealed model; D42
     moved_entries: int = 30_000_000  # most table entries for exact search over small parts; D42

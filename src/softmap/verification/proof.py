@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 from softmap.model import Model
+from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
@@ -107,7 +108,7 @@ def check_proof(
 
 
 class Checker:
-    """Checks a whole proof: one search, λ alone, or λ and searches of some components.
+    """Checks a whole proof: a search, λ alone or with searches of components, or multipliers.
 
     Parameters
     ----------
@@ -123,13 +124,15 @@ class Checker:
         self._model, self._exponent, self._effort = model, exponent, effort
         self._search: Search | None = None
         self._dual: Dual | None = None
+        self._assigned: Fraction | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
 
     def step(self, name: str, arrays: list[Any]) -> None:
         """Check one record."""
-        began = self._dual is not None or self._search is not None
+        parts = (self._dual, self._search, self._assigned)
+        began = any(part is not None for part in parts)
         if self._conclusion is not None or (self._energy is not None and name != "conclude"):
             raise Rejected(f"{name} after the conclusion")
         if name == "hard" and not began and not self._hard:
@@ -138,8 +141,12 @@ class Checker:
             self._energy = exact_energy(self._model, arrays[0])
         elif name == "conclude":
             self._conclusion = Conclusion.of((arrays[0], arrays[1]), self._energy, self._hard)
-        elif name == "hard" or (name == "dual" and self._hard):
+        elif name == "hard" or (name in ("dual", "assignment") and (self._hard or began)):
             raise Rejected(f"{name} out of its place")
+        elif self._assigned is not None:
+            raise Rejected(f"{name} after multipliers")
+        elif name == "assignment":
+            self._assigned = assignment_bound(self._model, *arrays)
         else:
             self._proof_step(name, arrays)
 
@@ -183,6 +190,8 @@ class Checker:
             self._finish(self._dual)
             self._search = None
             return self._dual.bound(claimed)
+        if self._assigned is not None:
+            return self._assigned
         if self._search is None:
             raise Rejected("there are no records")
         return self._search.bound()
