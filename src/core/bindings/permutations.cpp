@@ -64,15 +64,13 @@ class Ascent {
     Index coolings() const { return ascent_.coolings(); }
     const pm::AssignmentDual &best() const { return ascent_.best(); }
 
-    // Multipliers rows [i, p, j] and columns [i, p, q], and those of the leaders: variables [i] and
-    // labels [p].
+    // Multipliers rows [i, p, j], columns [i, p, q] and those of the labels [p].
     void multipliers(Out<std::int64_t> rows, Out<std::int64_t> columns,
-                     Out<std::int64_t> variables, Out<std::int64_t> labels) const {
+                     Out<std::int64_t> labels) const {
         const pm::AssignmentDual &dual = best();
         const Index n = dual.costs.variables, d = dual.costs.labels;
         require_size(rows, n * d * n, "rows");
         require_size(columns, n * d * d, "columns");
-        require_size(variables, n, "variables");
         require_size(labels, d, "labels");
         for (Index i = 0; i < n; ++i)
             for (Index p = 0; p < d; ++p) {
@@ -81,7 +79,6 @@ class Ascent {
                 for (Index q = 0; q < d; ++q)
                     columns.data()[(i * d + p) * d + q] = dual.column(i, p, q);
             }
-        std::copy(dual.first().begin(), dual.first().end(), variables.data());
         std::copy(dual.second().begin(), dual.second().end(), labels.data());
     }
 
@@ -89,10 +86,11 @@ class Ascent {
     pm::DualAscent ascent_;
 };
 
-pm::AssignmentSearch searched(const Ascent &ascent, Matrix<Index> maps, In<Index> kind,
-                              std::int64_t most, std::int64_t step, std::int64_t barrier,
-                              std::uint64_t seed) {
+pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index> maps,
+                              In<Index> kind, std::int64_t most, std::int64_t step,
+                              std::int64_t barrier, std::uint64_t seed) {
     const pm::Costs &costs = ascent.best().costs;
+    require(!exchanged || costs.variables == costs.labels, "there are more labels than variables");
     require(Index(maps.shape(1)) == costs.labels, "a map has one label for each label");
     require_size(kind, costs.variables, "kind");
     require(step > 0, "costs differ by positive steps");
@@ -104,7 +102,7 @@ pm::AssignmentSearch searched(const Ascent &ascent, Matrix<Index> maps, In<Index
         symmetry.maps.emplace_back(map, map + costs.labels);
     }
     symmetry.kind.assign(kind.data(), kind.data() + kind.size());
-    return {ascent.best(), std::move(symmetry), most, step, barrier, seed};
+    return {exchanged ? ascent.best().exchanged() : ascent.best(), std::move(symmetry), most, step, barrier, seed};
 }
 
 } // namespace
@@ -127,16 +125,16 @@ void bind_permutations(nb::module_ &m) {
         .def("run", &Ascent::run, nb::arg("work"), deadline_arg(),
              "Continue the ascent; return the best lower bound.")
         .def_prop_ro("coolings", &Ascent::coolings, "Number of times that passes have stalled.")
-        .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"),
-             arg("variables"), arg("labels"), "Write the multipliers that prove the best bound.");
+        .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"), arg("labels"),
+             "Write the multipliers that prove the best bound.");
     using S = pm::AssignmentSearch;
     nb::class_<S>(m, "AssignmentSearch")
         .def("__init__",
-             [](S *self, const Ascent &ascent, Matrix<Index> maps, In<Index> kind,
+             [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
                 std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed) {
-                 new (self) S(searched(ascent, maps, kind, most, step, barrier, seed));
+                 new (self) S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed));
              },
-             nb::arg("ascent"), arg("maps"), arg("kind"), nb::arg("most"), nb::arg("step"),
+             nb::arg("ascent"), nb::arg("exchanged"), arg("maps"), arg("kind"), nb::arg("most"), nb::arg("step"),
              nb::arg("barrier"), nb::arg("seed") = 0)
         .def("run",
              [](S &self, Index work, const Deadline *deadline) {

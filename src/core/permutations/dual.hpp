@@ -139,6 +139,29 @@ class AssignmentDual {
         return out;
     }
 
+    // The same costs and multipliers with variables and labels exchanged; N = L.
+    AssignmentDual exchanged() const {
+        AssignmentDual out;
+        const Index n = costs.variables;
+        out.costs = Costs(n, n);
+        out.base = base;
+        out.row_.resize(row_.size());
+        out.column_.resize(column_.size());
+        for (Index i = 0; i < n; ++i)
+            for (Index p = 0; p < n; ++p) {
+                out.costs.unary[p * n + i] = costs.unary[costs.at(i, p)];
+                for (Index k = 0; k < n; ++k) {
+                    out.row_[(k * n + p) * n + i] = column(i, p, k);
+                    out.column_[(k * n + p) * n + i] = row(i, p, k);
+                    for (Index q = 0; q < n; ++q)
+                        out.costs.between(p, i, q, k) = costs.between(i, p, k, q);
+                }
+            }
+        out.sum_leaders();
+        out.solve_leaders();
+        return out;
+    }
+
     // Forbids labels and pairs of labels that no assignment of total cost `most` or less has, by
     // adding `barrier` to their costs, once.
     void forbid_above(Cost most, Cost barrier) {
@@ -156,8 +179,7 @@ class AssignmentDual {
         leader[costs.at(i, p)] += barrier;
     }
 
-    // The multipliers of variables and labels in the assignment of leaders.
-    const std::vector<Cost> &first() const { return first_; }
+    // The multipliers of labels in the assignment of leaders.
     const std::vector<Cost> &second() const { return second_; }
 
   private:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
@@ -23,9 +25,12 @@ from softmap.relaxation.bounds import lower_tables
 __all__ = ["Permutation", "Symmetry", "is_permutation"]
 
 TOTAL_BITS = 46  # bits of the sum of all ranges of costs, so that no sum overflows 64 bits
+LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
+LARGEST_EXPONENT = 1_100  # above that of every float64
 FRACTION_BITS = 20  # most bits of a multiplier behind the point of a cost
+MOST_SYMMETRIC = 40  # labels for which symmetries are searched for
 MOST_MAPS = 2_000  # symmetries of labels that are listed
-MOST_STEPS = 20_000  # steps of the search for them
+MOST_STEPS = 10_000  # steps of the search for them
 
 
 def is_permutation(model: Model, given: Model) -> bool:
@@ -126,13 +131,13 @@ class Permutation:
     pair : int64[n, d, n, d]
         Costs of pairs, at least 0; 0 for equal variables or labels.
     shift : int64[n, n]
-        The costs that were subtracted from the pairs of i < j.
+        The costs that were subtracted from the pairs of i < j; 0 for i >= j.
     base : int
         All that was subtracted.
     exponent : int
         Exponent of the unit.
     step : int
-        A common divisor of all costs.
+        A common divisor of all costs; 1 if costs were rounded.
     barrier : int
         Cost of a forbidden label or pair: more than all other costs together.
     """
@@ -148,61 +153,52 @@ class Permutation:
     @classmethod
     def of(cls, model: Model) -> Permutation:
         """Return the costs of the visible variables of a model and of the edges between them."""
-        n = model.num_visible
+        n, inner = model.num_visible, _inner_edges(model)
         d = int(model.num_labels[:n].max())
         unary = np.full((n, d), np.inf)
         for i, row in enumerate(unary):
             row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
-        pair = np.zeros((n, d, n, d))
-        for (i, j), table in _tables(model, _inner_edges(model)):
-            rows, cols = table.shape
-            pair[i, :rows, j, :cols] = table
-            pair[j, :cols, i, :rows] = table.T
-        return cls._rounded(unary, pair)
+        tables = np.full((len(inner), d, d), np.inf)
+        for table, (_, own) in zip(tables, _tables(model, inner), strict=True):
+            table[: len(own), : own.shape[1]] = own
+        tables[:, np.arange(d), np.arange(d)] = np.inf
+        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64))
 
     @classmethod
-    def _rounded(cls, unary: Costs, pair: Costs) -> Permutation:
+    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints) -> Permutation:
+        """Return the costs of labels [n, d] and edges [m, d, d] in integers."""
         n, d = unary.shape
-        unused = np.eye(n, dtype=bool)[:, None, :, None] | np.eye(d, dtype=bool)[None, :, None, :]
-        pair[unused] = 0.0
-        barred, apart = np.isposinf(unary), np.isposinf(pair)
-        unary[barred], pair[apart] = 0.0, 0.0
-        exponent = _exponent(unary, pair)
-        whole_unary, whole_pair = (np.floor(np.ldexp(c, -exponent)) for c in (unary, pair))
-        exact = np.array_equal(np.ldexp(whole_unary, exponent), unary)
-        exact = exact and np.array_equal(np.ldexp(whole_pair, exponent), pair)
-        one, two = whole_unary.astype(np.int64), whole_pair.astype(np.int64)
-        lows = np.where(barred, np.iinfo(np.int64).max, one).min(axis=1)
-        shift = np.where(unused | apart, np.iinfo(np.int64).max, two).min(axis=(1, 3))
-        lows[barred.all(axis=1)] = 0
-        shift[(unused | apart).all(axis=(1, 3))] = 0
-        one, two = one - lows[:, None], two - shift[:, None, :, None]
-        one[barred], two[apart | unused] = 0, 0
-        barrier = int(one.max(axis=1).sum() + two.max(axis=(1, 3)).sum() // 2) + 1
-        step = int(np.gcd(np.gcd.reduce(one.ravel()), np.gcd.reduce(two.ravel()))) or 1
-        one[barred], two[apart] = barrier, barrier
-        base = int(lows.sum()) + int(np.triu(shift, 1).sum())
-        return cls(one, two, shift, base, exponent, step if exact else 1, barrier)
-
-    @cached_property
-    def scale(self) -> int:
-        """The number, a power of two, by which compiled loops multiply all costs."""
-        return 1 << min(FRACTION_BITS, max(0, TOTAL_BITS - self.barrier.bit_length()))
+        blocks = [unary, tables.reshape(len(tables), d * d)]
+        exponent = _exponent(blocks)
+        whole = [_Block.of(costs, exponent) for costs in blocks]
+        barrier = sum(int(block.above.max(axis=1).sum()) for block in whole) + 1
+        bits, exact = 0, all(block.exact for block in whole)
+        if exact:  # multipliers need bits behind the point
+            largest = max(int(np.abs(block.low).max(initial=0)) for block in whole)
+            bits = min(FRACTION_BITS, TOTAL_BITS - barrier.bit_length())
+            bits = max(0, min(bits, LARGEST_BITS - largest.bit_length()))
+        step = math.gcd(*(int(np.gcd.reduce(block.above.ravel())) for block in whole)) or 1
+        one, two = (block.filled(barrier) << bits for block in whole)
+        pair, shift = np.zeros((n, d, n, d), np.int64), np.zeros((n, n), np.int64)
+        by_pair, (first, second) = pair.transpose(0, 2, 1, 3), edges.T
+        by_pair[first, second] = two.reshape(-1, d, d)
+        by_pair[second, first] = two.reshape(-1, d, d).transpose(0, 2, 1)
+        by_pair[:, :, np.arange(d), np.arange(d)] = 0
+        shift[edges.min(axis=1), edges.max(axis=1)] = whole[1].low << bits
+        base = sum(int(block.low.sum()) for block in whole) << bits
+        return cls(
+            one, pair, shift, base, exponent - bits, step << bits if exact else 1, barrier << bits
+        )
 
     @cached_property
     def native(self) -> core.PermutationCosts:
-        """The costs times `scale`, as compiled loops take them."""
-        n, d = self.unary.shape
-        pair = (self.pair * self.scale).reshape(n * d, n * d)
-        return core.PermutationCosts(self.unary * self.scale, pair)
+        """The costs as compiled loops take them."""
+        return core.PermutationCosts(self.unary, self.pair.reshape(self.unary.size, -1))
 
     def transposed(self) -> Permutation:
         """The same costs with variables and labels exchanged; there must be as many of both."""
         pair = np.ascontiguousarray(self.pair.transpose(1, 0, 3, 2))
-        unary = np.ascontiguousarray(self.unary.T)
-        return Permutation(
-            unary, pair, self.shift, self.base, self.exponent, self.step, self.barrier
-        )
+        return replace(self, unary=np.ascontiguousarray(self.unary.T), pair=pair)
 
     def cost(self, labels: Ints) -> int:
         """The cost of labels in units, without `base`."""
@@ -210,16 +206,18 @@ class Permutation:
         pairs = self.pair[i[:, None], labels[:, None], i, labels]
         return int(self.unary[i, labels].sum() + pairs.sum() // 2)
 
-    def value(self, scaled: int) -> float:
-        """A lower bound as a cost, from one that a compiled loop has found; rounded down."""
-        units = -(-scaled // (self.scale * self.step)) * self.step + self.base
+    def value(self, bound: int) -> float:
+        """Convert a lower bound in units, without `base`, to a cost; rounded down."""
+        units = -(-bound // self.step) * self.step + self.base
         near = float(units)
         near = near if near <= units else math.nextafter(near, -math.inf)
         return math.ldexp(near, self.exponent)
 
     def symmetry(self) -> Symmetry:
-        """Return symmetries of the costs."""
+        """Return symmetries of the costs; none but the identity if there are many variables."""
         n, d = self.unary.shape
+        if d > MOST_SYMMETRIC:
+            return Symmetry(np.arange(d)[None], np.arange(n))
         kind = np.arange(n)
         for i in range(n):
             same = (j for j in range(i) if kind[j] == j and self._exchangeable(i, j))
@@ -242,18 +240,48 @@ class Permutation:
         )
 
 
-def _exponent(unary: Costs, pair: Costs) -> int:
+class _Block(NamedTuple):
+    """Rows of costs in units: their smallest entries, and what the others exceed them by.
+
+    `exact` if nothing was rounded; forbidden entries are 0 in `above`.
+    """
+
+    low: Ints
+    above: Ints
+    finite: NDArray[np.bool_]
+    exact: bool
+
+    @classmethod
+    def of(cls, costs: Costs, exponent: int) -> _Block:
+        """Return costs in units of `2**exponent`, rounded down."""
+        finite = np.isfinite(costs)
+        scaled = np.ldexp(np.where(finite, costs, 0.0), -exponent)
+        whole = np.floor(scaled)
+        units = whole.astype(np.int64)
+        low = np.where(finite, units, np.iinfo(np.int64).max).min(axis=1)
+        low[~finite.any(axis=1)] = 0
+        above = np.where(finite, units - low[:, None], 0)
+        return cls(low, above, finite, np.array_equal(whole, scaled))
+
+    def filled(self, barrier: int) -> Ints:
+        """The differences, with forbidden entries at the barrier."""
+        return np.where(self.finite, self.above, barrier)
+
+
+def _exponent(blocks: list[Costs]) -> int:
     """Exponent of the unit: exact if the sum of all ranges then has few enough bits."""
-    spread = np.ptp(unary, axis=1).sum() + np.ptp(pair, axis=(1, 3)).sum()
-    largest = max(float(np.abs(unary).max()), float(np.abs(pair).max()))
-    if largest == 0.0:
-        return 0
-    finest = max(math.frexp(spread)[1] - TOTAL_BITS, math.frexp(largest)[1] - 52)
-    used = np.concatenate([unary[unary != 0], pair[pair != 0]])
-    mantissa, power = np.frexp(used)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return max(int((power - 53 + zeros).min()), finest)
+    spread = largest = 0.0
+    exponents = []
+    for costs in blocks:
+        used = np.where(np.isfinite(costs), costs, 0.0)
+        spread += float(np.ptp(used, axis=1).sum())
+        largest = max(largest, float(np.abs(used).max(initial=0.0)))
+        mantissa, power = np.frexp(used[used != 0])
+        whole = np.ldexp(mantissa, 53).astype(np.int64)
+        zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+        exponents.append(int((power - 53 + zeros).min(initial=LARGEST_EXPONENT)))
+    finest = max(math.frexp(spread)[1] - TOTAL_BITS, math.frexp(largest)[1] - LARGEST_BITS)
+    return max(min(exponents), finest) if largest else 0
 
 
 def _maps(looks: list[list[int]], alike: list[int]) -> Ints:

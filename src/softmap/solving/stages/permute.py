@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.permutations import Permutation, Symmetry, is_permutation
+from softmap.labels.permutations import Permutation, is_permutation
 from softmap.solving.best import Best
 from softmap.solving.proof import Multipliers, Proof, ProofKind
 from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
@@ -57,7 +56,7 @@ class Permute(Once):
         begun, tuning = time.perf_counter(), self.tuning
         if self._found is None:
             model, seed = self.problem.model, self.options.seed
-            self._found = _Parts(Permutation.of(model), seed, self.problem.exponent)
+            self._found = _Parts(Permutation.of(model), seed)
         if share.timed:
             share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
         work = UNLIMITED if share.timed else int(tuning.permuted_work * self._entries)
@@ -75,17 +74,14 @@ class _Parts:
         The costs.
     seed : int
         Seed of the random numbers.
-    exponent : int
-        Costs are the user's times `2**exponent`.
     """
 
-    def __init__(self, costs: Permutation, seed: int, exponent: int) -> None:
+    def __init__(self, costs: Permutation, seed: int) -> None:
         self._costs, self._seed = costs, seed
-        self._turned = _oriented(costs)
-        native = self._turned.costs.native
-        self._swaps = core.SwapSearch(native, seed)
-        self._ascent = core.AssignmentAscent(native, seed)
+        self._swaps = core.SwapSearch(costs.native, seed)
+        self._ascent = core.AssignmentAscent(costs.native, seed)
         self._search: core.AssignmentSearch | None = None
+        self._exchanged = False  # whether variables and labels are exchanged in the search
         self._bound = -1
         self._tried = self._idle = 0.0  # seconds of swaps, and those since they last helped
 
@@ -97,12 +93,11 @@ class _Parts:
     def improve(self, best: Best, share: Share, work: int) -> bool:
         """Improve labels and bound for one slice; return whether more can be done."""
         self._swap(best, share, work)
-        searching = self._search is not None
-        if not searching:
+        if self._search is None:
             self._ascend(best, share.deadline, work)
-        if best.found and (searching or self._worth(best)):
-            return self._branch(best, share, work)
-        return True
+        if self._search is None and not (best.found and self._worth(best)):
+            return True
+        return self._branch(best, share.deadline, work)
 
     def _worth(self, best: Best) -> bool:
         """Whether a search may end: few variables, or a bound near the energy."""
@@ -113,17 +108,17 @@ class _Parts:
         """Search for labels, for a part of the slice that is larger while they improve."""
         begun, before = time.perf_counter(), best.energy
         if best.found:
-            self._swaps.offer(self._turned.given(best.labels[: len(self._costs.unary)]))
+            self._swaps.offer(self._visible(best))
         part = 0.5 if self._idle <= 0.5 * self._tried + 0.1 else 0.1
-        labels = np.empty(len(self._turned.costs.unary), dtype=np.int64)
+        labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
-        self._offer(best, labels)
+        best.offer_labels(best.problem.model.with_running(labels))
         spent = time.perf_counter() - begun
         self._tried += spent
         self._idle = 0.0 if best.energy < before else self._idle + spent
 
-    def _offer(self, best: Best, labels: Labels) -> None:
-        best.offer_labels(best.problem.model.with_running(self._turned.given(labels)))
+    def _visible(self, best: Best) -> Labels:
+        return best.labels[: len(self._costs.unary)]
 
     def _ascend(self, best: Best, deadline: core.Deadline, work: int) -> None:
         """Raise the bound, and offer it with its multipliers."""
@@ -142,70 +137,41 @@ class _Parts:
 
     def _multipliers(self, value: float) -> Multipliers:
         """The multipliers of the best bound, for the costs of the model."""
-        given, scale = self._costs, self._costs.scale
-        n, d = self._turned.costs.unary.shape
+        n, d = self._costs.unary.shape
         rows, columns = np.empty(n * d * n, dtype=np.int64), np.empty(n * d * d, dtype=np.int64)
-        first, second = np.empty(n, dtype=np.int64), np.empty(d, dtype=np.int64)
-        self._ascent.multipliers(rows, columns, first, second)
-        row, column = rows.reshape(n, d, n), columns.reshape(n, d, d)
-        if self._turned.exchanged:
-            row, column = column.transpose(1, 0, 2).copy(), row.transpose(1, 0, 2).copy()
-            second = first
-        row += np.triu(given.shift, 1)[:, None, :] * scale
-        return Multipliers(
-            given.exponent - (scale.bit_length() - 1), row, column, second, value
-        )
+        labels = np.empty(d, dtype=np.int64)
+        self._ascent.multipliers(rows, columns, labels)
+        row = rows.reshape(n, d, n) + self._costs.shift[:, None, :]
+        return Multipliers(self._costs.exponent, row, columns.reshape(n, d, d), labels, value)
 
-    def _branch(self, best: Best, share: Share, work: int) -> bool:
+    def _branch(self, best: Best, deadline: core.Deadline, work: int) -> bool:
         """Search; return whether it goes on."""
         costs = self._costs
-        energy = costs.cost(best.labels[: len(costs.unary)])
-        most = (energy - costs.step) * costs.scale
+        most = costs.cost(self._visible(best)) - costs.step
         if self._search is None:
-            symmetry, step = self._turned.symmetry, costs.step * costs.scale
-            self._search = core.AssignmentSearch(
-                self._ascent, symmetry.maps, symmetry.kind, most, step,
-                costs.barrier * costs.scale, self._seed,
-            )  # fmt: skip
+            self._search = self._new_search(most)
         search = self._search
         search.limit(most)
-        ended = search.run(work, share.deadline)
-        labels = np.empty(len(self._turned.costs.unary), dtype=np.int64)
+        ended = search.run(work, deadline)
+        labels = np.empty(len(costs.unary), dtype=np.int64)
         if search.labels(labels):
-            self._offer(best, labels)
+            labels = np.argsort(labels) if self._exchanged else labels
+            best.offer_labels(best.problem.model.with_running(labels))
         value = self._value(best, max(search.bound, self._bound))
         if value > best.bound:
             given = self._multipliers(self._value(best, self._bound))
             best.offer_bound(value, Proof(ProofKind.SEARCH, nodes=search.nodes, multipliers=given))
         return not ended
 
-
-class _Oriented:
-    """Costs with variables and labels exchanged if that has more symmetries.
-
-    Parameters
-    ----------
-    costs : Permutation
-        The costs, exchanged or not.
-    symmetry : Symmetry
-        Their symmetries.
-    exchanged : bool
-        Whether variables and labels are exchanged.
-    """
-
-    def __init__(self, costs: Permutation, symmetry: Symmetry, exchanged: bool) -> None:
-        self.costs, self.symmetry, self.exchanged = costs, symmetry, exchanged
-
-    def given(self, labels: Labels) -> Labels:
-        """Labels of the given problem from those of this one, and the other way round."""
-        return np.argsort(labels) if self.exchanged else np.ascontiguousarray(labels)
-
-
-def _oriented(costs: Permutation) -> _Oriented:
-    n, d = costs.unary.shape
-    plain = _Oriented(costs, costs.symmetry(), False)
-    if n < d:
-        return plain
-    turned = costs.transposed()
-    other = _Oriented(turned, turned.symmetry(), True)
-    return other if other.symmetry.size > plain.symmetry.size else plain
+    def _new_search(self, most: int) -> core.AssignmentSearch:
+        """A search from the best multipliers, in the direction that has more symmetries."""
+        costs = self._costs
+        symmetry = costs.symmetry()
+        if costs.unary.shape[0] == costs.unary.shape[1]:
+            other = costs.transposed().symmetry()
+            self._exchanged = other.size > symmetry.size
+            symmetry = other if self._exchanged else symmetry
+        return core.AssignmentSearch(
+            self._ascent, self._exchanged, symmetry.maps, symmetry.kind, most, costs.step,
+            costs.barrier, self._seed,
+        )  # fmt: skip
