@@ -20,10 +20,11 @@ class DualAscent {
     Index coolings() const { return coolings_; }
 
     void run(Meter &meter) {
-        if (!started_) {
-            dual_.start(meter);
-            started_ = true;
+        if (started_ < dual_.costs.size()) {
+            started_ = dual_.start(started_, meter);
             keep();
+            if (started_ < dual_.costs.size())
+                return;
         }
         while (!meter.spent()) {
             const Cost before = dual_.bound;
@@ -58,7 +59,7 @@ class DualAscent {
     Random random_;
     double heat_ = 0.0, decay_ = 0.93;
     Index coolings_ = 0;
-    bool started_ = false;
+    Index started_ = 0; // blocks of the first bound
 };
 
 } // namespace softmap::permutations

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -75,15 +76,14 @@ class AssignmentDual {
         chosen_ = linear_.column;
     }
 
-    // The bound of Gilmore and Lawler, from halves of all pair costs. Only for new multipliers.
-    void start(Meter &meter) {
-        for (Index i = 0; i < costs.variables; ++i)
-            for (Index p = 0; p < costs.labels; ++p) {
-                if (costs.variables < 2 || meter.tick(entries()))
-                    break;
-                solve_block(i, p, [](Cost cost, Cost) { return cost >> 1; });
-            }
+    // The bound of Gilmore and Lawler, from halves of all pair costs: the blocks from `block` on,
+    // none of which has been solved before. Returns the block at which the deadline has passed.
+    Index start(Index block, Meter &meter) {
+        for (; block < costs.size() && costs.variables > 1 && !meter.tick(entries()); ++block)
+            solve_block(block / costs.labels, block % costs.labels,
+                        [](Cost cost, Cost) { return cost >> 1; });
         solve_leaders();
+        return block;
     }
 
     // Moves the slack of all leaders, and `heat` of each, back to the pairs; then each block takes
@@ -134,6 +134,8 @@ class AssignmentDual {
             for (Index k = 0; k < n && q != p; ++k)
                 if (k != i)
                     column = without(&column_[(q * n + k) * d], d, p, column);
+        if (m == 1) // no pair is left: the leaders are the unary costs
+            std::fill(out.column_.begin(), out.column_.end(), Cost(0));
         out.sum_leaders();
         out.solve_leaders();
         return out;
@@ -251,6 +253,10 @@ class AssignmentDual {
     template <class Take> void solve_block(Index i, Index p, Take &&take) {
         const Index n = costs.variables, d = costs.labels;
         table_.resize(std::size_t((n - 1) * (d - 1)));
+        if (n < d) // multipliers of labels are at most 0: they rise only if they are chosen again
+            for (Index q = 0; q < d; ++q)
+                if (q != p)
+                    leader[costs.at(i, p)] -= std::exchange(column_[column_at(i, p, q)], 0);
         Cost *to = table_.data();
         visit_block(i, p, [&](Index, Index, Cost cost, Cost rest) { *to++ = take(cost, rest); });
         leader[costs.at(i, p)] += linear_.solve(table_.data(), n - 1, d - 1);

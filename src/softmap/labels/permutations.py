@@ -287,7 +287,7 @@ def _exponent(blocks: list[Costs]) -> int:
 def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
     """Permutations of labels that keep the look of each label and pair, by depth-first search."""
     d, left = len(alike), MOST_STEPS
-    found: list[list[int]] = [list(range(d))]
+    found: list[list[int]] = []
     stack: list[list[int]] = [[]]
     while stack and left > 0 and len(found) < MOST_MAPS:
         image = stack.pop()
@@ -305,4 +305,4 @@ def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
                 for k in range(p)
             )
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(found or [range(d)], dtype=np.int64)

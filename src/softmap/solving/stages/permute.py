@@ -110,6 +110,7 @@ class _Parts:
         if best.found:
             self._swaps.offer(self._visible(best))
         part = 0.5 if self._idle <= 0.5 * self._tried + 0.1 else 0.1
+        part = 0.2 if self._bound < 0 else part  # the first bound follows soon
         labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
         best.offer_labels(best.problem.model.with_running(labels))
