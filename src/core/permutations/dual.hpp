@@ -55,6 +55,7 @@ class AssignmentDual {
     explicit AssignmentDual(Costs given) : costs(std::move(given)) {
         const Index n = costs.variables, d = costs.labels;
         leader.assign(costs.unary.get(), costs.unary.get() + costs.size());
+        forbidden_.assign(leader.size(), false);
         row_.assign(std::size_t(n * n * d), 0);
         column_.assign(std::size_t(d * n * d), 0);
         solve_leaders();
@@ -98,6 +99,8 @@ class AssignmentDual {
         bool all = true;
         for (std::size_t k = 0; k < order_.size() && all; ++k) {
             std::swap(order_[k], order_[k + random.below(Index(order_.size() - k))]);
+            if (forbidden_[order_[k]])
+                continue;
             solve_block(order_[k] / costs.labels, order_[k] % costs.labels,
                         [](Cost, Cost rest) { return rest; });
             all = !meter.tick(entries());
@@ -114,6 +117,7 @@ class AssignmentDual {
         out.base = base + costs.unary[costs.at(i, p)];
         out.row_.resize(std::size_t(m * m * e));
         out.column_.resize(std::size_t(e * m * e));
+        out.forbidden_.resize(std::size_t(m * e));
         Cost *pair = out.costs.pair.get();
         for (Index j = 0; j < m; ++j)
             for (Index q = 0; q < e; ++q) {
@@ -121,6 +125,7 @@ class AssignmentDual {
                 const Cost *block = costs.block(own, label);
                 out.costs.unary[j * e + q] =
                     costs.unary[costs.at(own, label)] + block[costs.at(i, p)];
+                out.forbidden_[j * e + q] = forbidden_[costs.at(own, label)];
                 for (Index k = 0; k < n; ++k)
                     if (k != i)
                         pair = without(block + k * d, d, p, pair);
@@ -147,6 +152,7 @@ class AssignmentDual {
         const Index n = costs.variables;
         out.costs = Costs(n, n);
         out.base = base;
+        out.forbidden_.assign(leader.size(), false);
         out.row_.resize(row_.size());
         out.column_.resize(column_.size());
         for (Index i = 0; i < n; ++i)
@@ -170,15 +176,24 @@ class AssignmentDual {
         const Index n = costs.variables, d = costs.labels;
         for (Index i = 0; i < n; ++i)
             for (Index p = 0; p < d; ++p)
-                if (costs.unary[costs.at(i, p)] < barrier && bound + slack(i, p) > most)
+                if (bound + slack(i, p) > most)
                     forbid(i, p, barrier);
         for (Index i = 0; i < n; ++i)
             for (Index p = 0; p < d; ++p)
-                forbid_pairs(i, p, most - bound - slack(i, p), barrier);
+                if (!forbidden_[costs.at(i, p)])
+                    forbid_pairs(i, p, most - bound - slack(i, p), barrier);
     }
+    // Forbids a label of a variable. Its leader keeps its multipliers, but takes no more.
     void forbid(Index i, Index p, Cost barrier) {
+        if (forbidden_[costs.at(i, p)])
+            return;
+        forbidden_[costs.at(i, p)] = true;
         costs.unary[costs.at(i, p)] += barrier;
         leader[costs.at(i, p)] += barrier;
+        for (Index j = 0; j < costs.variables; ++j)
+            for (Index q = 0; q < costs.labels && j != i; ++q)
+                if (q != p && costs.between(i, p, j, q) < barrier)
+                    costs.between(j, q, i, p) = costs.between(i, p, j, q) += barrier;
     }
 
     // The multipliers of labels in the assignment of leaders.
@@ -218,6 +233,8 @@ class AssignmentDual {
         const Index n = costs.variables, d = costs.labels;
         for (Index i = 0; i < n; ++i)
             for (Index p = 0; p < d; ++p) {
+                if (forbidden_[costs.at(i, p)])
+                    continue;
                 const Cost amount = slack(i, p) + heat, part = amount / (n - 1);
                 Cost more = amount % (n - 1);
                 for (Index j = 0; j < n; ++j)
@@ -227,14 +244,14 @@ class AssignmentDual {
             }
     }
 
-    // Calls `visit(j, q, pair cost, rest)` for all pairs of a block, row by row.
-    template <class Visit> void visit_block(Index i, Index p, Visit &&visit) {
+    // Calls `visit(j, q, pair cost, rest)` for the pairs of a block from row `begin` on.
+    template <class Visit> void visit_block(Index i, Index p, Index begin, Visit &&visit) {
         const Index n = costs.variables, d = costs.labels;
         const Cost *cost = costs.block(i, p), *rows = &row_[i * n * d], *columns = &column_[p * n * d];
         own_.resize(std::size_t(d));
         for (Index q = 0; q < d; ++q)
             own_[q] = column_[column_at(i, p, q)];
-        for (Index j = 0; j < n; ++j) {
+        for (Index j = begin; j < n; ++j) {
             if (j == i)
                 continue;
             const Cost own = row_[row_at(i, p, j)];
@@ -258,7 +275,7 @@ class AssignmentDual {
                 if (q != p)
                     leader[costs.at(i, p)] -= std::exchange(column_[column_at(i, p, q)], 0);
         Cost *to = table_.data();
-        visit_block(i, p, [&](Index, Index, Cost cost, Cost rest) { *to++ = take(cost, rest); });
+        visit_block(i, p, 0, [&](Index, Index, Cost cost, Cost rest) { *to++ = take(cost, rest); });
         leader[costs.at(i, p)] += linear_.solve(table_.data(), n - 1, d - 1);
         for (Index j = 0, k = 0; j < n; ++j)
             if (j != i)
@@ -269,14 +286,13 @@ class AssignmentDual {
     }
 
     void forbid_pairs(Index i, Index p, Cost most, Cost barrier) {
-        visit_block(i, p, [&](Index j, Index q, Cost cost, Cost rest) {
-            if (j > i && cost < barrier && rest + slack(j, q) > most) {
-                costs.between(i, p, j, q) += barrier;
-                costs.between(j, q, i, p) += barrier;
-            }
+        visit_block(i, p, i + 1, [&](Index j, Index q, Cost cost, Cost rest) {
+            if (cost < barrier && rest + slack(j, q) > most)
+                costs.between(j, q, i, p) = costs.between(i, p, j, q) += barrier;
         });
     }
 
+    std::vector<char> forbidden_;    // labels that take no more multipliers
     std::vector<Cost> row_, column_; // [j, i, p] and [q, i, p]
     std::vector<Cost> first_, second_;
     std::vector<Index> chosen_, order_;
