@@ -102,18 +102,24 @@ pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index
         symmetry.maps.emplace_back(map, map + costs.labels);
     }
     symmetry.kind.assign(kind.data(), kind.data() + kind.size());
-    return {exchanged ? ascent.best().exchanged() : ascent.best(), std::move(symmetry), most, step, barrier, seed};
+    return {exchanged ? ascent.best().exchanged() : ascent.best(),
+            std::move(symmetry),
+            most,
+            step,
+            barrier,
+            seed};
 }
 
 } // namespace
 
 void bind_permutations(nb::module_ &m) {
     nb::class_<pm::Costs>(m, "PermutationCosts")
-        .def("__init__",
-             [](pm::Costs *self, Matrix<std::int64_t> unary, Matrix<std::int64_t> pair) {
-                 new (self) pm::Costs(costs_of(unary, pair));
-             },
-             arg("unary"), arg("pair"));
+        .def(
+            "__init__",
+            [](pm::Costs *self, Matrix<std::int64_t> unary, Matrix<std::int64_t> pair) {
+                new (self) pm::Costs(costs_of(unary, pair));
+            },
+            arg("unary"), arg("pair"));
     nb::class_<Swaps>(m, "SwapSearch")
         .def(nb::init<const pm::Costs &, std::uint64_t>(), nb::arg("costs"), nb::arg("seed") = 0)
         .def("offer", &Swaps::offer, arg("labels"),
@@ -129,29 +135,32 @@ void bind_permutations(nb::module_ &m) {
              "Write the multipliers that prove the best bound.");
     using S = pm::AssignmentSearch;
     nb::class_<S>(m, "AssignmentSearch")
-        .def("__init__",
-             [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
-                std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed) {
-                 new (self) S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed));
-             },
-             nb::arg("ascent"), nb::arg("exchanged"), arg("maps"), arg("kind"), nb::arg("most"), nb::arg("step"),
-             nb::arg("barrier"), nb::arg("seed") = 0)
-        .def("run",
-             [](S &self, Index work, const Deadline *deadline) {
-                 Meter meter(deadline, work);
-                 nb::gil_scoped_release release;
-                 self.run(meter);
-                 return self.ended();
-             },
-             nb::arg("work"), deadline_arg(), "Continue the search; return whether it has ended.")
+        .def(
+            "__init__",
+            [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
+               std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed) {
+                new (self) S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed));
+            },
+            nb::arg("ascent"), nb::arg("exchanged"), arg("maps"), arg("kind"), nb::arg("most"),
+            nb::arg("step"), nb::arg("barrier"), nb::arg("seed") = 0)
+        .def(
+            "run",
+            [](S &self, Index work, const Deadline *deadline) {
+                Meter meter(deadline, work);
+                nb::gil_scoped_release release;
+                self.run(meter);
+                return self.ended();
+            },
+            nb::arg("work"), deadline_arg(), "Continue the search; return whether it has ended.")
         .def("limit", &S::limit, nb::arg("most"), "Search for assignments of at most this cost.")
-        .def("labels",
-             [](const S &self, Out<Index> labels) {
-                 if (!self.best.empty())
-                     write_labels(self.best, labels);
-                 return !self.best.empty();
-             },
-             arg("labels"), "Write the best labels that were found; return whether there are any.")
+        .def(
+            "labels",
+            [](const S &self, Out<Index> labels) {
+                if (!self.best.empty())
+                    write_labels(self.best, labels);
+                return !self.best.empty();
+            },
+            arg("labels"), "Write the best labels that were found; return whether there are any.")
         .def_prop_ro("nodes", [](const S &self) { return self.nodes; })
         .def_prop_ro("bound", &S::bound, "Lower bound of the assignments not yet excluded.");
 }

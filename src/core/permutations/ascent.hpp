@@ -7,9 +7,9 @@ namespace softmap::permutations {
 
 // Raises the bound of one dual; every call of `run` continues, and the best multipliers are kept.
 //
-// Passes without heat raise the bound until they stall, as coordinate ascent does. Then heat moves a
-// part of the bound itself back to the pairs, less from pass to pass. Each cooling takes longer than
-// the one before.
+// Passes without heat raise the bound until they stall, as coordinate ascent does. Then heat moves
+// a part of the bound itself back to the pairs, less from pass to pass. Each cooling takes longer
+// than the one before.
 class DualAscent {
   public:
     DualAscent(Costs costs, std::uint64_t seed) : dual_(std::move(costs)), best_(dual_) {

@@ -40,10 +40,10 @@ struct Costs {
 
 // The dual of the first level of the reformulation-linearisation technique.
 //
-// Multipliers row[i, p, j] and column[i, p, q] (column <= 0 if N < L) move costs of pairs to labels:
-// rest(ip, jq) = pair - row[i, p, j] - column[i, p, q] - row[j, q, i] - column[j, q, p] stays at
-// least 0, and leader[i, p] = unary + Σ_j row[i, p, j] + Σ_q column[i, p, q]. The smallest sum of
-// leaders over all assignments is a lower bound, in exact integers.
+// Multipliers row[i, p, j] and column[i, p, q] (column <= 0 if N < L) move costs of pairs to
+// labels: rest(ip, jq) = pair - row[i, p, j] - column[i, p, q] - row[j, q, i] - column[j, q, p]
+// stays at least 0, and leader[i, p] = unary + Σ_j row[i, p, j] + Σ_q column[i, p, q]. The smallest
+// sum of leaders over all assignments is a lower bound, in exact integers.
 class AssignmentDual {
   public:
     Costs costs;
@@ -247,7 +247,8 @@ class AssignmentDual {
     // Calls `visit(j, q, pair cost, rest)` for the pairs of a block from row `begin` on.
     template <class Visit> void visit_block(Index i, Index p, Index begin, Visit &&visit) {
         const Index n = costs.variables, d = costs.labels;
-        const Cost *cost = costs.block(i, p), *rows = &row_[i * n * d], *columns = &column_[p * n * d];
+        const Cost *cost = costs.block(i, p), *rows = &row_[i * n * d],
+                   *columns = &column_[p * n * d];
         own_.resize(std::size_t(d));
         for (Index q = 0; q < d; ++q)
             own_[q] = column_[column_at(i, p, q)];

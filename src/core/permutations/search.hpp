@@ -73,8 +73,8 @@ class AssignmentSearch {
         std::vector<Index> variables, labels;          // those that are not fixed yet
         std::vector<std::pair<Index, Index>> fixed;    // variables and their labels
         std::vector<std::pair<Index, Index>> branches; // positions of a variable and a label
-        std::vector<Index> maps{};                     // symmetries that map fixed labels to themselves
-        bool symmetric = true;                         // whether `maps` may be used
+        std::vector<Index> maps{}; // symmetries that map fixed labels to themselves
+        bool symmetric = true;     // whether `maps` may be used
     };
 
     // Fixes a label. Variables of one kind have increasing labels.
@@ -97,8 +97,8 @@ class AssignmentSearch {
     }
 
     bool alone(Index variable) const {
-        return std::count(symmetry_.kind.begin(), symmetry_.kind.end(),
-                          symmetry_.kind[variable]) == 1;
+        return std::count(symmetry_.kind.begin(), symmetry_.kind.end(), symmetry_.kind[variable]) ==
+               1;
     }
 
     // Raises the bound of a node; keeps the node if it has to be branched.
