@@ -305,4 +305,4 @@ def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
                 for k in range(p)
             )
         )
-    return np.array(found or [range(d)], dtype=np.int64)
+    return np.array(found or [list(range(d))], dtype=np.int64)

@@ -160,7 +160,8 @@ def _multipliers(arrays: Arrays) -> Multipliers:
     parts = [arrays[name] for name in ("rows", "columns", "labels")]
     if any(part.dtype != np.int64 for part in parts) or [p.ndim for p in parts] != [3, 3, 1]:
         raise ValueError("the multipliers of the proof are none")
-    return Multipliers(int(arrays["exponent"]), *parts, float(arrays["proved"]))
+    rows, columns, labels = parts
+    return Multipliers(int(arrays["exponent"]), rows, columns, labels, float(arrays["proved"]))
 
 
 def _beliefs(arrays: Arrays) -> Beliefs:
