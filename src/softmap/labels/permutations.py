@@ -36,8 +36,7 @@ MOST_STEPS = 10_000  # steps of the search for them
 def is_permutation(model: Model, given: Model) -> bool:
     """Whether all variables must have different labels, by forbidden pairs or an `AllDifferent`.
 
-    Factors of more variables, and those with chain variables, must not have negative costs: they
-    are left out.
+    Factors of more variables or chain variables are left out; their costs must be at least 0.
 
     Parameters
     ----------
@@ -50,7 +49,8 @@ def is_permutation(model: Model, given: Model) -> bool:
     if not model.has_forbidden or not model.m or not 3 <= n <= model.num_labels[:n].min():
         return False
     inner = _inner_edges(model)
-    different = any(_covers(factor, n) for factor in given.required)
+    required = (f for f in given.required if isinstance(f, AllDifferent))
+    different = any(len(set(factor.variables)) == n for factor in required)
     if not len(inner) or (not different and len(inner) != n * (n - 1) // 2):
         return False
     pairs = np.sort(model.edges[inner].astype(np.int64), axis=1) @ (n, 1)
@@ -62,10 +62,6 @@ def is_permutation(model: Model, given: Model) -> bool:
 def _inner_edges(model: Model) -> Ints:
     """The edges between two visible variables."""
     return np.flatnonzero((model.edges < model.num_visible).all(axis=1))
-
-
-def _covers(factor: object, n: int) -> bool:
-    return isinstance(factor, AllDifferent) and len(set(factor.variables)) == n
 
 
 def _harmless(model: Model) -> bool:
@@ -215,10 +211,9 @@ class Permutation:
 
     def symmetry(self) -> Symmetry:
         """Return symmetries of the costs; none but the identity if there are many variables."""
-        n, d = self.unary.shape
+        (n, d), kind = self.unary.shape, np.arange(len(self.unary))
         if d > MOST_SYMMETRIC:
-            return Symmetry(np.arange(d)[None], np.arange(n))
-        kind = np.arange(n)
+            return Symmetry(np.arange(d)[None], kind)
         for i in range(n):
             same = (j for j in range(i) if kind[j] == j and self._exchangeable(i, j))
             kind[i] = next(same, i)

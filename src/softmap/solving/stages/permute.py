@@ -13,6 +13,7 @@ from softmap.solving.best import Best
 from softmap.solving.proof import Multipliers, Proof, ProofKind
 from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
 from softmap.solving.trace import StageName
+from softmap.solving.tuning import TUNING, Tuning
 
 __all__ = ["Permute"]
 
@@ -56,7 +57,7 @@ class Permute(Once):
         begun, tuning = time.perf_counter(), self.tuning
         if self._found is None:
             model, seed = self.problem.model, self.options.seed
-            self._found = _Parts(Permutation.of(model), seed)
+            self._found = _Parts(Permutation.of(model), seed, tuning)
         if share.timed:
             share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
         work = UNLIMITED if share.timed else int(tuning.permuted_work * self._entries)
@@ -74,10 +75,12 @@ class _Parts:
         The costs.
     seed : int
         Seed of the random numbers.
+    tuning : Tuning
+        The numbers of the run.
     """
 
-    def __init__(self, costs: Permutation, seed: int) -> None:
-        self._costs, self._seed = costs, seed
+    def __init__(self, costs: Permutation, seed: int, tuning: Tuning = TUNING) -> None:
+        self._costs, self._seed, self._tuning = costs, seed, tuning
         self._swaps = core.SwapSearch(costs.native, seed)
         self._ascent = core.AssignmentAscent(costs.native, seed)
         self._search: core.AssignmentSearch | None = None
@@ -101,16 +104,18 @@ class _Parts:
 
     def _worth(self, best: Best) -> bool:
         """Whether a search may end: few variables, or a bound near the energy."""
-        near = best.gap <= 0.05 * abs(best.energy)
-        return self._ascent.coolings > 1 and (len(self._costs.unary) <= 16 or near)
+        near = best.gap <= self._tuning.permuted_gap * abs(best.energy)
+        few = len(self._costs.unary) <= self._tuning.permuted_variables
+        return self._ascent.coolings > 1 and (few or near)
 
     def _swap(self, best: Best, share: Share, work: int) -> None:
         """Search for labels, for a part of the slice that is larger while they improve."""
         begun, before = time.perf_counter(), best.energy
         if best.found:
             self._swaps.offer(self._visible(best))
-        part = 0.5 if self._idle <= 0.5 * self._tried + 0.1 else 0.1
-        part = 0.2 if self._bound < 0 else part  # the first bound follows soon
+        tuning = self._tuning
+        helps = self._bound >= 0 and self._idle <= 0.5 * self._tried + 2 * tuning.first_slice
+        part = tuning.permuted_swaps if helps else tuning.permuted_least
         labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
         best.offer_labels(best.problem.model.with_running(labels))
