@@ -190,6 +190,7 @@ void bind_proof(nb::module_ &m);
 void bind_labels(nb::module_ &m);
 void bind_elimination(nb::module_ &m);
 void bind_exact(nb::module_ &m);
+void bind_permutations(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_codes(nb::module_ &m);
 void bind_cuts(nb::module_ &m);

@@ -58,6 +58,7 @@ NB_MODULE(_native, m) {
     bind_proof(m);
     bind_elimination(m);
     bind_exact(m);
+    bind_permutations(m);
     bind_text(m);
     bind_codes(m);
     bind_cuts(m);

@@ -1502,6 +1502,85 @@ class ExactSearch:
         Continue the search up to a deadline or a limit on backtracks; what cannot be resumed may run to `end`. Return the result so far.
         """
 
+class PermutationCosts:
+    def __init__(
+        self,
+        unary: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        pair: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+
+class SwapSearch:
+    def __init__(self, costs: PermutationCosts, seed: int = 0) -> None: ...
+    def offer(
+        self,
+        labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Continue from these labels if they cost less than the best ones."""
+
+    def run(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        work: int,
+        deadline: Deadline | None = None,
+    ) -> int:
+        """Continue the tabu search; write the best labels and return their cost."""
+
+class AssignmentAscent:
+    def __init__(self, costs: PermutationCosts, seed: int = 0) -> None: ...
+    def run(self, work: int, deadline: Deadline | None = None) -> int:
+        """Continue the ascent; return the best lower bound."""
+
+    @property
+    def coolings(self) -> int:
+        """Number of times that passes have stalled."""
+
+    def multipliers(
+        self,
+        rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Write the multipliers that prove the best bound."""
+
+class AssignmentSearch:
+    def __init__(
+        self,
+        ascent: AssignmentAscent,
+        exchanged: bool,
+        maps: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        kind: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        most: int,
+        step: int,
+        barrier: int,
+        seed: int = 0,
+    ) -> None: ...
+    def run(self, work: int, deadline: Deadline | None = None) -> bool:
+        """Continue the search; return whether it has ended."""
+
+    def limit(self, most: int) -> None:
+        """Search for assignments of at most this cost."""
+
+    def labels(
+        self, labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")]
+    ) -> bool:
+        """Write the best labels that were found; return whether there are any."""
+
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def bound(self) -> int:
+        """Lower bound of the assignments not yet excluded."""
+
 def decimals(
     text: bytes,
     values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],

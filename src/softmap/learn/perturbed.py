@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, positive
-from softmap.learn.layer import Beliefs, Problem, Pull, framework, read_edges, tables_of, vjp
+from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, read_edges, tables_of, vjp
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.solving.batch import checked_options, solve_batch
@@ -130,7 +130,7 @@ class Draws:
 
     Attributes
     ----------
-    problem : Problem
+    problem : LayerProblem
         The graphs and η.
     samples : int
         Number of perturbed models.
@@ -142,7 +142,7 @@ class Draws:
         Options of `solve_batch`.
     """
 
-    problem: Problem
+    problem: LayerProblem
     samples: int
     step: float
     seed: int = 0
@@ -153,7 +153,7 @@ class Draws:
         """Return checked draws."""
         own = {name: value for name, value in options.items() if name not in ("threads",)}
         checked_options("perturbed_map", own)
-        problem = Problem(read_edges(edges), positive("eta", eta))
+        problem = LayerProblem(read_edges(edges), positive("eta", eta))
         return Draws(problem, count("samples", samples, 1), positive("step", step), 0, options)
 
     def seeded(self, seed: Any) -> Draws:

@@ -1,8 +1,8 @@
-"""The proof of a bound: a relaxation, tightened or semidefinite, or an exact search."""
+"""The proof of a bound: a relaxation of one kind or another, or an exact search."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.archive import Arrays
 
-__all__ = ["Penalty", "Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
+__all__ = [
+    "Multipliers", "Penalty", "Proof", "ProofKind", "proof_arrays", "proof_from_arrays",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Scope = tuple[int, ...]
 
 
@@ -24,6 +27,7 @@ class ProofKind(Enum):
     TIGHTENED = "the dual of the relaxation tightened by clusters"
     SEARCH = "an exact search"
     SEMIDEFINITE = "a semidefinite relaxation"
+    ASSIGNMENT = "the dual of the relaxation by assignment problems"
 
     def __str__(self) -> str:
         return self.value
@@ -47,6 +51,35 @@ class Penalty:
 
 
 @dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Multipliers of assignment problems, which prove a bound for permutations (docs/proofs.md).
+
+    Attributes
+    ----------
+    exponent : int
+        The unit of all multipliers is `2**exponent`.
+    rows : int64[n, d, n]
+        Multipliers of variable j if variable i has label p.
+    columns : int64[n, d, d]
+        Multipliers of label q if variable i has label p.
+    labels : int64[d]
+        Multipliers of the labels.
+    bound : float
+        The lower bound that they prove.
+    """
+
+    exponent: int
+    rows: Ints
+    columns: Ints
+    labels: Ints
+    bound: float
+
+    def scaled(self, power: int, bound: float) -> Multipliers:
+        """The same for costs times `2**power`, with the bound for these costs."""
+        return replace(self, exponent=self.exponent + power, bound=bound)
+
+
+@dataclass(frozen=True, eq=False)
 class Proof:
     """The data needed to check a bound without solving again.
 
@@ -62,6 +95,8 @@ class Proof:
         Number of nodes of the search tree.
     beliefs : ClusterBeliefs or None
         Marginals from which a point of the tightened relaxation is made.
+    multipliers : Multipliers or None
+        Multipliers of assignment problems; of a search, those that it started from.
     """
 
     kind: ProofKind = ProofKind.RELAXATION
@@ -69,6 +104,7 @@ class Proof:
     lam: Floats | None = None
     nodes: int = 0
     beliefs: ClusterBeliefs | None = None
+    multipliers: Multipliers | None = None
 
     def __repr__(self) -> str:
         """One line: arrays and clusters of a large proof would fill many pages."""
@@ -97,6 +133,9 @@ def proof_arrays(proof: Proof) -> Arrays:
     if (beliefs := proof.beliefs) is not None:
         arrays |= {"beliefs": beliefs.nodes, "coupling": beliefs.coupling}
         arrays |= {"eta": np.array(beliefs.eta)}
+    if (given := proof.multipliers) is not None:
+        arrays |= {"rows": given.rows, "columns": given.columns, "labels": given.labels}
+        arrays |= {"exponent": np.array(given.exponent), "proved": np.array(given.bound)}
     return arrays
 
 
@@ -114,7 +153,16 @@ def proof_from_arrays(arrays: Arrays) -> Proof:
         lam=arrays.get("lam"),
         nodes=int(arrays["nodes"]),
         beliefs=_beliefs(arrays) if "beliefs" in arrays else None,  # older files have none
+        multipliers=_multipliers(arrays) if "rows" in arrays else None,
     )
+
+
+def _multipliers(arrays: Arrays) -> Multipliers:
+    parts = [arrays[name] for name in ("rows", "columns", "labels")]
+    if any(part.dtype != np.int64 for part in parts) or [p.ndim for p in parts] != [3, 3, 1]:
+        raise ValueError("the multipliers of the proof are none")
+    rows, columns, labels = parts
+    return Multipliers(int(arrays["exponent"]), rows, columns, labels, float(arrays["proved"]))
 
 
 def _beliefs(arrays: Arrays) -> ClusterBeliefs:

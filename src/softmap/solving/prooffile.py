@@ -28,12 +28,13 @@ from softmap.solving.trace import Status
 if TYPE_CHECKING:
     from softmap.proof.spins.tree import Leaf
     from softmap.solving.problem import Problem
+    from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
 
 __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS = 1, *range(17, 23)  # kinds written here
+LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -65,12 +66,13 @@ class ProofFile:
     def write(
         self, problem: Problem, result: Result, logged: Log | PartialLog | list[Leaf] | None
     ) -> bool:
-        """Write the proof; return False if it proves only the bound of λ."""
+        """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
 
         whole = logged is not None or not proof.stated
-        last = list(_conclusion(result, result.bound if whole else result.lp_bound))
+        less = result.lp_bound if proof.multipliers is None else proof.multipliers.bound
+        last = list(_conclusion(result, result.bound if whole else less))
 
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
@@ -79,6 +81,8 @@ class ProofFile:
                 yield from _pieces(problem, logged)
             elif logged is not None:
                 yield from _spins(problem, logged)
+            elif proof.multipliers is not None:
+                yield from _assignment(proof.multipliers)
             else:
                 yield from _dual(proof.clusters, lam)
             yield from last
@@ -196,6 +200,13 @@ def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
     sizes = [len(scope) for scope in clusters]
     yield bytes([DUAL])
     yield from _arrays(sizes, [i for scope in clusters for i in scope], _bits(lam))
+
+
+def _assignment(given: Multipliers) -> Iterator[bytes]:
+    """Yield the record of multipliers of assignment problems."""
+    yield bytes([ASSIGNMENT])
+    yield from _arrays([*given.columns.shape[:2], given.exponent])
+    yield from _arrays(given.rows.ravel(), given.columns.ravel(), given.labels)
 
 
 def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:

@@ -329,6 +329,9 @@ def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
     if proof.lam is not None:
         beliefs = problem.beliefs_back(proof.beliefs)
         proof = replace(proof, lam=problem.lam_back(proof.lam), beliefs=beliefs)
+    if (given := proof.multipliers) is not None:
+        given = given.scaled(-problem.exponent, problem.bound_back(given.bound))
+        proof = replace(proof, multipliers=given)
     return {"bound": bound, "lp_bound": lower, "proof": proof}
 
 

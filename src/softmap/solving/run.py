@@ -135,7 +135,7 @@ class Run:
             _warn_of_proof(self.proof, said, written=False)
         else:
             if not whole:
-                said = f"the proof is that of the relaxation; the bound, by {result.proof.kind}, "
+                said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
                 said += "is stated only: no record of it was kept"
                 _warn_of_proof(self.proof, said, written=True)
 

@@ -54,11 +54,15 @@ class StageName(IntEnum):
     LABELS = 3
     CUT = 4
     SEMIDEFINITE = 5
+    PERMUTE = 6
 
     @property
     def word(self) -> str:
         """The name of the stage, as text."""
-        words = "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound"
+        words = (
+            "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
+            "permutations",
+        )  # fmt: skip
         return words[self]
 
 
@@ -73,7 +77,8 @@ class Row:
     eta, smoothed, slack
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
-    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut, 5 semidefinite
+    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut, 5 semidefinite,
+        6 permutations
     lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 

@@ -79,6 +79,15 @@ class Tuning:
     spin_sweeps: int = 200  # sweeps between two bounds without triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)
     spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
+    # --- permutations -----------------------------------------------------------------------------
+    permuted_entries: float = 1e8  # most pairs of labels of two variables, each twice; D68
+    permuted_bytes: int = 40  # B per such pair: costs as floats, as integers, and compiled; D68
+    permuted_share: float = 0.8  # of the time, once the dual ascent has stalled; D68
+    permuted_swaps: float = 0.5  # part of a slice for swaps while they improve labels; D68
+    permuted_least: float = 0.1  # part of a slice for swaps at first and later; D68
+    permuted_variables: int = 16  # most variables of a search in any case; D68
+    permuted_gap: float = 0.05  # relative gap up to which larger ones are searched; D68
+    permuted_work: float = 2_000.0  # passes over all pairs, of each search without a limit; D68
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 30_000_000  # most table entries of an annealed model; D42
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
+from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import energy_terms
 from softmap.verification.dual import blocks, dual_proves, largest_cost
 from softmap.verification.exact import TINIEST, float_below, rounded_sum
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
+from softmap.verification.records import Rejected
 from softmap.verification.regions import tightened
 
 
@@ -372,8 +375,26 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
             return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
         by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
         return _relaxed("bound", model, proof.lam, result.bound, by)
+    if proof.kind is ProofKind.ASSIGNMENT:
+        return _by_assignment(result)
     said = f"{result.bound!r}, by {proof.kind} of {proof.nodes} nodes, which was not done again"
     return Statement("bound", Verdict.STATED, said)
+
+
+def _by_assignment(result: Result) -> Statement:
+    """Check that multipliers of assignment problems prove the bound."""
+    given = result.proof.multipliers
+    try:
+        if given is None:
+            raise Rejected("there are none")
+        shape = np.array([*given.columns.shape[:2], given.exponent])
+        arrays = (given.rows.ravel(), given.columns.ravel(), given.labels)
+        found = assignment_bound(result.model, shape, *arrays)
+    except (Rejected, ValueError) as error:
+        return Statement("bound", Verdict.FALSE, f"the multipliers prove nothing: {error}")
+    said = f"{result.bound!r} stated, multipliers of assignment problems prove {float(found)!r}"
+    proved = math.isfinite(result.bound) and found >= Fraction(result.bound)
+    return Statement("bound", Verdict.of(proved), said)
 
 
 def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statement:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 from softmap.model import Model
+from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
@@ -108,7 +109,7 @@ def check_proof(
 
 
 class Checker:
-    """Checks a whole proof: one search, λ alone, or λ and searches of some components.
+    """Checks a whole proof: a search, λ alone or with searches of components, or multipliers.
 
     Parameters
     ----------
@@ -125,6 +126,7 @@ class Checker:
         self._search: SearchLog | None = None
         self._dual: Dual | None = None
         self._spins: SpinLeaves | None = None
+        self._assigned: Fraction | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
@@ -139,25 +141,30 @@ class Checker:
             self._energy = exact_energy(self._model, arrays[0])
         elif name == "conclude":
             self._conclusion = Conclusion.of((arrays[0], arrays[1]), self._energy, self._hard)
-        elif name == "hard" or (name == "dual" and self._hard):
+        elif name == "hard" or (name in ("dual", "assignment") and self._hard):
             raise Rejected(f"{name} out of its place")
         else:
             self._proof_step(name, arrays)
 
     @property
     def _began(self) -> bool:
-        return any(part is not None for part in (self._dual, self._search, self._spins))
+        parts = self._dual, self._search, self._spins, self._assigned
+        return any(part is not None for part in parts)
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
         if name == "dual" and not self._began:
             self._dual = Dual(self._model, *arrays)
+        elif name == "assignment" and not self._began:
+            self._assigned = assignment_bound(self._model, *arrays)
         elif name == "spins" and not self._hard and (self._spins or not self._began):
             self._spins = self._spins or SpinLeaves(flat_model(self._model), self._effort)
             self._spins.add(*arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
-        elif name in ("dual", "piece", "spins") or (self._began and self._search is None):
+        elif name in ("dual", "piece", "spins", "assignment") or (
+            self._began and self._search is None
+        ):
             raise Rejected(f"{name} out of its place")
         else:
             if self._search is None:
@@ -193,6 +200,8 @@ class Checker:
             return self._dual.bound(claimed)
         if self._spins is not None:
             return self._spins.bound()
+        if self._assigned is not None:
+            return self._assigned
         if self._search is None:
             raise Rejected("there are no records")
         return self._search.bound()

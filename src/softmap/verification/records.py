@@ -27,9 +27,9 @@ KINDS = (
     ("load", 1), ("remove", 2), ("persistent", 2), ("split", 1), ("substitute", 2),
     ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
-    ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4),
+    ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
 )  # fmt: skip
-REAL = {"dual", "piece", "labels", "conclude", "spins"}  # records of real numbers, read as arrays
+REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment"}  # read as arrays
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]

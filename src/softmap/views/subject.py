@@ -11,6 +11,7 @@ from softmap.model import Model
 
 STAGES = (  # by the column `stage`
     "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
+    "permutations",
 )  # fmt: skip
 
 

@@ -10,13 +10,14 @@ from softmap.solving.stages.expand import Expand
 from softmap.solving.stages.improve import Improve
 from softmap.solving.stages.obey import Obey
 from softmap.solving.stages.partial import Partial
+from softmap.solving.stages.permute import Permute
 from softmap.solving.stages.search import Search
 from softmap.solving.stages.semidefinite import Semidefinite
 from softmap.solving.stages.tighten import Tighten
 
 __all__ = ["AFTER", "BEFORE", "LABELS"]
 
-BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Obey, Expand)
+BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Permute, Obey, Expand)
 """The stages before the relaxation, in order."""
 
 AFTER: tuple[type[Stage], ...] = (Partial, Search, Semidefinite, Tighten, Improve)

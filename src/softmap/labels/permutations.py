@@ -1,0 +1,303 @@
+"""Models whose variables all have different labels: their costs in integers, and symmetries.
+
+The labels are a permutation, or a part of one if there are more labels than variables. Compiled
+loops (`src/core/permutations`) search for labels and prove bounds in exact integers; costs are
+rounded down to multiples of a power of two, so that these bounds hold for the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.model import Model
+from softmap.model.many import AllDifferent
+from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.bounds import lower_tables
+
+__all__ = ["Permutation", "Symmetry", "is_permutation"]
+
+TOTAL_BITS = 46  # bits of the sum of all ranges of costs, so that no sum overflows 64 bits
+LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
+LARGEST_EXPONENT = 1_100  # above that of every float64
+FRACTION_BITS = 20  # most bits of a multiplier behind the point of a cost
+MOST_SYMMETRIC = 40  # labels for which symmetries are searched for
+MOST_MAPS = 2_000  # symmetries of labels that are listed
+MOST_STEPS = 10_000  # steps of the search for them
+
+
+def is_permutation(model: Model, given: Model) -> bool:
+    """Whether all variables must have different labels, by forbidden pairs or an `AllDifferent`.
+
+    Factors of more variables or chain variables are left out; their costs must be at least 0.
+
+    Parameters
+    ----------
+    model : Model
+        The model to solve.
+    given : Model
+        The model that it was made from, which knows the `AllDifferent`.
+    """
+    n = model.num_visible
+    if not model.has_forbidden or not model.m or not 3 <= n <= model.num_labels[:n].min():
+        return False
+    inner = _inner_edges(model)
+    required = (f for f in given.required if isinstance(f, AllDifferent))
+    different = any(len(set(factor.variables)) == n for factor in required)
+    if not len(inner) or (not different and len(inner) != n * (n - 1) // 2):
+        return False
+    pairs = np.sort(model.edges[inner].astype(np.int64), axis=1) @ (n, 1)
+    if len(set(pairs.tolist())) < len(inner) or (model.n > n and not _harmless(model)):
+        return False
+    return different or _all_tables_forbid(model, inner)
+
+
+def _inner_edges(model: Model) -> Ints:
+    """The edges between two visible variables."""
+    return np.flatnonzero((model.edges < model.num_visible).all(axis=1))
+
+
+def _harmless(model: Model) -> bool:
+    """Whether all costs beside those of visible variables and their edges are at least 0."""
+    low = model.extremes()[0]
+    outer = (model.edges >= model.num_visible).any(axis=1)
+    nodes, edges = low[model.num_visible : model.n], low[model.n :][outer]
+    return bool((nodes >= 0).all() and (edges >= 0).all())
+
+
+def _all_tables_forbid(model: Model, inner: Ints) -> bool:
+    """Whether the tables of all edges forbid equal labels."""
+    for (i, j), table in _tables(model, inner):
+        both = min(table.shape)
+        costs = table.diagonal() + model.unary[model.node_slice(i)][:both]
+        if not np.isposinf(costs + model.unary[model.node_slice(j)][:both]).all():
+            return False
+    return True
+
+
+def _tables(model: Model, inner: Ints) -> Iterator[tuple[list[int], Costs]]:
+    """Yield the endpoints and the table of each edge, rounded down."""
+    ends = model.edges[inner].astype(np.int64)
+    shapes = model.num_labels[ends]
+    flat = np.split(lower_tables(model, inner), np.cumsum(shapes.prod(axis=1))[:-1])
+    for pair, table, shape in zip(ends.tolist(), flat, shapes.tolist(), strict=True):
+        yield pair, table.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetry:
+    """Symmetries of the costs of a permutation.
+
+    Attributes
+    ----------
+    maps : int64[k, d]
+        Permutations of the labels that leave all costs as they are, the identity among them.
+    kind : int64[n]
+        Variables of the same kind can be exchanged.
+    """
+
+    maps: Ints
+    kind: Ints
+
+    @property
+    def size(self) -> float:
+        """Logarithm of the number of symmetries."""
+        counts = np.bincount(self.kind)
+        return math.log(len(self.maps)) + sum(math.lgamma(c + 1) for c in counts.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Permutation:
+    """Costs of n variables whose labels, among d, all differ; in integers, rounded down.
+
+    The cost of labels x is at least `(base + Σ_i unary[i, x_i] + Σ_{i<j} pair[i, x_i, j, x_j]) *
+    2**exponent`, and this if nothing was rounded.
+
+    Attributes
+    ----------
+    unary : int64[n, d]
+        Costs of labels, at least 0.
+    pair : int64[n, d, n, d]
+        Costs of pairs, at least 0; 0 for equal variables or labels.
+    shift : int64[n, n]
+        The costs that were subtracted from the pairs of i < j; 0 for i >= j.
+    base : int
+        All that was subtracted.
+    exponent : int
+        Exponent of the unit.
+    step : int
+        A common divisor of all costs; 1 if costs were rounded.
+    barrier : int
+        Cost of a forbidden label or pair: more than all other costs together.
+    """
+
+    unary: Ints
+    pair: Ints
+    shift: Ints
+    base: int
+    exponent: int
+    step: int
+    barrier: int
+
+    @classmethod
+    def of(cls, model: Model) -> Permutation:
+        """Return the costs of the visible variables of a model and of the edges between them."""
+        n, inner = model.num_visible, _inner_edges(model)
+        d = int(model.num_labels[:n].max())
+        unary = np.full((n, d), np.inf)
+        for i, row in enumerate(unary):
+            row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
+        tables = np.full((len(inner), d, d), np.inf)
+        for table, (_, own) in zip(tables, _tables(model, inner), strict=True):
+            table[: len(own), : own.shape[1]] = own
+        tables[:, np.arange(d), np.arange(d)] = np.inf
+        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64))
+
+    @classmethod
+    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints) -> Permutation:
+        """Return the costs of labels [n, d] and edges [m, d, d] in integers."""
+        n, d = unary.shape
+        blocks = [unary, tables.reshape(len(tables), d * d)]
+        exponent = _exponent(blocks)
+        whole = [_Block.of(costs, exponent) for costs in blocks]
+        barrier = sum(int(block.above.max(axis=1).sum()) for block in whole) + 1
+        bits, exact = 0, all(block.exact for block in whole)
+        if exact:  # multipliers need bits behind the point
+            largest = max(int(np.abs(block.low).max(initial=0)) for block in whole)
+            bits = min(FRACTION_BITS, TOTAL_BITS - barrier.bit_length())
+            bits = max(0, min(bits, LARGEST_BITS - largest.bit_length()))
+        step = math.gcd(*(int(np.gcd.reduce(block.above.ravel())) for block in whole)) or 1
+        one, two = (block.filled(barrier) << bits for block in whole)
+        pair, shift = np.zeros((n, d, n, d), np.int64), np.zeros((n, n), np.int64)
+        by_pair, (first, second) = pair.transpose(0, 2, 1, 3), edges.T
+        by_pair[first, second] = two.reshape(-1, d, d)
+        by_pair[second, first] = two.reshape(-1, d, d).transpose(0, 2, 1)
+        by_pair[:, :, np.arange(d), np.arange(d)] = 0
+        shift[edges.min(axis=1), edges.max(axis=1)] = whole[1].low << bits
+        base = sum(int(block.low.sum()) for block in whole) << bits
+        return cls(
+            one, pair, shift, base, exponent - bits, step << bits if exact else 1, barrier << bits
+        )
+
+    @cached_property
+    def native(self) -> core.PermutationCosts:
+        """The costs as compiled loops take them."""
+        return core.PermutationCosts(self.unary, self.pair.reshape(self.unary.size, -1))
+
+    def transposed(self) -> Permutation:
+        """The same costs with variables and labels exchanged; there must be as many of both."""
+        pair = np.ascontiguousarray(self.pair.transpose(1, 0, 3, 2))
+        return replace(self, unary=np.ascontiguousarray(self.unary.T), pair=pair)
+
+    def cost(self, labels: Ints) -> int:
+        """The cost of labels in units, without `base`."""
+        i = np.arange(len(labels))
+        pairs = self.pair[i[:, None], labels[:, None], i, labels]
+        return int(self.unary[i, labels].sum() + pairs.sum() // 2)
+
+    def value(self, bound: int) -> float:
+        """Convert a lower bound in units, without `base`, to a cost; rounded down."""
+        units = -(-bound // self.step) * self.step + self.base
+        near = float(units)
+        near = near if near <= units else math.nextafter(near, -math.inf)
+        return math.ldexp(near, self.exponent)
+
+    def symmetry(self) -> Symmetry:
+        """Return symmetries of the costs; none but the identity if there are many variables."""
+        (n, d), kind = self.unary.shape, np.arange(len(self.unary))
+        if d > MOST_SYMMETRIC:
+            return Symmetry(np.arange(d)[None], kind)
+        for i in range(n):
+            same = (j for j in range(i) if kind[j] == j and self._exchangeable(i, j))
+            kind[i] = next(same, i)
+        ids: dict[bytes, int] = {}
+        columns = np.ascontiguousarray(self.pair.transpose(1, 3, 0, 2))
+        looks = [[ids.setdefault(columns[p, q].tobytes(), len(ids)) for q in range(d)]
+                 for p in range(d)]  # fmt: skip
+        alike = [ids.setdefault(self.unary[:, p].tobytes(), len(ids)) for p in range(d)]
+        return Symmetry(_maps(looks, alike), kind)
+
+    def _exchangeable(self, i: int, j: int) -> bool:
+        """Whether exchanging the labels of two variables never changes the cost."""
+        if not np.array_equal(self.unary[i], self.unary[j]):
+            return False
+        between = self.pair[i, :, j]
+        others = np.delete(np.arange(len(self.unary)), (i, j))
+        return np.array_equal(between, between.T) and np.array_equal(
+            self.pair[i][:, others], self.pair[j][:, others]
+        )
+
+
+class _Block(NamedTuple):
+    """Rows of costs in units: their smallest entries, and what the others exceed them by.
+
+    `exact` if nothing was rounded; forbidden entries are 0 in `above`.
+    """
+
+    low: Ints
+    above: Ints
+    finite: NDArray[np.bool_]
+    exact: bool
+
+    @classmethod
+    def of(cls, costs: Costs, exponent: int) -> _Block:
+        """Return costs in units of `2**exponent`, rounded down."""
+        finite = np.isfinite(costs)
+        scaled = np.ldexp(np.where(finite, costs, 0.0), -exponent)
+        whole = np.floor(scaled)
+        units = whole.astype(np.int64)
+        low = np.where(finite, units, np.iinfo(np.int64).max).min(axis=1)
+        low[~finite.any(axis=1)] = 0
+        above = np.where(finite, units - low[:, None], 0)
+        return cls(low, above, finite, np.array_equal(whole, scaled))
+
+    def filled(self, barrier: int) -> Ints:
+        """The differences, with forbidden entries at the barrier."""
+        return np.where(self.finite, self.above, barrier)
+
+
+def _exponent(blocks: list[Costs]) -> int:
+    """Exponent of the unit: exact if the sum of all ranges then has few enough bits."""
+    spread = largest = 0.0
+    exponents = []
+    for costs in blocks:
+        used = np.where(np.isfinite(costs), costs, 0.0)
+        spread += float(np.ptp(used, axis=1).sum())
+        largest = max(largest, float(np.abs(used).max(initial=0.0)))
+        mantissa, power = np.frexp(used[used != 0])
+        whole = np.ldexp(mantissa, 53).astype(np.int64)
+        zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+        exponents.append(int((power - 53 + zeros).min(initial=LARGEST_EXPONENT)))
+    finest = max(math.frexp(spread)[1] - TOTAL_BITS, math.frexp(largest)[1] - LARGEST_BITS)
+    return max(min(exponents), finest) if largest else 0
+
+
+def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
+    """Permutations of labels that keep the look of each label and pair, by depth-first search."""
+    d, left = len(alike), MOST_STEPS
+    found: list[list[int]] = []
+    stack: list[list[int]] = [[]]
+    while stack and left > 0 and len(found) < MOST_MAPS:
+        image = stack.pop()
+        p, left = len(image), left - 1
+        if p == d:
+            found.append(image)
+            continue
+        stack.extend(
+            [*image, q]
+            for q in range(d)
+            if q not in image
+            and alike[p] == alike[q]
+            and all(
+                looks[p][k] == looks[q][image[k]] and looks[k][p] == looks[image[k]][q]
+                for k in range(p)
+            )
+        )
+    return np.array(found or [list(range(d))], dtype=np.int64)

@@ -1,0 +1,183 @@
+"""`Permute`: labels and bounds of models whose variables all have different labels."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.labels.permutations import Permutation, is_permutation
+from softmap.solving.best import Best
+from softmap.solving.proof import Multipliers, Proof, ProofKind
+from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
+from softmap.solving.trace import StageName
+from softmap.solving.tuning import TUNING, Tuning
+
+__all__ = ["Permute"]
+
+Labels = NDArray[np.int64]
+
+
+class Permute(Once):
+    """Permutations: tabu search by swaps, dual ascent over assignment problems, and a search.
+
+    The local polytope proves next to nothing here (decision 68). In runs with a time limit, the
+    other stages have a small part of the time once the dual ascent has stalled.
+    """
+
+    name = StageName.PERMUTE
+
+    def applies(self) -> bool:
+        self._begun = time.perf_counter()
+        self._seconds = 0.0
+        self._found: _Parts | None = None
+        model = self.problem.model
+        few = self._entries <= self.tuning.permuted_entries
+        return few and self.default and is_permutation(model, self.problem.given)
+
+    @property
+    def _entries(self) -> float:
+        """The number of pairs of labels of two variables, twice."""
+        sizes = self.problem.model.num_labels[: self.problem.model.num_visible]
+        return float(len(sizes) * int(sizes.max(initial=0))) ** 2
+
+    def memory(self) -> float:
+        return self.tuning.permuted_bytes * self._entries
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """Always at first; once the ascent has stalled, for most of the time."""
+        if self._found is None or not self._found.stalled or self.options.time_limit is None:
+            return True
+        spent = time.perf_counter() - self._begun
+        return self._seconds < self.tuning.permuted_share * spent
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        begun, tuning = time.perf_counter(), self.tuning
+        if self._found is None:
+            model, seed = self.problem.model, self.options.seed
+            self._found = _Parts(Permutation.of(model), seed, tuning)
+        if share.timed:
+            share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
+        work = UNLIMITED if share.timed else int(tuning.permuted_work * self._entries)
+        active = self._found.improve(best, share, work)
+        self._seconds += time.perf_counter() - begun
+        return Outcome(active=active and share.timed)
+
+
+class _Parts:
+    """The searches of one permutation, which share each slice.
+
+    Parameters
+    ----------
+    costs : Permutation
+        The costs.
+    seed : int
+        Seed of the random numbers.
+    tuning : Tuning
+        The numbers of the run.
+    """
+
+    def __init__(self, costs: Permutation, seed: int, tuning: Tuning = TUNING) -> None:
+        self._costs, self._seed, self._tuning = costs, seed, tuning
+        self._swaps = core.SwapSearch(costs.native, seed)
+        self._ascent = core.AssignmentAscent(costs.native, seed)
+        self._search: core.AssignmentSearch | None = None
+        self._exchanged = False  # whether variables and labels are exchanged in the search
+        self._bound = -1
+        self._tried = self._idle = 0.0  # seconds of swaps, and those since they last helped
+
+    @property
+    def stalled(self) -> bool:
+        """Whether passes of the dual ascent have stalled."""
+        return self._ascent.coolings > 0
+
+    def improve(self, best: Best, share: Share, work: int) -> bool:
+        """Improve labels and bound for one slice; return whether more can be done."""
+        self._swap(best, share, work)
+        if self._search is None:
+            self._ascend(best, share.deadline, work)
+        if self._search is None and not (best.found and self._worth(best)):
+            return True
+        return self._branch(best, share.deadline, work)
+
+    def _worth(self, best: Best) -> bool:
+        """Whether a search may end: few variables, or a bound near the energy."""
+        near = best.gap <= self._tuning.permuted_gap * abs(best.energy)
+        few = len(self._costs.unary) <= self._tuning.permuted_variables
+        return self._ascent.coolings > 1 and (few or near)
+
+    def _swap(self, best: Best, share: Share, work: int) -> None:
+        """Search for labels, for a part of the slice that is larger while they improve."""
+        begun, before = time.perf_counter(), best.energy
+        if best.found:
+            self._swaps.offer(self._visible(best))
+        tuning = self._tuning
+        helps = self._bound >= 0 and self._idle <= 0.5 * self._tried + 2 * tuning.first_slice
+        part = tuning.permuted_swaps if helps else tuning.permuted_least
+        labels = np.empty(len(self._costs.unary), dtype=np.int64)
+        self._swaps.run(labels, work, share.part(part))
+        best.offer_labels(best.problem.model.with_running(labels))
+        spent = time.perf_counter() - begun
+        self._tried += spent
+        self._idle = 0.0 if best.energy < before else self._idle + spent
+
+    def _visible(self, best: Best) -> Labels:
+        return best.labels[: len(self._costs.unary)]
+
+    def _ascend(self, best: Best, deadline: core.Deadline, work: int) -> None:
+        """Raise the bound, and offer it with its multipliers."""
+        bound = self._ascent.run(work, deadline)
+        if bound <= self._bound:
+            return
+        self._bound = bound
+        value = self._value(best, bound)
+        if value > best.bound:
+            proof = Proof(ProofKind.ASSIGNMENT, multipliers=self._multipliers(value))
+            best.offer_bound(value, proof)
+
+    def _value(self, best: Best, bound: int) -> float:
+        terms = [self._costs.value(bound), best.problem.model.constant]
+        return float(core.lower_sum(np.array(terms)))
+
+    def _multipliers(self, value: float) -> Multipliers:
+        """The multipliers of the best bound, for the costs of the model."""
+        n, d = self._costs.unary.shape
+        rows, columns = np.empty(n * d * n, dtype=np.int64), np.empty(n * d * d, dtype=np.int64)
+        labels = np.empty(d, dtype=np.int64)
+        self._ascent.multipliers(rows, columns, labels)
+        row = rows.reshape(n, d, n) + self._costs.shift[:, None, :]
+        return Multipliers(self._costs.exponent, row, columns.reshape(n, d, d), labels, value)
+
+    def _branch(self, best: Best, deadline: core.Deadline, work: int) -> bool:
+        """Search; return whether it goes on."""
+        costs = self._costs
+        most = costs.cost(self._visible(best)) - costs.step
+        if self._search is None:
+            self._search = self._new_search(most)
+        search = self._search
+        search.limit(most)
+        ended = search.run(work, deadline)
+        labels = np.empty(len(costs.unary), dtype=np.int64)
+        if search.labels(labels):
+            labels = np.argsort(labels) if self._exchanged else labels
+            best.offer_labels(best.problem.model.with_running(labels))
+        value = self._value(best, max(search.bound, self._bound))
+        if value > best.bound:
+            given = self._multipliers(self._value(best, self._bound))
+            best.offer_bound(value, Proof(ProofKind.SEARCH, nodes=search.nodes, multipliers=given))
+        return not ended
+
+    def _new_search(self, most: int) -> core.AssignmentSearch:
+        """A search from the best multipliers, in the direction that has more symmetries."""
+        costs = self._costs
+        symmetry = costs.symmetry()
+        if costs.unary.shape[0] == costs.unary.shape[1]:
+            other = costs.transposed().symmetry()
+            self._exchanged = other.size > symmetry.size
+            symmetry = other if self._exchanged else symmetry
+        return core.AssignmentSearch(
+            self._ascent, self._exchanged, symmetry.maps, symmetry.kind, most, costs.step,
+            costs.barrier, self._seed,
+        )  # fmt: skip

@@ -1,0 +1,157 @@
+"""The lower bound that multipliers of assignment problems prove, if all labels differ."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model import AllDifferent, Model
+from softmap.verification.integers import Flat, flat_model
+from softmap.verification.records import Ints, Rejected
+
+LARGEST = 1 << 52  # absolute value of a multiplier or cost in units: sums stay within 64 bits
+MOST_LABELS = 1_000
+
+Pairs = dict[tuple[int, int], NDArray[np.float64]]
+
+
+def assignment_bound(
+    model: Model, shape: Ints, rows: Ints, columns: Ints, labels: Ints
+) -> Fraction:
+    """Return the lower bound that multipliers prove; raise `Rejected` if they prove none.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    shape : int64[3]
+        Number of variables n, of labels d, and the exponent of the unit.
+    rows : int64[n * d * n]
+        Multipliers of variable j if variable i has label p, in the order of (i, p, j).
+    columns : int64[n * d * d]
+        Multipliers of label q if variable i has label p, in the order of (i, p, q).
+    labels : int64[d]
+        Multipliers of the labels.
+    """
+    n, d, exponent = _shape(model, shape)
+    if len(rows) != n * d * n or len(columns) != n * d * d or len(labels) != d:
+        raise Rejected("there is not one multiplier for each constraint")
+    if any((np.abs(part) > LARGEST).any() for part in (rows, columns, labels)):
+        raise Rejected("a multiplier is too large")
+    if n < d and ((columns > 0).any() or (labels > 0).any()):
+        raise Rejected("a multiplier of a label that may be unused is positive")
+    row, column = rows.reshape(n, d, n), columns.reshape(n, d, d)
+    flat = flat_model(model)
+    pairs = _pairs(flat, n)
+    _require_different(model, pairs, n)
+    grid = _Grid(exponent)
+    total = int(labels.sum())
+    for i in range(n):
+        own = row[i].sum(axis=1) - row[i, :, i] + column[i].sum(axis=1) - column[i].diagonal()
+        costs = grid.units(flat.unary[i])
+        size = len(costs)
+        open_labels = np.isfinite(flat.unary[i])
+        if not open_labels.any():
+            raise Rejected("a variable has no label")
+        total += int((costs + own[:size] - labels[:size])[open_labels].min())
+    for (i, j), table in pairs.items():
+        _require_paid(grid.units(table), table, (row[i], column[i]), (row[j], column[j]), (i, j))
+    return Fraction(grid.raised(total)) * Fraction(2) ** exponent + flat.constant
+
+
+def _shape(model: Model, shape: Ints) -> tuple[int, int, int]:
+    n, d, exponent = (int(x) for x in shape) if len(shape) == 3 else (0, 0, 0)
+    if n != model.num_visible or not n <= d <= MOST_LABELS or abs(exponent) > 5000:
+        raise Rejected("the sizes are not those of a permutation")
+    if int(model.num_labels[:n].max(initial=0)) > d:
+        raise Rejected("a variable has more labels")
+    return n, d, exponent
+
+
+def _pairs(flat: Flat, n: int) -> Pairs:
+    """The tables of all pairs i < j of the first n variables; other costs must be at least 0.
+
+    Labels that a variable cannot have count as forbidden.
+    """
+    possible = [np.isfinite(costs) for costs in flat.unary]
+    pairs: Pairs = {}
+    for scope, table in flat.factors:
+        if len(scope) == 2 and max(scope) < n:
+            i, j = sorted(scope)
+            if (i, j) in pairs:
+                raise Rejected("two variables have more than one table")
+            pairs[i, j] = table if scope == (i, j) else table.T
+        elif (table < 0).any():
+            raise Rejected("a factor that is left out has negative costs")
+    if any((costs < 0).any() for costs in flat.unary[n:]):
+        raise Rejected("a variable that is left out has negative costs")
+    for i, j in combinations(range(n), 2):
+        both = possible[i][:, None] & possible[j]
+        pairs[i, j] = np.where(both, pairs.get((i, j), 0.0), np.inf)
+    return pairs
+
+
+def _require_different(model: Model, pairs: Pairs, n: int) -> None:
+    """Raise `Rejected` unless all labels differ; mark equal labels as forbidden."""
+    whole = any(
+        isinstance(factor, AllDifferent) and {*factor.variables} == {*range(n)}
+        for factor in model.required
+    )
+    for table in pairs.values():
+        equal = np.arange(min(table.shape))
+        if not whole and np.isfinite(table[equal, equal]).any():
+            raise Rejected("two variables may have the same label")
+        table[equal, equal] = np.inf
+
+
+def _require_paid(costs: Ints, table: Any, first: Any, second: Any, pair: tuple[int, int]) -> None:
+    """Raise `Rejected` if the multipliers of a pair exceed one of its costs."""
+    (i, j), (a, b) = pair, table.shape
+    one = first[0][:a, j][:, None] + first[1][:a, :b]
+    two = second[0][:b, i][None, :] + second[1][:b, :a].T
+    if (costs - one - two < 0)[np.isfinite(table)].any():
+        raise Rejected(f"the multipliers of variables {i} and {j} exceed their costs")
+
+
+class _Grid:
+    """Costs in units of a power of two, rounded down, and the distance of possible sums.
+
+    Parameters
+    ----------
+    exponent : int
+        Exponent of the unit.
+    """
+
+    def __init__(self, exponent: int) -> None:
+        self._exponent, self._exact = exponent, True
+        self._first, self._step = 0, 0
+
+    def units(self, costs: NDArray[np.float64]) -> Ints:
+        """Return finite costs in units, and 0 for forbidden entries."""
+        finite = np.isfinite(costs)
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.ldexp(np.where(finite, costs, 0.0), -self._exponent)
+            back = np.ldexp(scaled, self._exponent)
+        if not np.array_equal(back[finite], costs[finite]) or (np.abs(scaled) > LARGEST).any():
+            raise Rejected("a cost is too large or too small for the unit")
+        whole = np.floor(scaled)
+        self._exact = self._exact and np.array_equal(whole, scaled)
+        units = whole.astype(np.int64)
+        if finite.any():
+            low = int(units[finite].min())
+            self._first += low
+            self._step = math.gcd(self._step, int(np.gcd.reduce(units[finite] - low)))
+        return units
+
+    def raised(self, total: int) -> int:
+        """The smallest sum of one entry of each table that is at least `total`, or less."""
+        if not self._exact:
+            return total
+        if not self._step:
+            return max(total, self._first)
+        return self._first + -(-(total - self._first) // self._step) * self._step

@@ -1,0 +1,157 @@
+"""Permutations: swaps, bounds of assignment problems and search, against enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap import core
+from softmap.labels.permutations import Permutation, is_permutation
+from softmap.solving.problem import Problem
+from support.permutations import least_cost, permutation_model, random_factors
+
+
+def permutation_of(seed: int, most: int = 5) -> Permutation | None:
+    rng = np.random.default_rng(seed)
+    n, d, factors = random_factors(rng, most)
+    try:
+        problem = Problem.of(permutation_model(n, d, factors), threads=1)
+    except softmap.InfeasibleModel:
+        return None
+    assert is_permutation(problem.model, problem.given)
+    return Permutation.of(problem.model)
+
+
+def enumerated(costs: Permutation) -> int:
+    n, d = costs.unary.shape
+    return min(costs.cost(np.array(x)) for x in permutations(range(d), n))
+
+
+def searched(costs: Permutation, ascent: core.AssignmentAscent, most: int, exchanged: bool):
+    symmetry = (costs.transposed() if exchanged else costs).symmetry()
+    return core.AssignmentSearch(
+        ascent, exchanged, symmetry.maps, symmetry.kind, most, costs.step, costs.barrier
+    )
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_swaps_bounds_and_search_agree_with_enumeration(seed):
+    costs = permutation_of(seed)
+    if costs is None:
+        return
+    best, (n, d) = enumerated(costs), costs.unary.shape
+    labels = np.empty(n, dtype=np.int64)
+    found = core.SwapSearch(costs.native, seed).run(labels, 20_000)
+    assert found == costs.cost(labels) == best
+    ascent = core.AssignmentAscent(costs.native, seed)
+    bounds = [ascent.run(work * costs.pair.size) for work in (1, 3, 30)]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= best
+    # from a poor limit, and from one that the optimum does not reach
+    for exchanged in (False, True)[: 2 if n == d else 1]:
+        search = searched(costs, ascent, costs.barrier, exchanged)
+        assert search.run(1 << 40)
+        assert search.labels(labels)
+        assert costs.cost(np.argsort(labels) if exchanged else labels) == best
+        assert best - costs.step < search.bound <= best
+        search = searched(costs, ascent, best - costs.step, exchanged)
+        assert search.run(1 << 40)
+        assert not search.labels(labels)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_search_that_is_stopped_never_bounds_above_the_optimum(seed):
+    costs = permutation_of(1000 + seed)
+    if costs is None:
+        return
+    best = enumerated(costs)
+    ascent = core.AssignmentAscent(costs.native, seed)
+    for looks in (1, 2, 5, 9):
+        deadline = core.Deadline()
+        deadline.stop_after(looks)
+        assert ascent.run(1 << 40, deadline) <= best
+    search = searched(costs, ascent, costs.barrier, False)
+    ended = False
+    while not ended:
+        assert search.bound <= best
+        ended = search.run(1)
+
+
+def test_swaps_continue_from_labels_and_reject_others():
+    costs = permutation_of(4)
+    assert costs is not None
+    n = len(costs.unary)
+    best = min(permutations(range(costs.unary.shape[1]), n), key=lambda x: costs.cost(np.array(x)))
+    swaps = core.SwapSearch(costs.native, 1)
+    swaps.offer(np.array(best))
+    labels = np.empty(n, dtype=np.int64)
+    assert swaps.run(labels, 0) == costs.cost(np.array(best))
+    assert costs.cost(labels) == costs.cost(np.array(best))
+    for wrong in ([0] * n, [-1, *range(n - 1)], list(range(n + 1))):
+        with pytest.raises(ValueError, match="labels"):
+            swaps.offer(np.array(wrong))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_symmetries_change_no_cost(seed):
+    costs = permutation_of(seed)
+    if costs is None:
+        return
+    symmetry = costs.symmetry()
+    n, d = costs.unary.shape
+    x = np.random.default_rng(seed).permutation(d)[:n]
+    assert {costs.cost(one[x]) for one in symmetry.maps} == {costs.cost(x)}
+    for i, j in enumerate(symmetry.kind.tolist()):
+        y = x.copy()
+        y[[i, j]] = x[[j, i]]
+        assert costs.cost(y) == costs.cost(x)
+
+
+def test_the_square_has_its_eight_symmetries():
+    grid = np.array([[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]], dtype=float)
+    flow = np.zeros((4, 4))
+    flow[0, 1] = flow[1, 0] = 1.0
+    factors = [((i, j), flow[i, j] * grid) for i in range(4) for j in range(i + 1, 4)]
+    costs = Permutation.of(Problem.of(permutation_model(4, 4, factors), threads=1).model)
+    symmetry = costs.symmetry()
+    assert len(np.unique(symmetry.maps, axis=0)) == 8
+    assert symmetry.kind.tolist() == [0, 0, 2, 2]
+
+
+def test_costs_are_rounded_down_and_exactly_if_they_are_integers():
+    rng = np.random.default_rng(3)
+    for real in (0.0, 1e-3, 1e9):
+        factors = [((i,), rng.integers(0, 9, 4) + real * rng.random(4)) for i in range(4)]
+        factors += [((i, j), 2.0 * rng.integers(0, 9, (4, 4))) for i in range(4) for j in range(i)]
+        costs = Permutation.of(permutation_model(4, 4, factors))
+        unit = Fraction(2) ** costs.exponent
+        for x in permutations(range(4)):
+            given = sum(Fraction(float(t[tuple(x[i] for i in s)])) for s, t in factors)
+            units = costs.base + costs.cost(np.array(x))
+            assert given - 10 * unit < units * unit <= given
+            assert real or units * unit == given
+
+
+def test_only_permutations_are_recognised():
+    def seen(model):
+        problem = Problem.of(model, threads=1)
+        return is_permutation(problem.model, problem.given)
+
+    n, d, factors = 4, 5, [((i, j), np.ones((5, 5))) for i in range(4) for j in range(i + 1, 4)]
+    assert seen(permutation_model(n, d, factors))
+    assert seen(permutation_model(n, d, factors[:-1], many=True))
+    assert not seen(permutation_model(n, d, factors[:-1]))
+    assert not seen(softmap.Model.from_factors([d] * n, factors))
+    assert not seen(softmap.generators.potts_grid(3, 3, 9, seed=1))
+    table = np.where(np.eye(5, dtype=bool), np.inf, 1.0)
+    open_pair = table.copy()
+    open_pair[2, 2] = 1.0
+    rest = [(s, t + table) for s, t in factors[1:]]
+    assert not seen(softmap.Model.from_factors([d] * n, [*rest, ((0, 1), open_pair)]))
+    negative = ((0, 1, 2), -np.ones((5, 5, 5)))
+    assert not seen(permutation_model(n, d, [*factors, negative]))
+    assert least_cost(n, d, factors) == 6
