@@ -193,6 +193,7 @@ void bind_exact(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_codes(nb::module_ &m);
 void bind_cuts(nb::module_ &m);
+void bind_cores(nb::module_ &m);
 void bind_feasibility(nb::module_ &m);
 void bind_moves(nb::module_ &m);
 

@@ -61,6 +61,7 @@ NB_MODULE(_native, m) {
     bind_text(m);
     bind_codes(m);
     bind_cuts(m);
+    bind_cores(m);
     bind_feasibility(m);
     bind_moves(m);
 }
