@@ -23,6 +23,7 @@ class ProofKind(Enum):
     RELAXATION = "the dual of the LP relaxation"
     TIGHTENED = "the dual of the relaxation tightened by clusters"
     SEARCH = "an exact search"
+    CORES = "a core-guided search"
 
     def __str__(self) -> str:
         return self.value
@@ -58,7 +59,7 @@ class Proof:
     lam : float64 array or None
         λ of the model `softmap.proof.tightening.regions.build(model, clusters)`.
     nodes : int
-        Number of nodes of the search tree.
+        Number of nodes of the search tree, or of cores.
     beliefs : Beliefs or None
         Marginals from which a point of the tightened relaxation is made.
     """
@@ -79,7 +80,7 @@ class Proof:
     @property
     def stated(self) -> bool:
         """Whether the bound is only stated: `softmap.verify` repeats a search from a proof only."""
-        return self.kind is ProofKind.SEARCH
+        return self.kind in (ProofKind.SEARCH, ProofKind.CORES)
 
 
 def proof_arrays(proof: Proof) -> Arrays:

@@ -53,11 +53,12 @@ class StageName(IntEnum):
     TIGHTEN = 2
     LABELS = 3
     CUT = 4
+    CORES = 5
 
     @property
     def word(self) -> str:
         """The name of the stage, as text."""
-        return ("relaxation", "search", "tightening", "labels", "minimum cut")[self]
+        return ("relaxation", "search", "tightening", "labels", "minimum cut", "cores")[self]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Row:
     eta, smoothed, slack
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
-    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut
+    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut, 5 cores
     lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 

@@ -76,8 +76,13 @@ class Tuning:
     dp_bytes: int = 16  # B per table entry of dynamic programming; derived: two doubles
     loose_from: int = 300  # least number of variables for a search of the loose part; D15
     loose_part: float = 0.3  # largest loose part, of the variables; D15
+    # --- core-guided search -----------------------------------------------------------------------
+    cores_entries: int = 4_000_000  # most table entries of a model for core-guided search; D70
+    cores_bytes: int = 500  # B of a core-guided search per table entry; D70
+    conflict_entries: int = 1_000  # unit of work per conflict; D33
     # --- set-up, to compare stages before they have run -------------------------------------------
     setup_search: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
+    setup_cores: float = 60.0  # evaluations of the bound, as a search; D70
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
     # --- better labels ----------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from softmap.solving.clusters import Clusters
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
 
@@ -85,7 +84,7 @@ class WarmStart:
         known = self.result
         if known is None or self.reached > PROVED:
             return False
-        return known.proof.kind is ProofKind.SEARCH
+        return known.proof.stated
 
     @cached_property
     def clusters(self) -> Clusters | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.model.many import AllDifferent, AtMostOne, Cardinality, Linear, Many
+from softmap.model.many import AllDifferent, AtMostOne, Cardinality, Many
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.cores.units import FORBIDDEN, Units, units_of
 from softmap.relaxation.flat import FlatModel, flatten
@@ -190,20 +190,19 @@ def _add_whole(factor: Many, num_labels: Ints, found: Encoding) -> None:
                 _add_whole(AtMostOne(own, label), num_labels, found)
         return
     sizes = num_labels[scope].tolist()
-    low, high, rows = _bounds(factor, sizes)
-    weights = np.concatenate(rows)
+    low, high, weights = _bounds(factor, sizes)
     literals = np.concatenate([found.literal[found.offset[i] : found.offset[i + 1]] for i in scope])
     found.add_sum(literals[weights > 0], weights[weights > 0], low, high)
 
 
-def _bounds(factor: Any, sizes: list[int]) -> tuple[float, float, list[Ints]]:
+def _bounds(factor: Any, sizes: list[int]) -> tuple[float, float, Ints]:
     """The least and the largest sum, and the weights of all labels."""
     if isinstance(factor, Cardinality):
-        allowed = np.flatnonzero(np.isfinite(factor.costs))
-        ones = [factor.ones(t, d) for t, d in enumerate(sizes)]
+        allowed = np.flatnonzero(factor.costs == 0.0)
+        ones = factor.all_ones(sizes)
         return (allowed[0], allowed[-1], ones) if len(allowed) else (1, 0, ones)
     rows, least = factor.shifted(sizes)
-    return factor.low - least, factor.high - least, rows
+    return factor.low - least, factor.high - least, np.concatenate(rows)
 
 
 def _whole_sums(model: Model, given: Model, flat: FlatModel) -> tuple[list[Many], Bools]:
@@ -214,7 +213,7 @@ def _whole_sums(model: Model, given: Model, flat: FlatModel) -> tuple[list[Many]
     n = model.num_variables
     owner = np.zeros(n, dtype=np.int64)  # number of the factor of a chain variable, from 1 on
     for k, (first, last) in enumerate(given.required_chains, 1):
-        owner[first:last] = k if _is_hard_sum(given.required[k - 1]) else 0
+        owner[first:last] = k if given.required[k - 1].hard else 0
     costly = np.zeros(len(given.required) + 1, dtype=bool)
     priced = np.isfinite(flat.unary) & (flat.unary != 0.0)
     costly[np.repeat(owner, flat.num_labels)[priced]] = True
@@ -225,15 +224,6 @@ def _whole_sums(model: Model, given: Model, flat: FlatModel) -> tuple[list[Many]
         costly[owner[flat.scope[np.repeat(paying, np.diff(flat.scope_start))]]] = True
     whole = [f for k, f in enumerate(given.required, 1) if (owner == k).any() and not costly[k]]
     return whole, (owner > 0) & ~costly[owner]
-
-
-def _is_hard_sum(factor: Many) -> bool:
-    if isinstance(factor, Cardinality):
-        finite = np.flatnonzero(np.isfinite(factor.costs))
-        return len(finite) == 0 or bool(finite[-1] - finite[0] < len(finite))
-    return isinstance(factor, AllDifferent) or (
-        isinstance(factor, Linear) and factor.penalty == math.inf
-    )
 
 
 def prime_cubes(needed: Bools, usable: Bools) -> list[Cube]:
