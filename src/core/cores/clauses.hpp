@@ -63,7 +63,12 @@ struct Sum {
     std::vector<Lit> lits;
     std::vector<std::int64_t> weights;
     std::int64_t bound = 0, total = 0;
-    std::int64_t slack = 0; // sum of the weights of all literals that are not false, minus bound
+    std::int64_t slack = 0; // sum of the weights of all literals that are not gone, minus bound
+    struct Term {
+        Lit lit;
+        std::int64_t weight;
+    };
+    std::vector<Term> gone; // literals that fail, in the order in which they were counted
 };
 
 // Brings Σ weight · literal ≥ bound into the form of `Sum`: positive weights of at most `bound`, a

@@ -20,6 +20,7 @@ class Engine {
         watch_.resize(watch_.size() + 2);
         member_.resize(member_.size() + 2);
         place_.push_back(0), level_.push_back(0), why_.push_back(decided);
+        weight_.push_back(0);
         phase_.push_back(phase), seen_.push_back(0);
         activity_.push_back(0.0), heap_at_.push_back(-1);
         insert(Id(variable(lit)));
@@ -71,9 +72,8 @@ class Engine {
         const Id number = Id(sums_.size());
         for (std::size_t k = 0; k < sum.lits.size(); ++k) {
             member_[std::size_t(negated(sum.lits[k]))].push_back({number, sum.weights[k]});
-            // literals that were counted already, by `count`
             if (fails(sum.lits[k]) && place_[variable(sum.lits[k])] < counted_)
-                sum.slack -= sum.weights[k];
+                lose(sum, sum.lits[k], sum.weights[k]);
         }
         sums_.push_back(std::move(sum));
         if (sums_.back().slack < 0)
@@ -130,6 +130,21 @@ class Engine {
         return Answer::none;
     }
 
+    // Calls f(other) for each literal that follows from a literal alone; nothing if it cannot hold.
+    template <class Function> void follow(Lit lit, Function f) {
+        back_to(0);
+        broken_ = broken_ || propagate() != decided;
+        if (broken_ || value_[std::size_t(lit)] != 0)
+            return;
+        const std::size_t first = trail_.size();
+        starts_.push_back(Id(first));
+        derive(lit, decided);
+        if (propagate() == decided)
+            for (std::size_t k = first + 1; k < trail_.size(); ++k)
+                f(trail_[k]);
+        back_to(0);
+    }
+
     // Assumptions that contradict the constraints together; after `none`. Empty: nothing assumed.
     const std::vector<Lit> &core() const { return core_; }
     // Whether a literal holds in the values found last.
@@ -172,8 +187,10 @@ class Engine {
             const Lit lit = trail_.back();
             trail_.pop_back();
             if (Id(trail_.size()) < counted_)
-                for (const Member &own : member_[std::size_t(lit)])
+                for (const Member &own : member_[std::size_t(lit)]) {
                     sums_[std::size_t(own.sum)].slack += own.weight;
+                    sums_[std::size_t(own.sum)].gone.pop_back();
+                }
             const std::size_t v = variable(lit);
             value_[std::size_t(lit)] = value_[std::size_t(negated(lit))] = 0;
             phase_[v] = !(lit & 1);
@@ -243,7 +260,7 @@ class Engine {
     Why count(Lit lit) {
         Why failed = decided;
         for (const Member &own : member_[std::size_t(lit)])
-            if ((sums_[std::size_t(own.sum)].slack -= own.weight) < 0)
+            if (!lose(sums_[std::size_t(own.sum)], negated(lit), own.weight))
                 failed = by_sum(own.sum);
         if (failed == decided)
             for (const Member &own : member_[std::size_t(lit)])
@@ -251,12 +268,20 @@ class Engine {
         return failed;
     }
 
+    // A literal of a sum fails; returns whether the sum can still reach its bound.
+    static bool lose(Sum &sum, Lit lit, std::int64_t weight) {
+        sum.gone.push_back({lit, weight});
+        return (sum.slack -= weight) >= 0;
+    }
+
     // Derives the open literals without which a sum cannot reach its bound.
     void imply(Id number) {
         const Sum &sum = sums_[std::size_t(number)];
         for (std::size_t k = 0; k < sum.lits.size() && sum.weights[k] > sum.slack; ++k)
-            if (value_[std::size_t(sum.lits[k])] == 0)
+            if (value_[std::size_t(sum.lits[k])] == 0) {
+                weight_[variable(sum.lits[k])] = sum.weights[k];
                 derive(sum.lits[k], by_sum(number));
+            }
     }
 
     // Calls f(lit) for literals that fail and imply `lit`, or the conflict if it is negative.
@@ -267,20 +292,16 @@ class Engine {
                     f(other);
             return;
         }
-        // Enough of them that the others cannot reach the bound; those of level 0 cost nothing.
+        // The first of them without which the others cannot reach the bound.
         const Sum &sum = sums_[std::size_t(sum_of(why))];
         const Id before = lit < 0 ? Id(trail_.size()) : place_[variable(lit)];
-        std::int64_t rest = sum.total;
-        for (std::size_t k = 0; k < sum.lits.size(); ++k)
-            if (sum.lits[k] == lit || (fails(sum.lits[k]) && level(sum.lits[k]) == 0))
-                rest -= sum.weights[k];
-        for (std::size_t k = 0; k < sum.lits.size() && rest >= sum.bound; ++k) {
-            const Lit other = sum.lits[k];
-            if (other != lit && fails(other) && level(other) > 0 &&
-                place_[variable(other)] < before) {
-                rest -= sum.weights[k];
-                f(other);
-            }
+        std::int64_t rest = sum.total - (lit < 0 ? 0 : weight_[variable(lit)]);
+        for (const Sum::Term &own : sum.gone) {
+            if (rest < sum.bound || place_[variable(own.lit)] >= before)
+                return;
+            rest -= own.weight;
+            if (level(own.lit) > 0)
+                f(own.lit);
         }
     }
 
@@ -519,6 +540,7 @@ class Engine {
     std::vector<std::vector<Member>> member_; // likewise, sums
     std::vector<Id> place_, level_;           // per variable: on the trail
     std::vector<Why> why_;
+    std::vector<std::int64_t> weight_; // of the literal in the sum that implied it
     std::vector<char> phase_, seen_;
     std::vector<double> activity_;
     std::vector<Id> heap_, heap_at_;

@@ -48,13 +48,18 @@ class Guided {
                 close();
                 break;
             }
-            const Answer answer = engine.solve(assumed(), end - engine.conflicts(), meter);
-            if (answer == Answer::unknown)
-                break;
+            if (fresh_)
+                group(meter);
+            const Index left = end - engine.conflicts();
+            const Answer answer = engine.solve(assumed(), std::min(left, patience_), meter);
             if (answer == Answer::found)
                 advance();
-            else
+            else if (answer == Answer::none)
                 raise(engine.core(), meter);
+            else if (!meter.late() && left > patience_ && !descend()) {
+                least_ = -1; // from the largest costs on, with more patience
+                patience_ *= 2;
+            }
         }
     }
 
@@ -79,6 +84,80 @@ class Guided {
         return costs_[std::size_t(at)];
     }
 
+    bool considered(const Cost &own) const {
+        return own.weight >= std::max<std::int64_t>(least_, 1) && !own.waits;
+    }
+
+    // Costs of which at most one is not paid: all but one of them are, and none is spared only if
+    // a new literal holds. Found among what follows from each of them alone.
+    void group(Meter &meter) {
+        fresh_ = false;
+        std::vector<Lit> free; // literals that spare a cost
+        for (const Lit lit : assumed())
+            free.push_back(lit);
+        if (free.size() > most_grouped)
+            return;
+        std::vector<std::vector<Lit>> rivals(free.size());
+        std::vector<Id> number(std::size_t(2 * engine.variables()), -1);
+        for (std::size_t k = 0; k < free.size(); ++k)
+            number[std::size_t(free[k])] = Id(k);
+        for (std::size_t k = 0; k < free.size(); ++k) {
+            Index steps = 0;
+            engine.follow(free[k], [&](Lit other) {
+                ++steps;
+                if (const Id r = number[std::size_t(negated(other))]; r >= 0)
+                    rivals[k].push_back(r);
+            });
+            if (meter.tick(16 * (steps + 4)))
+                return;
+            std::sort(rivals[k].begin(), rivals[k].end());
+        }
+        std::vector<char> used(free.size(), 0);
+        for (std::size_t k = 0; k < free.size(); ++k) {
+            if (used[k])
+                continue;
+            std::vector<Id> clique{Id(k)};
+            for (const Id r : rivals[k]) {
+                const auto apart = [&](Id c) {
+                    return c == Id(k) || std::binary_search(rivals[std::size_t(r)].begin(),
+                                                            rivals[std::size_t(r)].end(), c) ||
+                           std::binary_search(rivals[std::size_t(c)].begin(),
+                                              rivals[std::size_t(c)].end(), r);
+                };
+                if (!used[std::size_t(r)] && r != Id(k) &&
+                    std::all_of(clique.begin(), clique.end(), apart))
+                    clique.push_back(r);
+            }
+            if (clique.size() < 2)
+                continue;
+            std::vector<Lit> spared;
+            for (const Id c : clique) {
+                used[std::size_t(c)] = 1;
+                spared.push_back(free[std::size_t(c)]);
+            }
+            spare_one(std::move(spared));
+        }
+        harden();
+    }
+
+    // At most one of the literals holds, and each spares a cost.
+    void spare_one(std::vector<Lit> spared) {
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        for (const Lit lit : spared)
+            least = std::min(least, cost(negated(lit)).weight);
+        for (const Lit lit : spared) {
+            Cost &own = cost(negated(lit));
+            own.weight -= least;
+            if (own.counts >= 0)
+                expect(own.counts, own.count + 1, least, own.lit);
+        }
+        lower_ += least * std::int64_t(spared.size() - 1);
+        const Lit none = engine.fresh(false);
+        spared.push_back(none);
+        engine.add_clause(std::move(spared));
+        cost(none).weight += least;
+    }
+
     // The literals of large cost, assumed not to hold, from the largest cost on.
     std::vector<Lit> assumed() {
         if (least_ < 0)
@@ -86,7 +165,7 @@ class Guided {
                 least_ = std::max(least_, own.weight);
         std::vector<const Cost *> chosen;
         for (const Cost &own : costs_)
-            if (own.weight >= std::max<std::int64_t>(least_, 1) && !own.waits)
+            if (considered(own))
                 chosen.push_back(&own);
         std::stable_sort(chosen.begin(), chosen.end(),
                          [](const Cost *a, const Cost *b) { return a->weight > b->weight; });
@@ -104,17 +183,24 @@ class Guided {
             waited = waited || (own.waits && own.weight > 0);
             own.waits = false;
         }
-        if (waited)
-            return;
+        if (!waited)
+            done_ = !descend(); // then nothing but the lower bound is paid
+    }
+
+    // Takes smaller costs, too: from half of the next one on. Returns false if there are none.
+    bool descend() {
         std::int64_t next = 0;
         for (const Cost &own : costs_)
             if (own.weight < least_)
                 next = std::max(next, own.weight);
-        done_ = next == 0; // nothing but the lower bound is paid
+        if (next == 0)
+            return false;
         least_ = next;
-        for (const Cost &own : costs_) // all from half of it on
+        fresh_ = true;
+        for (const Cost &own : costs_)
             if (2 * own.weight > next)
                 least_ = std::min(least_, own.weight);
+        return true;
     }
 
     void close() {
@@ -232,13 +318,13 @@ class Guided {
         std::stable_sort(core.begin(), core.end(), [&](Lit a, Lit b) {
             return cost(negated(a)).weight < cost(negated(b)).weight;
         });
-        Index left = few;
+        Index left = few; // conflicts, or 64 assumptions
         for (std::size_t k = 0; k < core.size() && core.size() > 1 && left > 0;) {
             std::vector<Lit> trial = core;
             trial.erase(trial.begin() + std::ptrdiff_t(k));
             const Index before = engine.conflicts();
             const Answer answer = engine.solve(trial, std::min<Index>(left, 50), meter);
-            left -= 1 + engine.conflicts() - before;
+            left -= 1 + Index(trial.size() / 64) + engine.conflicts() - before;
             if (engine.broken() || meter.late())
                 return;
             if (answer == Answer::found)
@@ -255,14 +341,15 @@ class Guided {
     }
 
     static constexpr Index few = 1000; // conflicts for one core
+    static constexpr std::size_t most_grouped = 20'000; // costs compared in pairs
 
     std::vector<Cost> costs_;
     std::vector<Id> index_; // by literal
     std::vector<Counted> counted_;
     std::vector<char> values_;
     std::int64_t lower_ = 0, upper_ = std::numeric_limits<std::int64_t>::max() / 2, least_ = -1;
-    Index cores_ = 0;
-    bool done_ = false;
+    Index cores_ = 0, patience_ = 1000;
+    bool done_ = false, fresh_ = true;
 };
 
 } // namespace softmap::cores
