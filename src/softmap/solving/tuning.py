@@ -82,6 +82,7 @@ class Tuning:
     conflict_entries: int = 1_000  # unit of work per conflict; D33
     # --- set-up, to compare stages before they have run -------------------------------------------
     setup_search: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
+    first_labels: float = 0.4  # of the time, kept for the relaxation if there are no labels; D33
     setup_cores: float = 10.0  # evaluations of the bound; D70
     setup_partial: float = 10.0  # evaluations of the bound; sweep
     setup_tighten: float = 200.0  # evaluations of the bound; sweep
