@@ -202,7 +202,8 @@ class Engine {
         counted_ = std::min(counted_, Id(first));
     }
 
-    // --- propagation ------------------------------------------------------------------------------
+    // --- propagation
+    // ------------------------------------------------------------------------------
 
     // Derives what follows; returns the clause or sum that fails, or `decided`.
     Why propagate() {
@@ -305,7 +306,8 @@ class Engine {
         }
     }
 
-    // --- learning ---------------------------------------------------------------------------------
+    // --- learning
+    // ---------------------------------------------------------------------------------
 
     // Learns the first unique implication point; returns false if the conflict has no level.
     bool learn(Why conflict) {
@@ -426,7 +428,8 @@ class Engine {
             if (why_[v] == decided)
                 core_.push_back(own);
             else
-                explain(own, why_[v], [&](Lit other) { seen_[variable(other)] = level(other) > 0; });
+                explain(own, why_[v],
+                        [&](Lit other) { seen_[variable(other)] = level(other) > 0; });
         }
     }
 
@@ -480,7 +483,8 @@ class Engine {
         limit_ += 300;
     }
 
-    // --- the open variable of the most recent conflicts ---------------------------------------------
+    // --- the open variable of the most recent conflicts
+    // ---------------------------------------------
 
     Lit choose() {
         while (!heap_.empty()) {
@@ -535,8 +539,8 @@ class Engine {
         put(at, v);
     }
 
-    std::vector<std::int8_t> value_, model_; // per literal: 1 holds, -1 fails, 0 open
-    std::vector<std::vector<Watch>> watch_;  // per literal that holds: clauses with its negation
+    std::vector<std::int8_t> value_, model_;  // per literal: 1 holds, -1 fails, 0 open
+    std::vector<std::vector<Watch>> watch_;   // per literal that holds: clauses with its negation
     std::vector<std::vector<Member>> member_; // likewise, sums
     std::vector<Id> place_, level_;           // per variable: on the trail
     std::vector<Why> why_;

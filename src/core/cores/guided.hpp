@@ -119,8 +119,9 @@ class Guided {
             std::vector<Id> clique{Id(k)};
             for (const Id r : rivals[k]) {
                 const auto apart = [&](Id c) {
-                    return c == Id(k) || std::binary_search(rivals[std::size_t(r)].begin(),
-                                                            rivals[std::size_t(r)].end(), c) ||
+                    return c == Id(k) ||
+                           std::binary_search(rivals[std::size_t(r)].begin(),
+                                              rivals[std::size_t(r)].end(), c) ||
                            std::binary_search(rivals[std::size_t(c)].begin(),
                                               rivals[std::size_t(c)].end(), r);
                 };
@@ -340,7 +341,7 @@ class Guided {
         }
     }
 
-    static constexpr Index few = 1000; // conflicts for one core
+    static constexpr Index few = 1000;                  // conflicts for one core
     static constexpr std::size_t most_grouped = 20'000; // costs compared in pairs
 
     std::vector<Cost> costs_;

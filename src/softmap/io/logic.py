@@ -469,9 +469,9 @@ def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> 
     literals = np.array([own[0] for _, own in terms], dtype=np.int64)
     number = {v: k for k, v in enumerate(dict.fromkeys(np.abs(literals).tolist()))}
     variables = np.array(list(number), dtype=np.int64)
-    place = [number[v] for v in np.abs(literals).tolist()]
+    place = np.array([number[v] for v in np.abs(literals).tolist()])
     rows = np.zeros((len(variables), 2), dtype=np.int64)
-    np.add.at(rows, (place, (literals > 0).astype(np.int64)), given.astype(np.int64))
+    np.add.at(rows.reshape(-1), 2 * place + (literals > 0), given.astype(np.int64))
     least = math.floor(bound) + 1 if relation == b">" else math.ceil(bound)
     most = math.ceil(bound) - 1 if relation == b"<" else math.floor(bound)
     low = -math.inf if relation in (b"<", b"<=") else least

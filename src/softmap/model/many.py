@@ -180,8 +180,8 @@ class Cardinality(Many):
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no attainable count has finite cost."""
-        sizes, flat = [len(own) for own in allowed], np.concatenate(allowed)
-        counted, start = self.all_ones(sizes) > 0, np.cumsum(sizes) - sizes
+        sizes, flat = np.array([len(own) for own in allowed]), np.concatenate(allowed)
+        counted, start = self.all_ones(sizes.tolist()) > 0, np.cumsum(sizes) - sizes
         must = int(np.sum(~np.logical_or.reduceat(flat & ~counted, start)))
         may = int(np.sum(np.logical_or.reduceat(flat & counted, start)))
         if not np.isfinite(self.costs[must : may + 1]).any():
@@ -560,7 +560,7 @@ class Linear(Many):
     def _steps(self, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
         """After each variable: where each sum and label lead, and the sums that there are then.
 
-        Weights are counted from the least of each variable. Steps that are alike share their arrays.
+        Weights are counted from the least of each variable. Equal steps share their arrays.
         """
         rows, least = self.shifted(sizes)
         most = [max(row.tolist()) for row in rows]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-STAGES = ("relaxation", "search", "tightening", "labels", "minimum cut", "cores")  # by the column `stage`
+# by the column `stage`
+STAGES = ("relaxation", "search", "tightening", "labels", "minimum cut", "cores")
 
 
 class Columns(Protocol):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 from softmap.model.many import AllDifferent, AtMostOne, Cardinality, Many
-from softmap.model.potentials.base import Costs, Ints
+from softmap.model.potentials.base import Ints
 from softmap.proof.cores.units import FORBIDDEN, Units, units_of
 from softmap.relaxation.flat import FlatModel, flatten
 
@@ -269,6 +269,7 @@ def _ranked(tables: Ints) -> tuple[Ints, Ints]:
 
 def _distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     """The distinct rows, and the number of each row among them."""
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
+    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    packed = np.ascontiguousarray(rows).view(whole)
     _, first, kind = np.unique(packed.reshape(-1), return_index=True, return_inverse=True)
     return rows[first], kind.reshape(-1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,8 +48,8 @@ class CoreGuided:
     @property
     def bound(self) -> float:
         """No labelling costs less; +inf if there is none of finite cost."""
-        lower = int(self._native.lower)
-        return float("inf") if lower >= NONE else self._encoding.units.lower(self._encoding.base + lower)
+        found, lower = self._encoding, int(self._native.lower)
+        return found.units.lower(found.base + lower) if lower < NONE else math.inf
 
     @property
     def cores(self) -> int:

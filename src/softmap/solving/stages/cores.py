@@ -66,7 +66,8 @@ class Cores(Stage):
             raise InfeasibleModel(
                 "no labelling has finite cost: a search over all variables found none", None
             )
-        if labels is not None and (whole := complete_labels(self.problem.model, labels)) is not None:
+        whole = None if labels is None else complete_labels(self.problem.model, labels)
+        if whole is not None:
             best.offer_labels(whole)
         if self._proof is None:  # cores leave no records
             best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores))
