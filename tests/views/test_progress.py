@@ -61,7 +61,16 @@ def test_displays_name_the_stage():
     for stage in StageName:
         show(snapshot(10.0 * stage, stage=int(stage)))
     words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]
-    assert words == ["relaxation", "search", "tightening", "labels", "minimum", "semidefinite"]
+    assert words == [
+        "relaxation",
+        "search",
+        "tightening",
+        "labels",
+        "minimum",
+        "semidefinite",
+        "permutations",
+        "cores",
+    ]
 
 
 def test_silence(capsys):

@@ -194,6 +194,7 @@ void bind_permutations(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_codes(nb::module_ &m);
 void bind_cuts(nb::module_ &m);
+void bind_cores(nb::module_ &m);
 void bind_feasibility(nb::module_ &m);
 void bind_moves(nb::module_ &m);
 void bind_spins(nb::module_ &m);

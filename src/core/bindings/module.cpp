@@ -63,6 +63,7 @@ NB_MODULE(_native, m) {
     bind_codes(m);
     bind_cuts(m);
     bind_spins(m);
+    bind_cores(m);
     bind_feasibility(m);
     bind_moves(m);
     bind_transport(m);

@@ -1794,6 +1794,72 @@ def cholesky(
     Replace the lower triangle by its Cholesky factor; False at a pivot that is not positive.
     """
 
+class CoreSearch:
+    def __init__(
+        self,
+        phases: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def add_clauses(
+        self,
+        literals: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add clauses: at least one literal of each holds."""
+
+    def add_sums(
+        self,
+        literals: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        bounds: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Add sums: the weights of the literals that hold add up to the bound or more.
+        """
+
+    def add_costs(
+        self,
+        literals: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add costs of literals that hold."""
+
+    def run(self, conflicts: int, deadline: Deadline | None = None) -> bool:
+        """Continue; return whether the least cost is known."""
+
+    def below(self, cost: int) -> None:
+        """Look only for values that cost less."""
+
+    def read(
+        self, values: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")]
+    ) -> bool:
+        """Write the best values so far; return whether there are any."""
+
+    @property
+    def lower(self) -> int: ...
+    @property
+    def cores(self) -> int: ...
+    @property
+    def conflicts(self) -> int: ...
+
 def linear_assignment(
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)

@@ -15,7 +15,7 @@ from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
-from softmap.model.many import Linear, Many, Or
+from softmap.model.many import Cardinality, Linear, Many, Or
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 
@@ -307,6 +307,7 @@ _TOKEN = re.compile(
     rb"|(~?)[ \t]*([A-Za-z_][A-Za-z0-9_.\[\]{}^]{0,200})(?![^\s;<>=~])|(>=|<=|=|>|<)"
     rb"|\[[ \t]*(\d{1,300})[ \t]*\])"
 )
+_PLAIN = re.compile(rb"(?:\s*+[-+]?\d{1,15}\s++~?x\d{1,9}(?=[\s;<>=])(?=\s*+[-+\d<>=;]))++")
 _NUMBERED = re.compile(rb"x([1-9]\d{0,8})")
 Term = tuple[float, list[int]]
 
@@ -406,7 +407,7 @@ class _ClauseReader:
 
     def _terms(self) -> tuple[list[Term], bytes | None]:
         """Return the terms up to a relation, which is skipped, or to the end."""
-        terms: list[Term] = []
+        terms = self._plain_terms()
         while match := _TOKEN.match(self.text, self.at, self.end):
             self.at = match.end()
             if match[4] is not None:
@@ -423,6 +424,19 @@ class _ClauseReader:
         if self.text[self.at : self.end].strip():
             raise self.error("a number, a literal such as x1 or ~x2, or a relation")
         return terms, None
+
+    def _plain_terms(self) -> list[Term]:
+        """Return the first terms, as far as each is a whole number and one literal."""
+        plain = _PLAIN.match(self.text, self.at, self.end)
+        if plain is None:
+            return []
+        self.at = plain.end()
+        words, names, terms = plain.group().split(), self.names, []
+        for number, name in zip(words[::2], words[1::2], strict=True):
+            positive = name[:1] != b"~"
+            v = names.setdefault(name if positive else name[1:], len(names) + 1)
+            terms.append((float(number), [v if positive else -v]))
+        return terms
 
     def _constrain(
         self, found: Conjunctions, terms: list[Term], relation: bytes, bound: float, weight: float
@@ -464,19 +478,32 @@ class _ClauseReader:
             found.add_table(places, np.where(fails, weight, 0.0))
 
 
-def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Linear | None:
-    """Return a sum of single literals with integer coefficients as a `Linear` factor."""
-    rows: dict[int, list[int]] = {}
-    for coefficient, literals in terms:
-        if len(literals) != 1 or coefficient != round(coefficient) or abs(coefficient) > 2**40:
-            return None
-        row = rows.setdefault(abs(literals[0]) - 1, [0, 0])
-        row[literals[0] > 0] += int(coefficient)
+def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Many | None:
+    """Return a sum of single literals with integer coefficients as a factor: a count if it can."""
+    if any(len(literals) != 1 for _, literals in terms):
+        return None
+    given = np.array([coefficient for coefficient, _ in terms])
+    if (given != np.round(given)).any() or np.abs(given).max() > 2**40:
+        return None
+    literals = np.array([own[0] for _, own in terms], dtype=np.int64)
+    number = {v: k for k, v in enumerate(dict.fromkeys(np.abs(literals).tolist()))}
+    variables = np.array(list(number), dtype=np.int64)
+    place = np.array([number[v] for v in np.abs(literals).tolist()])
+    rows = np.zeros((len(variables), 2), dtype=np.int64)
+    np.add.at(rows.reshape(-1), 2 * place + (literals > 0), given.astype(np.int64))
     least = math.floor(bound) + 1 if relation == b">" else math.ceil(bound)
     most = math.ceil(bound) - 1 if relation == b"<" else math.floor(bound)
-    low = None if relation in (b"<", b"<=") else least
-    high = None if relation in (b">", b">=") else most
-    return Linear(list(rows), list(rows.values()), low=low, high=high, penalty=weight)
+    low = -math.inf if relation in (b"<", b"<=") else least
+    high = math.inf if relation in (b">", b">=") else most
+    step = np.abs(rows[:, 1] - rows[:, 0])
+    if step.min() == step.max() > 0:
+        sums = int(rows.min(axis=1).sum()) + int(step[0]) * np.arange(len(rows) + 1)
+        costs = np.where((sums < low) | (sums > high), weight, 0.0)
+        heavy = rows.argmax(axis=1)
+        counts = Cardinality(variables - 1, heavy, costs)
+        others = Cardinality(variables - 1, 1 - heavy, costs[::-1])
+        return min(counts, others, key=lambda factor: factor.states)
+    return Linear(variables - 1, rows, low=low, high=high, penalty=weight)
 
 
 def _number(text: bytes) -> float:

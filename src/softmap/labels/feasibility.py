@@ -374,8 +374,7 @@ def _add_many(native: core.FeasibleSearch, factor: Many, num_labels: Ints) -> No
     if isinstance(factor, AllDifferent):
         native.add_different(scope)
     elif isinstance(factor, Cardinality):
-        ones = np.concatenate([factor.ones(t, d) for t, d in enumerate(sizes)])
-        native.add_sum(scope, ones, 0, len(scope), np.isfinite(factor.costs))
+        native.add_sum(scope, factor.all_ones(sizes), 0, len(scope), np.isfinite(factor.costs))
     elif isinstance(factor, Linear):
         rows, least = factor.shifted(sizes)
         low, high = (min(max(b - least, -FAR), FAR) for b in (factor.low, factor.high))

@@ -119,9 +119,13 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
         _count_in_digits(factor, sizes, found)
         found.tree = False
         return found
-    if isinstance(factor, Linear) and factor.too_long(sizes, SIZES.sum_entries):
-        _add_in_digits(factor, sizes, found)
-        found.tree = False
+    if isinstance(factor, Linear):
+        automaton = factor.automaton(sizes, SIZES.sum_entries)
+        found.tree = automaton is not None
+        if automaton is None:
+            _add_in_digits(factor, sizes, found)
+        else:
+            _add(automaton, list(sizes), found)
         return found
     automata = factor.automata(sizes)
     found.tree = len(automata) == 1

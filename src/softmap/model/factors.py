@@ -102,7 +102,7 @@ class _RunningVariables:
         """Add the chain variables of a factor over many variables; return its tables."""
         sizes = num_labels[list(factor.variables)].tolist()
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
-        if not chain.tree:
+        if not chain.tree or (factor.hard and chain.num_labels):
             self.required.append(factor)
             self.chains.append((chain.free, chain.free + len(chain.num_labels)))
         self.unary += [np.zeros(d) for d in chain.num_labels]

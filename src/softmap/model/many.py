@@ -87,6 +87,11 @@ class Many:
         """
         raise NotImplementedError
 
+    @property
+    def hard(self) -> bool:
+        """Whether it is a sum or count that only forbids, and may be searched as a whole."""
+        return False
+
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no allowed labels satisfy the factor.
 
@@ -171,11 +176,20 @@ class Cardinality(Many):
         """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
 
+    def all_ones(self, sizes: Sequence[int]) -> Ints:
+        """Return `ones` of all variables, concatenated."""
+        count = np.asarray(sizes, dtype=np.int64)
+        found = np.zeros(int(count.sum()), dtype=np.int64)
+        within = self.label < count
+        found[(np.cumsum(count) - count + self.label)[within]] = 1
+        return found
+
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no attainable count has finite cost."""
-        counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
-        must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
-        may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))
+        sizes, flat = np.array([len(own) for own in allowed]), np.concatenate(allowed)
+        counted, start = self.all_ones(sizes.tolist()) > 0, np.cumsum(sizes) - sizes
+        must = int(np.sum(~np.logical_or.reduceat(flat & ~counted, start)))
+        may = int(np.sum(np.logical_or.reduceat(flat & counted, start)))
         if not np.isfinite(self.costs[must : may + 1]).any():
             raise InfeasibleModel(
                 f"no labelling has finite cost: {type(self).__name__} can count between {must} and "
@@ -183,6 +197,15 @@ class Cardinality(Many):
                 "counts cost +inf",
                 self.variables[0],
             )
+
+    @property
+    def hard(self) -> bool:
+        """Whether the costs are 0 and +inf, with 0 in one range."""
+        free = np.flatnonzero(self.costs == 0.0)
+        forbidden = np.count_nonzero(self.costs == np.inf)
+        return 0 < forbidden == len(self.costs) - len(free) and bool(
+            not len(free) or free[-1] - free[0] < len(free)
+        )
 
     def _cap(self) -> int:
         """The smallest count from which on all costs are equal."""
@@ -210,10 +233,15 @@ class Cardinality(Many):
         cap = self._cap()
         lost = bool(self.costs[cap] == np.inf)  # every count from `cap` on is forbidden
         most = self.states - 1
-        moves = []
+        moves, known = [], dict[tuple[int, bytes], Ints]()  # most variables have equal moves
+        ones, begin = self.all_ones(sizes), 0
         for t, d in enumerate(sizes):
-            counted = np.arange(min(t, most) + 1)[:, None] + self.ones(t, d)
-            moves.append(np.where(counted >= cap, -1 if lost else cap, counted))
+            own, begin = ones[begin : begin + d], begin + d
+            key = min(t, most), own.tobytes()
+            if key not in known:
+                counted = np.arange(key[0] + 1)[:, None] + own
+                known[key] = np.where(counted >= cap, -1 if lost else cap, counted)
+            moves.append(known[key])
         return [Automaton(self.variables, moves, self.costs[: min(most, len(sizes)) + 1])]
 
 
@@ -241,6 +269,10 @@ class Among(Cardinality):
     def ones(self, t: int, d: int) -> Ints:
         """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
+
+    def all_ones(self, sizes: Sequence[int]) -> Ints:
+        """Return `ones` of all variables, concatenated."""
+        return np.concatenate([self.ones(t, d) for t, d in enumerate(sizes)])
 
 
 class Regular(Many):
@@ -478,7 +510,8 @@ class Linear(Many):
             isinstance(weights, np.ndarray) and weights.ndim > 0
         )
         given = list(weights) if listed else []
-        self.weights = [integers(w, "weights") for w in given]
+        whole = isinstance(weights, np.ndarray) and weights.dtype == np.int64
+        self.weights = given if whole else [integers(w, "weights") for w in given]
         if len(given) != len(self.variables):
             raise ModelError(f"expected weights for {len(self.variables)} variables")
         self.low = -math.inf if low is None else _whole("low", low, math.ceil)
@@ -490,27 +523,36 @@ class Linear(Many):
 
         All sums that can no longer violate the bounds are one state; so are all that must.
         """
-        sums, moves = np.zeros(1, dtype=np.int64), []
+        found = self.automaton(sizes)
+        if found is None:
+            raise ModelError(
+                f"Linear over {len(sizes)} variables has more than {MOST_SUMS} different sums"
+            )
+        return [found]
+
+    @property
+    def hard(self) -> bool:
+        """Whether a violation is forbidden."""
+        return self.penalty == math.inf
+
+    def automaton(self, sizes: Sequence[int], entries: float = math.inf) -> Automaton | None:
+        """Return the automaton; None if its sums are too many, or the entries of its chain."""
+        moves, total, sums = [], 0, np.zeros(1, dtype=np.int64)
         for place, kept in self._steps(sizes):
+            total += place.size * len(kept)
+            if total > entries or place.size > MOST_SUMS:
+                return None
             moves.append(place)
             sums = kept
-        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
-
-    def too_long(self, sizes: Sequence[int], entries: int) -> bool:
-        """Whether the tables of its chain have more than so many entries."""
-        total, before = 0, 1
-        try:
-            for place, kept in self._steps(sizes):
-                total += before * place.shape[1] * len(kept)
-                before = len(kept)
-                if total > entries:
-                    return True
-        except ModelError:  # more sums than an automaton can have
-            return True
-        return False
+        return Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))
 
     def shifted(self, sizes: Sequence[int]) -> tuple[list[Ints], int]:
         """Weights by label, from 0 on, for each variable, and the sum of what was taken away."""
+        if len({*sizes}) == 1 and {w.shape for w in self.weights} == {(sizes[0],)}:
+            table = np.stack(self.weights)
+            _check_weights(table)
+            lowest = table.min(axis=1)
+            return list(table - lowest[:, None]), int(lowest.sum())
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         least = [int(row.min()) for row in rows]
         return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
@@ -522,29 +564,42 @@ class Linear(Many):
         return 0.0 if self.low <= total <= self.high else self.penalty
 
     def _steps(self, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
-        """After each variable: where each sum and label lead, and the sums that there are then."""
-        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
-        least = np.append(np.cumsum([r.min() for r in rows][::-1])[::-1], 0)[1:]
-        most = np.append(np.cumsum([r.max() for r in rows][::-1])[::-1], 0)[1:]
+        """After each variable: where each sum and label lead, and the sums that there are then.
+
+        Weights are counted from the least of each variable. Equal steps share their arrays.
+        """
+        rows, least = self.shifted(sizes)
+        most = [max(row.tolist()) for row in rows]
+        low, high, rest, top = max(self.low - least, 0), self.high - least, sum(most), 0
         sums = np.zeros(1, dtype=np.int64)
-        for row, below, above in zip(rows, least.tolist(), most.tolist(), strict=True):
-            if len(sums) * len(row) > MOST_SUMS:
-                raise ModelError(
-                    f"Linear over {len(sizes)} variables has more than {MOST_SUMS} different sums"
-                )
-            after = np.where(sums[:, None] == _FAILED, _FAILED, sums[:, None] + row)
-            low, high = self.low - below, self.high - above
-            safe = int(low) if low > -math.inf else int(min(high, 0.0))
-            fails = (after == _FAILED) | (after < self.low - above) | (after > self.high - below)
-            after = np.where((after >= low) & (after <= high), safe, after)
-            after[fails] = _FAILED
-            kept, place = np.unique(after, return_inverse=True)
-            place = place.reshape(after.shape)
-            if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
-                place[after == _FAILED] = -1
-                kept = kept[:-1]
-            sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # a state no move leads to
+        known: dict[tuple[int, bytes, float, float], tuple[Ints, Ints]] = {}
+        same: dict[bytes, Ints] = {sums.tobytes(): sums}
+        for row, largest_weight in zip(rows, most, strict=True):
+            rest -= largest_weight
+            top += largest_weight  # no sum is larger
+            needed, safe = max(low - rest, 0), max(min(high - rest, top), -1)
+            key = id(sums), row.tobytes(), needed, safe
+            if key not in known:
+                place, kept = self._step(sums, row, (needed, high), (low, safe))
+                known[key] = place, same.setdefault(kept.tobytes(), kept)
+            place, sums = known[key]
             yield place, sums
+
+    def _step(
+        self, sums: Ints, row: Ints, possible: tuple[float, float], safe: tuple[float, float]
+    ) -> tuple[Ints, Ints]:
+        """One step: sums out of the possible ones fail, all that are safe are one state."""
+        after = np.where(sums[:, None] == _FAILED, _FAILED, sums[:, None] + row)
+        fails = (after == _FAILED) | (after < possible[0]) | (after > possible[1])
+        after = np.where((after >= safe[0]) & (after <= safe[1]), int(min(safe[0], _BEYOND)), after)
+        after[fails] = _FAILED
+        kept, place = np.unique(after, return_inverse=True)
+        place = place.reshape(after.shape)
+        if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
+            place[after == _FAILED] = -1
+            kept = kept[:-1]
+        # a state that no move leads to, if there is none
+        return place, kept if len(kept) else np.zeros(1, dtype=np.int64)
 
 
 def _whole(name: str, bound: Any, rounded: Any) -> float:
@@ -561,9 +616,13 @@ def _row(weights: Ints, d: int) -> Ints:
     row = weights * np.arange(d) if weights.ndim == 0 else weights
     if row.shape != (d,):
         raise ModelError(f"expected {d} weights, one for each label, not {row.shape}")
-    if row.max() > 2**40 or row.min() < -(2**40):
-        raise ModelError("weights must be at most 2^40")
+    _check_weights(row)
     return row
+
+
+def _check_weights(weights: Ints) -> None:
+    if weights.max() > 2**40 or weights.min() < -(2**40):
+        raise ModelError("weights must be at most 2^40")
 
 
 class AllDifferent(Many):
@@ -602,6 +661,11 @@ class AllDifferent(Many):
             "together",
             self.variables[crowd[0]],
         )
+
+    @property
+    def hard(self) -> bool:
+        """It only forbids."""
+        return True
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """Return one automaton for each label that two or more variables can have."""

@@ -1,1 +1,1 @@
-"""Bounds better than the LP relaxation: exact search, and relaxations tightened by clusters."""
+"""Bounds better than the LP relaxation: searches, and relaxations tightened by clusters."""

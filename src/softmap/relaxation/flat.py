@@ -68,9 +68,12 @@ def flatten(model: Model) -> FlatModel:
     n, aux = model.num_variables, model.auxiliaries
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
     split = int(model.node_offset[n])
-    order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
+    rises = np.diff(aux.stride) > 0
+    rises[aux.start[1:-1] - 1] = False  # members are in the order of the axes of their table
+    if rises.any():
+        raise ValueError("the strides of an auxiliary node must not increase")
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
-    scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
+    scopes = [model.edges[pairs].astype(np.int64).ravel(), aux.member]
     tables, joint = lower_tables(model, pairs), model.unary[split:]
     return FlatModel(
         model.num_labels[:n].astype(np.int64),
@@ -80,17 +83,6 @@ def flatten(model: Model) -> FlatModel:
         np.concatenate([tables, joint]) if joint.size else tables,
         float(model.constant),
     )
-
-
-def _spans(start: Ints) -> list[tuple[int, int]]:
-    return list(zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
-
-
-def _joint_scope(stride: Ints, member: Ints) -> Ints:
-    """Members of a factor in the order of the axes of its table, by decreasing stride."""
-    if (np.diff(stride) > 0).any():
-        raise ValueError("the strides of an auxiliary node must not increase")
-    return member
 
 
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:

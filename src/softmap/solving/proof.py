@@ -28,6 +28,7 @@ class ProofKind(Enum):
     SEARCH = "an exact search"
     SEMIDEFINITE = "a semidefinite relaxation"
     ASSIGNMENT = "the dual of the relaxation by assignment problems"
+    CORES = "a core-guided search"
 
     def __str__(self) -> str:
         return self.value
@@ -92,7 +93,7 @@ class Proof:
     lam : float64 array or None
         λ of the model `softmap.proof.tightening.regions.build(model, clusters)`.
     nodes : int
-        Number of nodes of the search tree.
+        Number of nodes of the search tree, or of cores.
     beliefs : ClusterBeliefs or None
         Marginals from which a point of the tightened relaxation is made.
     multipliers : Multipliers or None
@@ -116,7 +117,7 @@ class Proof:
     @property
     def stated(self) -> bool:
         """Whether the bound is only stated: `softmap.verify` checks it from a proof file only."""
-        return self.kind in (ProofKind.SEARCH, ProofKind.SEMIDEFINITE)
+        return self.kind in (ProofKind.SEARCH, ProofKind.SEMIDEFINITE, ProofKind.CORES)
 
 
 def proof_arrays(proof: Proof) -> Arrays:

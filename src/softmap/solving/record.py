@@ -281,7 +281,7 @@ def by_relaxation(result: Result) -> Result:
     The relaxation's bound can be checked from λ. It replaces the search's bound only if it proves
     the gap that the status claims.
     """
-    if result.proof.kind is not ProofKind.SEARCH or not result.found:
+    if not result.proof.stated or not result.found:
         return result
     gained = result.bound - result.lp_bound
     if not gained <= CREDIT.negligible * (result.energy - result.lp_bound):

@@ -55,13 +55,14 @@ class StageName(IntEnum):
     CUT = 4
     SEMIDEFINITE = 5
     PERMUTE = 6
+    CORES = 7
 
     @property
     def word(self) -> str:
         """The name of the stage, as text."""
         words = (
             "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
-            "permutations",
+            "permutations", "cores",
         )  # fmt: skip
         return words[self]
 
@@ -78,7 +79,7 @@ class Row:
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
     stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut, 5 semidefinite,
-        6 permutations
+        6 permutations, 7 cores
     lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 

@@ -88,6 +88,11 @@ class Tuning:
     permuted_variables: int = 16  # most variables of a search in any case; D68
     permuted_gap: float = 0.05  # relative gap up to which larger ones are searched; D68
     permuted_work: float = 2_000.0  # passes over all pairs, of each search without a limit; D68
+    # --- core-guided search -----------------------------------------------------------------------
+    cores_entries: int = 4_000_000  # most table entries of a model for core-guided search; D70
+    cores_bytes: int = 500  # B of a core-guided search per table entry; D70
+    conflict_entries: int = 1_000  # unit of work per conflict; D33
+    first_labels: float = 0.4  # of the time, kept for the relaxation if there are no labels; D33
     # --- better labels ----------------------------------------------------------------------------
     annealed_entries: int = 30_000_000  # most table entries of an annealed model; D42
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42

@@ -11,7 +11,7 @@ from softmap.model import Model
 
 STAGES = (  # by the column `stage`
     "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
-    "permutations",
+    "permutations", "cores",
 )  # fmt: skip
 
 

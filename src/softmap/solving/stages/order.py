@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from softmap.solving.stage import Stage
 from softmap.solving.stages.assign import Assign
+from softmap.solving.stages.cores import Cores
 from softmap.solving.stages.cut import Cut
 from softmap.solving.stages.eliminate import Eliminate
 from softmap.solving.stages.expand import Expand
@@ -20,7 +21,7 @@ __all__ = ["AFTER", "BEFORE", "LABELS"]
 BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Permute, Obey, Expand)
 """The stages before the relaxation, in order."""
 
-AFTER: tuple[type[Stage], ...] = (Partial, Search, Semidefinite, Tighten, Improve)
+AFTER: tuple[type[Stage], ...] = (Partial, Cores, Search, Semidefinite, Tighten, Improve)
 """The stages beside the relaxation, in the order of their turns."""
 
 LABELS: tuple[type[Stage], ...] = (Improve, Tighten)

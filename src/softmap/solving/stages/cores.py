@@ -1,0 +1,78 @@
+"""`Cores`: bounds and labels of clauses and sums by core-guided search."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from softmap.errors import InfeasibleModel
+from softmap.labels.feasibility import complete_labels
+from softmap.proof.cores.search import CoreGuided
+from softmap.solving.best import Best
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stages.search import flat_entries
+from softmap.solving.trace import StageName
+
+__all__ = ["Cores"]
+
+
+class Cores(Stage):
+    """Core-guided search, for variables of two labels tied by hard constraints or clauses."""
+
+    name = StageName.CORES
+
+    def applies(self) -> bool:
+        self._search: CoreGuided | None = None
+        self._soon = False  # whether it comes before the first check of the relaxation
+        self._patience = math.inf  # until when it does, on the clock
+        model, options = self.problem.model, self.options
+        two = bool((model.num_labels[: model.num_visible] <= 2).all())
+        logical = model.has_forbidden or len(model.auxiliaries) > 0
+        self._entries = flat_entries(model)
+        small = self._entries <= self.tuning.cores_entries
+        return two and logical and small and options.goal != "lp" and options.backend == "cpu"
+
+    def memory(self) -> float:
+        return float(self.tuning.cores_bytes * self._entries)
+
+    def begin(self, known: Estimates) -> float:
+        limit, checked = self.options.time_limit, 2 * self.tuning.searched_passes * known.bound
+        self._soon = limit is not None and checked > self.tuning.share * limit
+        if self._search is not None:
+            return 0.0
+        model = self.problem.model
+        read = self._entries / max(1, model.unary.size + int(model.edge_offset[-1]))
+        return self.tuning.setup * read * known.bound
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        """Where the first check of the relaxation takes long, until it gains nothing for long."""
+        return self._soon and handed.seen is None and time.perf_counter() < self._patience
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        if self._search is None:
+            began = time.perf_counter()
+            self._search = CoreGuided(self.problem.model, self.problem.given)
+            if share.timed:
+                return Outcome(ran=False, prepared=time.perf_counter() - began)
+        search, unlimited = self._search, share.work >= UNLIMITED
+        before = best.bound, best.energy
+        labels = search.run(
+            energy=min(best.energy, best.cutoff),
+            conflicts=UNLIMITED if unlimited else 1 + share.work // self.tuning.conflict_entries,
+            deadline=share.deadline,
+        )
+        if math.isinf(search.bound):
+            raise InfeasibleModel(
+                "no labelling has finite cost: a search over all variables found none", None
+            )
+        whole = None if labels is None else complete_labels(self.problem.model, labels)
+        if whole is not None:
+            best.offer_labels(whole)
+        if self._proof is None:  # cores leave no records
+            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores))
+        limit = self.options.time_limit or math.inf
+        early = share.rest > self.tuning.first_labels * limit and not best.found
+        if early or math.isinf(self._patience) or before != (best.bound, best.energy):
+            self._patience = time.perf_counter() + self.tuning.share * limit
+        return Outcome(active=not search.done)

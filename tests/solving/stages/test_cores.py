@@ -1,0 +1,81 @@
+"""The stage of core-guided search: what it offers, and what it leaves to the others."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.model import Model
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.proof import ProofKind
+from softmap.solving.prooffile import ProofFile
+from softmap.solving.stage import Share
+from softmap.solving.stages.cores import Cores
+
+
+def _cover(n: int, seed: int) -> Model:
+    """The least cover of random triples: the LP pays a third of each variable."""
+    rng = np.random.default_rng(seed)
+    scopes = [rng.choice(n, 3, replace=False).tolist() for _ in range(4 * n)]
+    factors = [((i,), [0.0, float(w)]) for i, w in enumerate(rng.integers(1, 4, n))]
+    return Model.from_factors([2] * n, [*factors, *map(softmap.Or, scopes)])
+
+
+def _slices(model: Model, proof: ProofFile | None = None) -> Best:
+    """The best after slices of the stage alone, until it has ended."""
+    problem = Problem.of(model)
+    best, stage = Best(problem), Cores(problem, Options(), proof)
+    active = stage.applies()
+    assert active
+    while active:
+        active = stage(best, Share(Budget(), work=20_000)).active
+    return best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_stage_proves_the_optimum_by_itself(seed: int) -> None:
+    model = _cover(12, seed)
+    every = itertools.product(range(2), repeat=12)
+    least = min(model.energy(np.array(labels)) for labels in every)
+    best = _slices(model)
+    assert best.problem.bound_back(best.bound) == best.problem.cost_back(best.energy) == least
+    assert best.proof.kind is ProofKind.CORES
+    assert best.proof.stated
+    assert best.log is None
+
+
+def test_with_a_proof_file_the_stage_offers_labels_only(tmp_path: Path) -> None:
+    proof = ProofFile(tmp_path / "run.proof")
+    best = _slices(_cover(12, 0), proof)
+    proof.close()
+    assert best.found
+    assert best.bound == -np.inf
+
+
+def test_a_run_with_cores_claims_nothing_false() -> None:
+    model = _cover(40, 3)
+    result = softmap.solve(model, goal="optimal")
+    assert result.status is softmap.Status.OPTIMAL
+    assert softmap.verify(result).holds
+
+
+@pytest.mark.parametrize(("labels", "hard"), [(3, True), (2, False)])
+def test_other_models_are_left_to_other_stages(labels: int, hard: bool) -> None:
+    cost = np.inf if hard else 1.0
+    tables = [((i, i + 1), np.where(np.eye(labels), cost, 0.0)) for i in range(5)]
+    model = Model.from_factors([labels] * 6, tables)
+    assert not Cores(Problem.of(model), Options()).applies()
+
+
+def test_pigeons_without_holes_are_refused() -> None:
+    factors = [softmap.Linear([4 * i + j for j in range(4)], [1] * 4, low=1) for i in range(5)]
+    factors += [softmap.AtMostOne([4 * i + j for i in range(5)]) for j in range(4)]
+    with pytest.raises(softmap.InfeasibleModel):
+        _slices(Model.from_factors([2] * 20, factors))
