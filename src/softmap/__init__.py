@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from softmap.solving.mbest import RankedLabelling, solve_mbest
     from softmap.solving.result import Result, load_result
     from softmap.solving.solve import iterate, resume, solve
+    from softmap.solving.summed import MarginalMap, marginal_map
     from softmap.solving.trace import Snapshot, Status, Trace
     from softmap.verification import verify
 
@@ -80,6 +81,7 @@ _NAMES = {
     "solving.mbest": "RankedLabelling solve_mbest",
     "solving.result": "Result load_result",
     "solving.solve": "iterate resume solve",
+    "solving.summed": "MarginalMap marginal_map",
     "solving.trace": "Snapshot Status Trace",
     "verification": "verify",
 }
@@ -110,6 +112,7 @@ __all__ = [
     "FormatError",
     "InfeasibleModel",
     "Linear",
+    "MarginalMap",
     "Max",
     "MissingExtra",
     "Model",
@@ -151,6 +154,7 @@ __all__ = [
     "load_result",
     "log_partition_bounds",
     "lp",
+    "marginal_map",
     "plotting",
     "read",
     "resume",

@@ -28,7 +28,7 @@ ex::Control limited(const Deadline *deadline) {
 // log Z and the marginals of a model whose tables are logarithms.
 class LogSums {
   public:
-    LogSums(const FlatModel &flat, In<Index> order, int threads)
+    LogSums(const FlatModel &flat, In<Index> order, int threads, bool keep)
         : in_(flat.in), threads_(threads), order_(checked_order(order, flat.in.num_labels.size())),
           rank_(order_.size()), buckets_(labels_in_order()) {
         for (std::size_t k = 0; k < order_.size(); ++k)
@@ -40,6 +40,7 @@ class LogSums {
         for (int f = 0; f < in_.num_factors(); at += in_.table_size(f++))
             add(ranks(f), in_.tables.data() + at);
         buckets_.begin();
+        buckets_.keep = keep;
     }
 
     LogSums(const LogSums &) = delete;
@@ -50,11 +51,13 @@ class LogSums {
         return buckets_.go_up(threads_, control);
     }
     bool down(const Deadline *deadline) {
+        require(buckets_.keep, "the tables were not kept");
         auto control = limited(deadline);
         nb::gil_scoped_release release;
         return buckets_.go_down(threads_, control);
     }
     double log_sum() const { return buckets_.log_sum; }
+    double error() const { return buckets_.error; }
 
     // Marginals of the variables and of the factors, laid out as `unary` and `tables`.
     nb::tuple marginals() const {
@@ -109,18 +112,27 @@ class LogSums {
 };
 
 nb::tuple elimination_order(In<Index> num_labels, In<Index> scope_start, In<Index> scope,
-                            double limit, const Deadline *deadline) {
+                            double limit, const Deadline *deadline, int tries) {
     FlatModel::check_scopes(num_labels, scope_start, scope);
     auto control = limited(deadline);
     ex::EliminationOrder found;
     {
         nb::gil_scoped_release release;
         found = ex::best_order(ex::graph_of(span(num_labels), span(scope_start), span(scope)),
-                               limit, control);
+                               limit, control, {.tries = tries});
     }
     return nb::make_tuple(found.finite ? found.entries : INFINITY,
                           found.finite ? found.stored : INFINITY,
                           found.finite ? found.order : std::vector<int>{});
+}
+
+double live_entries(In<Index> num_labels, In<Index> scope_start, In<Index> scope,
+                    In<Index> order) {
+    FlatModel::check_scopes(num_labels, scope_start, scope);
+    const auto variables = checked_order(order, num_labels.size());
+    nb::gil_scoped_release release;
+    return ex::live_entries(ex::graph_of(span(num_labels), span(scope_start), span(scope)),
+                            variables);
 }
 
 nb::dict best_labellings(const FlatModel &flat, In<Index> order, std::int64_t m, double upper,
@@ -147,20 +159,23 @@ nb::dict best_labellings(const FlatModel &flat, In<Index> order, std::int64_t m,
 void bind_elimination(nb::module_ &m) {
     m.def(
         "elimination_order", &elimination_order, arg("num_labels"), arg("scope_start"),
-        arg("scope"), nb::arg("limit"), deadline_arg(),
+        arg("scope"), nb::arg("limit"), deadline_arg(), nb::arg("tries") = ex::OrderEffort{}.tries,
         "Return the table entries of variable elimination, those of its results, and the order of "
         "the variables; inf, inf and [] above the limit, or if no order was found in time.");
+    m.def("live_entries", &live_entries, arg("num_labels"), arg("scope_start"), arg("scope"),
+          arg("order"), "Return how many entries of results are needed at one time.");
     m.def("best_labellings", &best_labellings, nb::arg("model"), arg("order"), nb::arg("m"),
           nb::arg("upper"), nb::arg("threads"), deadline_arg(),
           "Return the m labellings of lowest cost, and a lower bound for each rank.");
     nb::class_<LogSums>(m, "LogSums", "Sums of exp(values) over all labellings, and marginals.")
-        .def(nb::init<const FlatModel &, In<Index>, int>(), nb::keep_alive<1, 2>(),
-             nb::arg("model"), arg("order"), nb::arg("threads"))
+        .def(nb::init<const FlatModel &, In<Index>, int, bool>(), nb::keep_alive<1, 2>(),
+             nb::arg("model"), arg("order"), nb::arg("threads"), nb::arg("keep") = true)
         .def("up", &LogSums::up, deadline_arg(),
              "Eliminate variables until a deadline; return whether all are eliminated.")
         .def("down", &LogSums::down, deadline_arg(),
              "Compute marginals until a deadline; return whether all are computed.")
         .def_prop_ro("log_sum", &LogSums::log_sum, "The logarithm of the sum, after `up`.")
+        .def_prop_ro("error", &LogSums::error, "A bound on the rounding error of `log_sum`.")
         .def("marginals", &LogSums::marginals,
              "Return the marginals of variables and of factors, after `down`.");
 }

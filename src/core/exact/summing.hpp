@@ -41,12 +41,19 @@ class LogBuckets : public Buckets<double> {
   public:
     using Buckets::Buckets;
     double log_sum = 0.0; // after the way up: log Z
+    double error = 0.0;   // bound on the rounding error of log Z
+    bool keep = true;     // whether tables are kept for the way down
 
-    // Eliminates variables until `control` stops it, but at least one. Returns whether all are
-    // eliminated.
+    // Eliminates variables until `control` stops it, but at least one if tables are kept. Returns
+    // whether all are eliminated.
     bool go_up(int threads, Control &control) {
+        Control unlimited;
         for (sent_.resize(labels.size()); next_ < n();) {
-            eliminate(next_++, threads);
+            if (!eliminate(next_, threads, keep ? unlimited : control))
+                break;
+            if (!keep)
+                tables[next_].clear();
+            ++next_;
             if (control.check_now())
                 break;
         }
@@ -96,20 +103,37 @@ class LogBuckets : public Buckets<double> {
         }
     }
 
-    void eliminate(int v, int threads) {
+    // The rounding error of the sums in the bucket of v. Errors of the tables themselves enter a
+    // logarithm of a sum of exponentials at most once, so that the errors of all buckets add up.
+    double rounding(int v) const {
+        constexpr double eps = std::numeric_limits<double>::epsilon();
+        double size = 0.0;
+        for (const auto &table : tables[v]) {
+            double most = 0.0;
+            for (std::int64_t k = 0; k < table.size; ++k)
+                if (const double x = std::abs(table.values[k]); x > most && x < INFINITY)
+                    most = x;
+            size += most;
+        }
+        const auto terms = static_cast<double>(tables[v].size());
+        return eps * ((terms + 6.0) * (size + 1.0) + 8.0 * labels[v] + std::abs(log_sum));
+    }
+
+    bool eliminate(int v, int threads, Control &control) {
         const auto bucket = open_bucket<double>(v, tables[v], labels);
         const auto loop = frame(bucket, v);
         Table<double> result = make_table<double>(bucket.scope, labels);
         double *out = result.values.get();
-        Control unlimited;
-        detail::in_steps(loop, threads, unlimited, [&](std::int64_t begin, std::int64_t end) {
-            loop.run(begin, end, [&](double *rows, std::int64_t first) {
-                add_up(rows, loop.labels(), loop.block(), out + first);
-            });
-        });
+        if (!detail::in_steps(loop, threads, control, [&](std::int64_t begin, std::int64_t end) {
+                loop.run(begin, end, [&](double *rows, std::int64_t first) {
+                    add_up(rows, loop.labels(), loop.block(), out + first);
+                });
+            }))
+            return false;
+        error += rounding(v);
         if (bucket.scope.empty()) {
             log_sum += sent_[v].taken = *out;
-            return;
+            return true;
         }
         // a constant moved to log Z keeps the entries small, and with them their rounding errors
         double top = *std::max_element(out, out + result.size);
@@ -123,6 +147,7 @@ class LogBuckets : public Buckets<double> {
         const int to = bucket.scope[0];
         sent_[v] = {to, tables[to].size(), top};
         tables[to].push_back(std::move(result));
+        return true;
     }
 
     // p[a, r] = probability of label a of v with state r of the bucket's scope. The message from

@@ -273,6 +273,32 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
     return out;
 }
 
+// Most entries of results at one time, if each is freed when its first variable is eliminated.
+inline double live_entries(Graph g, const std::vector<int> &order) {
+    std::vector<std::vector<int>> waiting(g.n()); // results that depend on a variable
+    std::vector<double> size(g.n(), 0.0);
+    double live = 0, most = 0;
+    for (const int v : order) {
+        const auto near = g.near[v];
+        double bits = 0;
+        for (const int u : near)
+            bits += g.bits[u];
+        size[v] = std::exp2(std::min(bits, 1000.0));
+        most = std::max(most, live += size[v]);
+        if (near.empty())
+            live -= size[v];
+        for (const int from : waiting[v])
+            live -= std::exchange(size[from], 0.0);
+        g.remove(v);
+        for (std::size_t j = 0; j < near.size(); ++j) {
+            waiting[near[j]].push_back(v);
+            for (std::size_t k = 0; k < j; ++k)
+                g.join(near[j], near[k]);
+        }
+    }
+    return most;
+}
+
 // A lower bound on log2 of the largest table of every elimination order, by contraction degeneracy:
 // some variable is eliminated before all its neighbours, so the smallest table of a variable and
 // its neighbours is such a bound; and a graph whose edges are contracted needs no larger tables, if

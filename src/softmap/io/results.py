@@ -357,6 +357,25 @@ def read_evidence(source: Source) -> dict[int, int]:
     return _samples(numbers, tokens)
 
 
+def read_query(source: Source) -> list[int]:
+    """Read a UAI query of marginal MAP, `k v1 ... vk`; return the variables that are maximised."""
+    content = load(source)
+    content.data = skip_comments(content.data)
+    numbers = Numbers(content)
+    many = numbers.whole("the number of maximised variables", 0, 2**31 - 1)
+    found = numbers.wholes(many, "maximised variables", 0, 2**31 - 1).tolist()
+    numbers.finish("the maximised variables")
+    if len(set(found)) < many:
+        raise content.error("each variable once")
+    return [int(v) for v in found]
+
+
+def format_maxima(variables: NDArray[np.int64], labels: NDArray[np.int64]) -> str:
+    """The text of an `.MMAP` file: the number of variables, then each with its label."""
+    pairs = np.stack([variables, labels], axis=1).ravel().tolist()
+    return "MMAP\n" + " ".join(map(str, (len(variables), *pairs))) + "\n"
+
+
 def _samples(numbers: Numbers, tokens: NDArray[np.int64]) -> dict[int, int]:
     found: dict[int, int] = {}
     at = 1

@@ -101,7 +101,10 @@ def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
 
 
 def elimination_order(
-    model: Model | FlatModel, limit: float, deadline: core.Deadline | None = None
+    model: Model | FlatModel,
+    limit: float,
+    deadline: core.Deadline | None = None,
+    tries: int | None = None,
 ) -> EliminationOrder:
     """Return the best of several greedy elimination orders.
 
@@ -112,7 +115,9 @@ def elimination_order(
     limit : float
         Largest number of table entries. The search for an order stops where it is exceeded.
     deadline : core.Deadline, optional
-        When to stop; no order is found then.
+        When to stop; the best order so far is returned, if there is one.
+    tries : int, optional
+        Largest number of greedy orders.
     """
     if isinstance(model, Model):
         n, aux = model.num_variables, model.auxiliaries
@@ -122,5 +127,11 @@ def elimination_order(
         shape = model.num_labels[:n].astype(np.int64), start.astype(np.int64), scope
     else:
         shape = model.num_labels, model.scope_start, model.scope
-    entries, stored, order = core.elimination_order(*shape, limit, deadline)
+    effort = {} if tries is None else {"tries": tries}
+    entries, stored, order = core.elimination_order(*shape, limit, deadline, **effort)
     return EliminationOrder(entries, stored, np.array(order, np.int64))
+
+
+def live_entries(model: FlatModel, order: EliminationOrder) -> float:
+    """Return how many entries of results are needed at one time, if used ones are freed."""
+    return core.live_entries(model.num_labels, model.scope_start, model.scope, order.variables)

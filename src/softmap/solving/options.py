@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from softmap.solving.result import Result
     from softmap.solving.trace import Snapshot
 
-__all__ = ["BACKENDS", "GOALS", "Options", "with_options"]
+__all__ = ["BACKENDS", "GOALS", "Options", "SolveOptions", "with_options"]
 
 # The precisions of the messages on each backend, the default first.
 BACKENDS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
@@ -129,6 +129,13 @@ class Options:
             raise OptionError(
                 f"method {self.method!r} works at a fixed η: give eta=..., for example 1000.0"
             )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SolveOptions(Options):
+    """The options of `solve` alone."""
+
+    sum_over: Sequence[Hashable] | None = None
 
 
 def with_options(

@@ -12,17 +12,18 @@ from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
 from softmap.solving.assigned import assigned
 from softmap.solving.interrupts import Interrupts
-from softmap.solving.options import Options, with_options
+from softmap.solving.options import Options, SolveOptions, with_options
 from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
 from softmap.solving.run import Run, prove_infeasible
+from softmap.solving.summed import summed
 from softmap.solving.trace import Snapshot, Status
 from softmap.solving.tuning import TUNING, Tuning
 
 __all__ = ["iterate", "resume", "solve"]
 
 
-@with_options(Options)
+@with_options(SolveOptions)
 def solve(model: Model, options: Options) -> Result:
     """Find a labelling and prove how good it is.
 
@@ -88,6 +89,10 @@ def solve(model: Model, options: Options) -> Result:
         Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
         Draw a progress bar.
+    sum_over : sequence, optional
+        Variables that are summed over instead of minimised (marginal MAP), by number or by name.
+        The result is then a `softmap.MarginalMap`, as of `softmap.marginal_map`; of the other
+        options, only `gap` and `time_limit` apply.
 
     Returns
     -------
@@ -110,6 +115,8 @@ def solve(model: Model, options: Options) -> Result:
     >>> result.bound <= result.energy
     True
     """
+    if isinstance(options, SolveOptions) and options.sum_over is not None:
+        return summed(model, options, options.sum_over)  # type: ignore[return-value] # as documented
     if (found := assigned(checked_model(model, "solve"), options)) is not None:
         return found
     interrupts = Interrupts()

@@ -121,6 +121,11 @@ DiversityOption = Annotated[
     int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
 ]
 
+QueryOption = Annotated[
+    Path | None,
+    typer.Option(help="Maximise these variables only (.query), and sum over the others."),
+]
+
 TimeOption = Annotated[
     float | None, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
 ]

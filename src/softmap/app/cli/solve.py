@@ -30,6 +30,7 @@ from softmap.app.cli.options import (
     MethodOption,
     ModelArgument,
     OutputOption,
+    QueryOption,
     QuietOption,
     SeedOption,
     ThreadsOption,
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
     from softmap.model import Model
     from softmap.solving.mbest import RankedLabelling
     from softmap.solving.result import Result
+    from softmap.solving.summed import MarginalMap
 
 
 def solve_command(
     model: ModelArgument,
     evidence: EvidenceOption = None,
+    query: QueryOption = None,
     initial: InitialOption = None,
     upper_bound: UpperBoundOption = None,
     method: MethodOption = None,
@@ -109,8 +112,12 @@ def solve_command(
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
         if initial is not None:
             options["labels"] = best_labels(initial, loaded)
+        extra = {"trace": trace, "report": report, "save": save, "resume": resume}
+        if query is not None:
+            options |= extra | {"mbest": mbest}
+            raise typer.Exit(solve_query(loaded, query, options, targets, as_json))
         if mbest is not None:
-            options |= {"trace": trace, "report": report, "save": save, "resume": resume}
+            options |= extra
             options |= {"diversity": diversity}
             raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
         lines = None if competition is None else Lines(competition, loaded)
@@ -166,6 +173,7 @@ def _targets(given: Mapping[str, Any]) -> Targets:
         {
             "the model": given["model"],
             "the evidence": evidence_file(given["evidence"]),
+            "the query": given["query"],
             "the first labelling": given["initial"],
             "the checkpoint": None if goes_on else resume,
         },
@@ -221,6 +229,55 @@ def solve_ranked(
     if len(found) < most:
         say(_fewer(found, most, given))
     return targets.exit_code()
+
+
+def solve_query(
+    model: Model, query: Path, options: dict[str, Any], targets: Targets, as_json: bool
+) -> int:
+    """Solve, print and write marginal MAP with the maxima of a query; return the exit code."""
+    import softmap
+    from softmap.io.atomic import write_text
+    from softmap.io.results import format_maxima, read_query
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if other := [_option(name) for name in given if name not in ("gap", "time_limit")]:
+        raise OptionError(f"--query takes --gap and --time-limit: no {', '.join(other)}")
+    maxima = read_query(query)
+    if wrong := [v for v in maxima if v >= model.num_visible]:
+        raise OptionError(f"{query}: the model has no variable {wrong[0]}")
+    rest = sorted(set(range(model.num_visible)) - set(maxima))
+    found: Any = softmap.solve(model, sum_over=rest, **given)
+    text, alone = format_maxima(found.variables, found.labels), targets.path("--output") == STANDARD
+    with targets.printing():
+        if as_json:
+            print(json.dumps(_query_object(found)))
+        elif not alone:
+            results().print(_query_words(found))
+        if found.found and (alone or not as_json):
+            print(text, end="")
+    if found.found and not alone:
+        targets.write("--output", partial(write_text, parts=[text]))
+    return targets.exit_code(Exit.OK if found.found else Exit.NOTHING_FOUND)
+
+
+def _query_object(found: MarginalMap) -> dict[str, Any]:
+    """The JSON fields of marginal MAP; numbers that are not finite are null."""
+    from softmap.app.cli.summary import finite
+
+    return {
+        "found": found.found, "energy": finite(found.energy), "bound": finite(found.bound),
+        "gap": finite(found.gap), "status": found.status.name.lower(), "stated": found.stated,
+        "seconds": found.seconds, "variables": found.variables.tolist(),
+        "labels": found.labels.tolist() if found.found else None,
+    }  # fmt: skip
+
+
+def _query_words(found: MarginalMap) -> str:
+    """The sentences about marginal MAP."""
+    return (
+        f"-log of the sum for these labels is at most {number(found.energy)}, for all labels at "
+        f"least {number(found.bound)}: {found.status}. The bounds are stated, without a proof file."
+    )
 
 
 def _fewer(found: list[RankedLabelling], most: int, given: Mapping[str, Any]) -> str:

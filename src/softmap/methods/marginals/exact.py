@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap import core
 from softmap.arguments import count, positive
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.machine import available_memory, usable_cores
+from softmap.methods.marginals.tables import EPS, LogTables, table_sizes
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.flat import EliminationOrder, FlatModel, elimination_order, flatten
+from softmap.relaxation.flat import EliminationOrder, elimination_order, live_entries
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,14 @@ class EliminationLimits:
     ----------
     entries : int
         Largest number of table entries in all.
+    streamed : int
+        The same where tables are freed as soon as they are used: a few minutes of work.
     entry_bytes : int
         Memory per stored table entry, in bytes.
     """
 
     entries: int = 500_000_000
+    streamed: int = 4_000_000_000
     entry_bytes: int = 12
 
 
@@ -99,7 +102,7 @@ def exact_marginals(
             f"entries={entries}: variable elimination needs more table entries for this model; "
             "softmap.log_partition_bounds works for models of any width"
         )
-    if not _fits(order):
+    if not _fits(order.stored):
         raise OptionError(
             f"variable elimination needs {order.stored:.3g} stored table entries for this model, "
             "more than the memory available; softmap.log_partition_bounds needs less"
@@ -109,29 +112,36 @@ def exact_marginals(
     return ExactMarginals(model, eta, *sums.marginals(), total)
 
 
-def exact_log_partition(model: Model, eta: float, entries: int) -> float | None:
-    """Return log Z of a model without unsupported states, or None if that takes more entries."""
-    order = elimination_order(model, entries)
-    return _Sums(model, eta, order).log_partition() if order.found and _fits(order) else None
+def exact_log_partition(
+    logs: LogTables, entries: float, deadline: core.Deadline
+) -> tuple[float, float] | None:
+    """Return log Z and a bound on its rounding error, by elimination that keeps no used table.
+
+    None if it takes more entries in all, more memory at one time than there is, or more time.
+    """
+    order = elimination_order(logs.flat, entries, deadline)
+    if not order.found or not _fits(live_entries(logs.flat, order)):
+        return None
+    native = core.LogSums(logs.flat.native, order.variables, usable_cores(), keep=False)
+    if not native.up(deadline):
+        return None
+    total = float(native.log_sum) + logs.shift
+    if math.isinf(total):
+        return -math.inf, 0.0
+    return total, 2 * (float(native.error) + logs.error + EPS * (abs(total) + abs(logs.shift)))
 
 
-def _fits(order: EliminationOrder) -> bool:
+def _fits(entries: float) -> bool:
     available = available_memory()
-    return available is None or ELIMINATION.entry_bytes * order.stored <= available
+    return available is None or ELIMINATION.entry_bytes * entries <= available
 
 
 class _Sums:
     """The sums over all labellings: log Z first, then the marginals."""
 
     def __init__(self, model: Model, eta: float, order: EliminationOrder) -> None:
-        self.model, self.eta, self.flat = model, eta, flatten(model)
-        flat = self.flat
-        # the smallest cost of each table is subtracted, so that the others keep their digits
-        unary, taken = _logs(flat.unary, _ends(flat.num_labels), eta)
-        tables, more = _logs(flat.tables, _ends(_sizes(flat)), eta)
-        self.taken = np.concatenate([[model.constant], taken, more])
-        logs = replace(flat, unary=unary, tables=tables, constant=0.0)
-        self.native = core.LogSums(logs.native, order.variables, usable_cores())
+        self.model, self.logs = model, LogTables.of(model, eta)
+        self.native = core.LogSums(self.logs.flat.native, order.variables, usable_cores())
 
     def log_partition(self) -> float:
         """Return log Z, the constant of the model included."""
@@ -139,13 +149,13 @@ class _Sums:
         total = float(self.native.log_sum)
         if math.isinf(total):
             raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
-        return total - self.eta * float(core.careful_sum(self.taken))
+        return total + self.logs.shift
 
     def marginals(self) -> tuple[Floats, Floats]:
         """Return the marginals of nodes and edges, after `log_partition`."""
         self.native.down(core.Deadline())  # looks for Ctrl-C
         variables, factors = self.native.marginals()
-        model, sizes = self.model, _sizes(self.flat)
+        model, sizes = self.model, table_sizes(self.logs.flat)
         pairs = (model.edges < model.num_variables).all(axis=1)
         split = int(sizes[: pairs.sum()].sum())
         nodes = np.concatenate([variables, factors[split:]])
@@ -157,32 +167,3 @@ class _Sums:
             begin, end = model.edge_offset[e : e + 2]
             edges[begin:end] = np.where(allowed, belief[:, None], 0.0).ravel()
         return nodes, edges
-
-
-def _sizes(flat: FlatModel) -> NDArray[np.int64]:
-    """Return the number of entries of each factor."""
-    if len(flat.scope_start) < 2:
-        return np.zeros(0, np.int64)
-    return np.multiply.reduceat(flat.num_labels[flat.scope], flat.scope_start[:-1])
-
-
-def _ends(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _logs(costs: Floats, offset: NDArray[np.int64], eta: float) -> tuple[Floats, Floats]:
-    """Return -η times the costs above the smallest one of each block, and the smallest ones."""
-    if not len(costs):
-        return costs, np.zeros(0)
-    least = np.minimum.reduceat(costs, offset[:-1])
-    least = np.where(np.isfinite(least), least, 0.0)
-    return -eta * (costs - np.repeat(least, np.diff(offset))), least
-
-
-def log_sum(table: Floats, axis: int) -> Floats:
-    """Return the logarithm of the sum of exponentials over an axis."""
-    top = table.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        sums: Floats = np.log(np.exp(table - top).sum(axis=axis)) + np.squeeze(top, axis=axis)
-    return sums

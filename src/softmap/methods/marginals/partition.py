@@ -1,21 +1,24 @@
-"""Bounds on log Z: tree-reweighted sums (upper) and mean field (lower)."""
+"""Bounds on log Z: elimination, mini-buckets (upper), mean field (lower), and search (both)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from softmap.arguments import count, positive
-from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition, log_sum
+from softmap import core
+from softmap.arguments import count, not_negative, positive
+from softmap.errors import InfeasibleModel
+from softmap.methods.marginals.blocks import BlockMeanField
+from softmap.methods.marginals.cases import SEARCHED, Cases, SumSearch
+from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition
+from softmap.methods.marginals.tables import EPS, Ints, LogTables
 from softmap.model import Model, checked_model
-from softmap.model.graph import spanning_forest
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-
-Ints = NDArray[np.int64]
 
 
 class Padded:
@@ -44,91 +47,6 @@ class Padded:
             self.tables[which.reshape(-1)[e], :rows, :cols] += table
 
 
-@dataclass(frozen=True)
-class TreeLevel:
-    """The nodes of one depth, their parents, their edges, and which endpoint the child is."""
-
-    child: Ints
-    parent: Ints
-    pair: Ints
-    second: NDArray[np.bool_]
-
-    def tables(self, tables: Floats) -> Floats:
-        """Return the tables with the parent's label as first axis."""
-        chosen = tables[self.pair]
-        return np.where(self.second[:, None, None], chosen, chosen.transpose(0, 2, 1))
-
-
-@dataclass(frozen=True)
-class Forest:
-    """A rooted forest: its roots, the levels below them, and its edges (`pair`)."""
-
-    roots: Ints
-    levels: tuple[TreeLevel, ...]
-    pair: Ints
-
-    def sums(self, nodes: Floats, tables: Floats) -> tuple[float, Floats]:
-        """Return log Z and node marginals of log-potentials `nodes` (n, d), `tables` (p, d, d)."""
-        belief, messages = nodes.copy(), []
-        for level in reversed(self.levels):
-            table = level.tables(tables)
-            message = log_sum(table + belief[level.child][:, None, :], 2)
-            np.add.at(belief, level.parent, message)
-            messages.append((table, message))
-        total = float(log_sum(belief[self.roots], 1).sum())
-        for level, (table, message) in zip(self.levels, reversed(messages), strict=True):
-            with np.errstate(invalid="ignore"):
-                known = np.where(np.isneginf(message), -np.inf, belief[level.parent] - message)
-            belief[level.child] += log_sum(table + known[:, :, None], 1)
-        top = belief.max(axis=1, keepdims=True)
-        weight = np.exp(belief - top)
-        return total, weight / weight.sum(axis=1, keepdims=True)
-
-
-def cover(n: int, pairs: Ints) -> list[Forest]:
-    """Return spanning forests that cover all pairs; each contains as many new pairs as possible."""
-    used = np.zeros(len(pairs), dtype=np.int64)
-    forests: list[Forest] = []
-    while not forests or (used == 0).any():
-        chosen = spanning_forest(n, pairs, used)
-        used[chosen] += 1
-        forests.append(_rooted(n, pairs, chosen))
-    return forests
-
-
-def _rooted(n: int, pairs: Ints, chosen: Ints) -> Forest:
-    near: list[list[tuple[int, int, bool]]] = [[] for _ in range(n)]
-    for k in chosen.tolist():
-        i, j = pairs[k].tolist()
-        near[i].append((j, k, True))
-        near[j].append((i, k, False))
-    seen, roots, depths = [False] * n, [], [[]]  # type: list[bool], list[int], list[list[tuple[int, int, int, bool]]]
-    for root in range(n):
-        if seen[root]:
-            continue
-        seen[root] = True
-        roots.append(root)
-        front, depth = [root], 0
-        while front:
-            found = [(j, i, k, side) for i in front for j, k, side in near[i] if not seen[j]]
-            for j, *_ in found:
-                seen[j] = True
-            if found:
-                if depth == len(depths):
-                    depths.append([])
-                depths[depth] += found
-            front, depth = [j for j, *_ in found], depth + 1
-    levels = tuple(
-        TreeLevel(*(np.array(column) for column in zip(*rows, strict=True)))
-        for rows in depths
-        if rows
-    )
-    return Forest(np.array(roots), levels, chosen)
-
-
-EPS = float(np.finfo(np.float64).eps)
-
-
 class PartitionBounds(NamedTuple):
     """Bounds `lower <= log Z <= upper`."""
 
@@ -142,14 +60,17 @@ def log_partition_bounds(
     *,
     labels: ArrayLike | None = None,
     rounds: int = 40,
-    entries: int = ELIMINATION.entries,
+    entries: int = ELIMINATION.streamed,
+    table: int = 4096,
+    time_limit: float | None = None,
 ) -> PartitionBounds:
     """Return bounds on log Z, where Z is the sum of `exp(-η energy)` over all labellings.
 
-    If variable elimination is possible within `entries`, both bounds are log Z up to rounding.
-    Otherwise the upper bound is a convex combination of spanning forests (tree-reweighted: log Z is
-    convex in the costs), and the lower bound is mean field. Both are valid after any number of
-    rounds.
+    If variable elimination is possible within `entries`, both bounds are log Z up to rounding;
+    tables are freed as soon as they are used. Otherwise the upper bound is that of weighted
+    mini-buckets (Hölder's inequality), and the lower bound is mean field over blocks of variables.
+    If the model is small, both are improved by a search: exact sums over the labellings that weigh
+    most, and upper bounds for the others.
 
     Parameters
     ----------
@@ -157,11 +78,15 @@ def log_partition_bounds(
     eta : float, default 1
         Inverse temperature η, in units of 1 / cost.
     labels : int array, optional
-        A labelling, such as that of `solve`, at which mean field starts.
+        A labelling, such as that of `solve`, at which mean field starts, too.
     rounds : int, default 40
-        Number of steps that improve each bound.
+        Largest number of steps of mean field.
     entries : int, optional
-        Largest number of table entries of variable elimination in all.
+        Largest number of table entries of variable elimination in all, and of the search.
+    table : int, default 4096
+        Largest table of a mini-bucket. Larger tables give better bounds.
+    time_limit : float, optional
+        Seconds after which the bounds so far are returned. No limit by default.
 
     Returns
     -------
@@ -172,72 +97,95 @@ def log_partition_bounds(
     --------
     >>> import softmap
     >>> model = softmap.generators.potts_grid(4, 4, 3, seed=1)
-    >>> lower, upper = softmap.log_partition_bounds(model, entries=1)
+    >>> lower, upper = softmap.log_partition_bounds(model, entries=1, table=16)
     >>> lower <= softmap.exact_marginals(model).log_partition <= upper
     True
     """
     tight = tighten(checked_model(model))
     start = None if labels is None else tight.complete(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
-    shift = -eta * tight.constant
-    exact = exact_log_partition(tight, eta, count("entries", entries, 1))
+    entries, table = count("entries", entries, 1), count("table", table, 1)
+    seconds = math.inf if time_limit is None else not_negative("time_limit", time_limit)
+    deadline, logs = core.Deadline(seconds), LogTables.of(tight, eta)
+    # what elimination does not finish in half of the time it leaves to the bounds
+    exact = exact_log_partition(logs, entries, core.Deadline(seconds / 2))
     if exact is not None:
-        margin = _margin(Padded(tight), eta, 1.0, exact) + 32 * EPS * abs(shift)
-        return PartitionBounds(exact - margin, exact + margin)
-    padded = Padded(tight)
-    above, nodes, margin = _forests(padded, eta, rounds)
-    starts = [nodes]
+        _require_finite(exact[0])
+        return PartitionBounds(exact[0] - exact[1], exact[0] + exact[1])
+    below = _below(tight, logs, eta, start, rounds, table, deadline)
+    return PartitionBounds(*_searched(logs, below, entries, table, deadline))
+
+
+def _below(
+    model: Model,
+    logs: LogTables,
+    eta: float,
+    start: Ints | None,
+    rounds: int,
+    table: int,
+    deadline: core.Deadline,
+) -> float:
+    """Return the best of the lower bounds by mean field: over blocks, and from each start."""
+    padded = Padded(model)
+    starts = [_uniform(padded)]
     if start is not None:
         starts.append(np.eye(padded.unary.shape[1])[start])
-    below = max(_mean_field(tight, padded, eta, q, rounds) for q in starts)
-    margin += 32 * EPS * abs(shift)
-    return PartitionBounds(below + shift - margin, above + shift + margin)
+    below = max(_mean_field(model, padded, eta, q, rounds, deadline) for q in starts)
+    shift = -eta * model.constant
+    below += shift - _margin(padded, eta, below) - 32 * EPS * abs(shift)
+    with suppress(core.OutOfTime):
+        below = max(below, BlockMeanField(logs, 4 * table, deadline).lower(rounds))
+    return below
 
 
-def _margin(padded: Padded, eta: float, least: float, value: float) -> float:
-    """Return a bound on the rounding error of the computed log Z."""
+def _searched(
+    logs: LogTables, below: float, entries: int, table: int, deadline: core.Deadline
+) -> tuple[float, float]:
+    """Return the bounds of mini-buckets and of a search over cases, which may end at any time."""
+    upper = logs.shift + logs.error + float(np.log(logs.flat.num_labels).sum()) * (1 + 64 * EPS)
+    upper += 64 * EPS * abs(upper)  # every table is at most 0
+    none = np.zeros(0, np.int64)
+    with suppress(core.OutOfTime):
+        search = SumSearch(Cases(logs, none, min(table, SEARCHED), deadline))
+        upper = min(upper, search.upper)
+        if table > SEARCHED and not search.cases.root.exact:
+            upper = min(upper, SumSearch(Cases(logs, none, table, deadline)).upper)
+        below = max(below, search.lower)
+        while upper - below > 1e-6 and search.cases.affordable(entries):
+            if not search.step(deadline):
+                break
+            below, upper = max(below, search.lower), min(upper, search.upper)
+    _require_finite(upper)
+    return below, upper
+
+
+def _require_finite(upper: float) -> None:
+    if upper == -math.inf:
+        raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
+
+
+def _uniform(padded: Padded) -> Floats:
+    allowed = np.isfinite(padded.unary)
+    return allowed / np.maximum(1, allowed.sum(axis=1, keepdims=True))
+
+
+def _margin(padded: Padded, eta: float, value: float) -> float:
+    """Return a bound on the rounding error of the computed mean field."""
     finite = [np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in (padded.unary, padded.tables)]
-    size = eta * (float(finite[0]) + float(finite[1]) / least) + padded.unary.shape[1]
-    return 32 * EPS * (abs(value) + (len(padded.unary) + len(padded.pairs)) * (1.0 + size))
+    size = eta * (float(finite[0]) + float(finite[1])) + padded.unary.shape[1]
+    size = (len(padded.unary) + len(padded.pairs)) * (1.0 + size)
+    return 32 * EPS * (size + (abs(value) if math.isfinite(value) else 0.0))
 
 
-def _forests(padded: Padded, eta: float, rounds: int) -> tuple[float, Floats, float]:
-    """Minimise Σ_T ρ_T log Z_T subject to Σ_T ρ_T E_T = E; also return mean marginals."""
-    from scipy.optimize import minimize
-
-    n, d = padded.unary.shape
-    forests = cover(n, padded.pairs)
-    rho = 1.0 / len(forests)
-    often = np.bincount(np.concatenate([f.pair for f in forests]), minlength=len(padded.pairs))
-    tables = -eta * padded.tables / (rho * often)[:, None, None]
-    nodes = -eta * padded.unary
-    means = np.zeros((n, d))
-
-    def bound(flat: Floats) -> tuple[float, Floats]:
-        shares = flat.reshape(len(forests), n, d)
-        shares = shares - shares.mean(axis=0)
-        found = [f.sums(nodes + s, tables) for f, s in zip(forests, shares, strict=True)]
-        gradient = rho * np.array([mu for _, mu in found])
-        means[:] = gradient.sum(axis=0)
-        gradient -= gradient.mean(axis=0)
-        return rho * sum(total for total, _ in found), gradient.ravel()
-
-    best, start = bound(np.zeros(len(forests) * n * d))[0], np.zeros(len(forests) * n * d)
-    if len(forests) > 1 and rounds:
-        found = minimize(bound, start, jac=True, method="L-BFGS-B", options={"maxiter": rounds})
-        best = min(best, bound(found.x)[0])
-        size = float(np.abs(found.x).max()) / eta
-    else:
-        size = 0.0
-    margin = _margin(padded, eta, rho, best) * (1.0 + size)
-    return best, means, margin
-
-
-def _mean_field(model: Model, padded: Padded, eta: float, q: Floats, rounds: int) -> float:
+def _mean_field(
+    model: Model, padded: Padded, eta: float, q: Floats, rounds: int, deadline: core.Deadline
+) -> float:
     """Maximise -η E_q[energy] + H(q) by rounds of exact updates, one colour at a time."""
     colour = model.graph.colouring()
     best = _free(padded, eta, q)
     for _ in range(rounds):
+        if deadline.passed:
+            break
         for c in range(int(colour.max()) + 1):
             cost = padded.unary + _field(padded, q)
             chosen = (colour == c) & np.isfinite(cost).any(axis=1)
