@@ -1325,10 +1325,27 @@ def elimination_order(
     ],
     limit: float,
     deadline: Deadline | None = None,
+    tries: int = 30,
 ) -> tuple:
     """
     Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit, or if no order was found in time.
     """
+
+def live_entries(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> float:
+    """Return how many entries of results are needed at one time."""
 
 def best_labellings(
     model: FlatModel,
@@ -1354,6 +1371,7 @@ class LogSums:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         threads: int,
+        keep: bool = True,
     ) -> None: ...
     def up(self, deadline: Deadline | None = None) -> bool:
         """
@@ -1366,6 +1384,10 @@ class LogSums:
     @property
     def log_sum(self) -> float:
         """The logarithm of the sum, after `up`."""
+
+    @property
+    def error(self) -> float:
+        """A bound on the rounding error of `log_sum`."""
 
     def marginals(self) -> tuple:
         """Return the marginals of variables and of factors, after `down`."""

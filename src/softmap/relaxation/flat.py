@@ -104,7 +104,7 @@ def elimination_order(
     model: Model | FlatModel,
     limit: float,
     deadline: core.Deadline | None = None,
-    tries: int | None = None,
+    tries: int = 30,
 ) -> EliminationOrder:
     """Return the best of several greedy elimination orders.
 
@@ -116,7 +116,7 @@ def elimination_order(
         Largest number of table entries. The search for an order stops where it is exceeded.
     deadline : core.Deadline, optional
         When to stop; the best order so far is returned, if there is one.
-    tries : int, optional
+    tries : int, default 30
         Largest number of greedy orders.
     """
     if isinstance(model, Model):
@@ -127,8 +127,7 @@ def elimination_order(
         shape = model.num_labels[:n].astype(np.int64), start.astype(np.int64), scope
     else:
         shape = model.num_labels, model.scope_start, model.scope
-    effort = {} if tries is None else {"tries": tries}
-    entries, stored, order = core.elimination_order(*shape, limit, deadline, **effort)
+    entries, stored, order = core.elimination_order(*shape, limit, deadline, tries)
     return EliminationOrder(entries, stored, np.array(order, np.int64))
 
 

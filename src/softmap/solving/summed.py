@@ -132,9 +132,7 @@ def marginal_map(
     seconds = math.inf if time_limit is None else not_negative("time_limit", time_limit)
     gap, entries = not_negative("gap", gap), count("entries", entries, 1)
     variables = _maxima(model, sum_over)
-    search = _MaxSearch(
-        LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap
-    )
+    search = _MaxSearch(LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap)
     status = search.run(core.Deadline(seconds), entries if time_limit is None else math.inf)
     energy = 0.0 - search.lower
     bound = min(0.0 - search.upper, energy)

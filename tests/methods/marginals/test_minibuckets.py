@@ -79,7 +79,9 @@ def test_cases_are_the_conditioned_model():
     for (last, before), upper in zip(cases.tolist(), found.upper, strict=True):
         fixed = softmap.exact_marginals(model.condition({8: last, 7: before})).log_partition
         assert upper == pytest.approx(fixed, abs=1e-9)
-        given_ = MiniBuckets(logs.given([8, 7], [last, before]), range(7), 0, 10**6, core.Deadline())
+        given_ = MiniBuckets(
+            logs.given([8, 7], [last, before]), range(7), 0, 10**6, core.Deadline()
+        )
         assert given_.upper[0] == pytest.approx(fixed, abs=1e-9)
 
 

@@ -256,7 +256,7 @@ def solve_query(
         if found.found and (alone or not as_json):
             print(text, end="")
     if found.found and not alone:
-        targets.write("--output", partial(write_text, parts=[text]))
+        targets.write("--output", partial(write_text, pieces=[text]))
     return targets.exit_code(Exit.OK if found.found else Exit.NOTHING_FOUND)
 
 

@@ -50,9 +50,7 @@ class Cases:
         Number of table entries so far.
     """
 
-    def __init__(
-        self, logs: LogTables, maxima: Ints, most: int, deadline: core.Deadline
-    ) -> None:
+    def __init__(self, logs: LogTables, maxima: Ints, most: int, deadline: core.Deadline) -> None:
         self.logs, self.most, self.maxima = logs, most, len(maxima)
         # two orders are enough: the tables are split anyway
         found = elimination_order(logs.flat, math.inf, tries=2).variables
@@ -65,7 +63,9 @@ class Cases:
 
     def evaluated(self, labels: Ints, deadline: core.Deadline) -> Evaluated:
         """Return upper bounds for some cases."""
-        found = MiniBuckets(self.logs, self.order, self.maxima, self.most, deadline, labels)
+        found = MiniBuckets(
+            self.logs, self.order.tolist(), self.maxima, self.most, deadline, labels
+        )
         self.work += found.work
         return Evaluated(labels, found.upper, found.exact, found.error)
 
@@ -83,7 +83,7 @@ class Cases:
         chosen, rest = rank[:count], rank[count:]
         if len(rest):
             self.open[depth] = labels[rest], upper[rest]
-        states = np.indices(sizes[depth : depth + more]).reshape(more, -1).T
+        states = np.indices(sizes[depth : depth + more].tolist()).reshape(more, -1).T
         grown = np.hstack(
             [np.repeat(labels[chosen], len(states), axis=0), np.tile(states, (count, 1))]
         )

@@ -134,9 +134,7 @@ class MiniBuckets:
         self.work += out.size
         return scope, out
 
-    def _spread(
-        self, scope: tuple[int, ...], inside: Sequence[int], values: Floats
-    ) -> Floats:
+    def _spread(self, scope: tuple[int, ...], inside: Sequence[int], values: Floats) -> Floats:
         """Return a table with axes of length 1 for the variables that it does not depend on."""
         return values.reshape(-1, *(self._labels[v] if v in inside else 1 for v in scope))
 

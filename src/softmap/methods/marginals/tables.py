@@ -59,6 +59,7 @@ class LogTables:
         flat = self.flat
         labels = flat.num_labels
         at = ends(labels)
+        out: list[tuple[tuple[int, ...], Floats]]
         out = [((v,), flat.unary[at[v] : at[v + 1]]) for v in range(self.n)]
         start, where = flat.scope_start, ends(table_sizes(flat))
         for f in range(len(start) - 1):
@@ -72,10 +73,11 @@ class LogTables:
         fixed = dict(zip(variables, labels, strict=True))
         rest = [v for v in range(self.n) if v not in fixed]
         number = {v: k for k, v in enumerate(rest)}
-        kept, shift = [], self.shift
+        kept: list[tuple[tuple[int, ...], Floats]] = []
+        shift = self.shift
         for scope, table in self.factors():
             part = table[tuple(fixed.get(v, slice(None)) for v in scope)]
-            inside = [number[v] for v in scope if v in number]
+            inside = tuple(number[v] for v in scope if v in number)
             if inside:
                 kept.append((inside, np.asarray(part)))
             else:
