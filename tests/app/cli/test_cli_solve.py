@@ -1,6 +1,7 @@
 """softmap solve: its output, its files, and its manners when interrupted."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -238,3 +239,28 @@ def test_lines_of_competitions_are_for_two_labels(grid, tmp_path, capsys):
     path.write_text(CLAUSES)
     assert main(["solve", str(path), "--competition", "maxsat", "--json"]) == 2
     assert "no --json" in capsys.readouterr().err
+def test_a_query_is_marginal_map(tmp_path, capsys):
+    model = softmap.Model(
+        [[0.0, 0.3], [1.0, 0.0], [0.2, 0.0]], [[0, 1], [1, 2]], softmap.Potts(0.7)
+    )
+    path, query, out = (tmp_path / name for name in ("m.uai", "m.query", "m.txt"))
+    softmap.io.write(model, path)
+    query.write_text("2 2 0\n")
+    command = ["solve", str(path), "--query", str(query)]
+    assert main([*command, "--json", "--output", str(out)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    weights = {
+        (a, c): sum(math.exp(-model.energy([a, b, c])) for b in (0, 1))
+        for a in (0, 1)
+        for c in (0, 1)
+    }
+    best = max(weights, key=weights.get)
+    assert (shown["variables"], shown["labels"]) == ([0, 2], list(best))
+    assert shown["energy"] == pytest.approx(-math.log(weights[best]), abs=1e-6)
+    assert shown["stated"] and shown["status"] == "optimal"
+    assert out.read_text().split() == ["MMAP", "2", "0", str(best[0]), "2", str(best[1])]
+    assert main([*command, "--method", "trws"]) == 2
+    query.write_text("1 9\n")
+    assert main(command) == 2
+    query.write_text("2 1 1\n")
+    assert main(command) == 2

@@ -134,7 +134,8 @@ def _below(
     shift = -eta * model.constant
     below += shift - _margin(padded, eta, below) - 32 * EPS * abs(shift)
     with suppress(core.OutOfTime):
-        below = max(below, BlockMeanField(logs, 4 * table, deadline).lower(rounds))
+        third = core.Deadline(deadline.left / 3)  # the rest is for the upper bound and the search
+        below = max(below, BlockMeanField(logs, 4 * table, third).lower(rounds))
     return below
 
 
@@ -149,7 +150,9 @@ def _searched(
         search = SumSearch(Cases(logs, none, min(table, SEARCHED), deadline))
         upper = min(upper, search.upper)
         if table > SEARCHED and not search.cases.root.exact:
-            upper = min(upper, SumSearch(Cases(logs, none, table, deadline)).upper)
+            with suppress(core.OutOfTime):
+                third = core.Deadline(deadline.left / 3)
+                upper = min(upper, float(Cases(logs, none, table, third).root.upper[0]))
         below = max(below, search.lower)
         while upper - below > 1e-6 and search.cases.affordable(entries):
             if not search.step(deadline):
