@@ -257,7 +257,8 @@ def test_a_query_is_marginal_map(tmp_path, capsys):
     best = max(weights, key=weights.get)
     assert (shown["variables"], shown["labels"]) == ([0, 2], list(best))
     assert shown["energy"] == pytest.approx(-math.log(weights[best]), abs=1e-6)
-    assert shown["stated"] and shown["status"] == "optimal"
+    assert shown["stated"]
+    assert shown["status"] == "optimal"
     assert out.read_text().split() == ["MMAP", "2", "0", str(best[0]), "2", str(best[1])]
     assert main([*command, "--method", "trws"]) == 2
     query.write_text("1 9\n")

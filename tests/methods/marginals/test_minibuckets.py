@@ -33,7 +33,7 @@ def slack(value):
     return 1e-11 * (1 + abs(value)) if math.isfinite(value) else 0.0
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(models(max_n=5, max_d=3))
 def test_mini_buckets_and_search_bound_the_sum(model):
     log_z = sums(model, ())[()]
@@ -50,7 +50,7 @@ def test_mini_buckets_and_search_bound_the_sum(model):
     assert BlockMeanField(logs, 4, core.Deadline()).lower(5) <= log_z + slack(log_z)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(models(max_n=5, max_d=3))
 def test_marginal_map_is_enumeration(model):
     over = range(0, model.num_visible, 2)
