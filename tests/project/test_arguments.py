@@ -297,7 +297,19 @@ CALLS |= {
     "exact_marginals": (softmap.exact_marginals, {"model": TREE, "eta": 1.0, "entries": 99}),
     "log_partition_bounds": (
         softmap.log_partition_bounds,
-        {"model": GRID, "eta": 1.0, "labels": [0, 0, 0, 0], "rounds": 2, "entries": 1},
+        {
+            "model": GRID,
+            "eta": 1.0,
+            "labels": [0, 0, 0, 0],
+            "rounds": 2,
+            "entries": 1,
+            "table": 4,
+            "time_limit": 5.0,
+        },
+    ),
+    "marginal_map": (
+        softmap.marginal_map,
+        {"model": GRID, "sum_over": [0], "gap": 0.1, "time_limit": 5.0, "table": 4, "entries": 9},
     ),
     "Result.marginals": (RESULT.marginals, {"eta": 1.0}),
     "Result.save": (RESULT.save, {"path": "a.npz", "with_model": True}),

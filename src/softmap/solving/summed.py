@@ -154,7 +154,9 @@ def summed(model: Model, options: Options, sum_over: Any) -> MarginalMap:
 def _maxima(model: Model, sum_over: Any) -> Ints:
     """Return the visible variables that are not summed over."""
     expected = "a sequence of variables, by number or by name"
-    if isinstance(sum_over, str | bytes) or not isinstance(sum_over, Sequence | np.ndarray | range):
+    point = isinstance(sum_over, np.ndarray) and sum_over.ndim != 1
+    listed = isinstance(sum_over, Sequence | np.ndarray) and not isinstance(sum_over, str | bytes)
+    if point or not listed:
         raise wrong("sum_over", sum_over, expected)
     kept = np.ones(model.num_visible, bool)
     for name in sum_over:
