@@ -126,8 +126,7 @@ nb::tuple elimination_order(In<Index> num_labels, In<Index> scope_start, In<Inde
                           found.finite ? found.order : std::vector<int>{});
 }
 
-double live_entries(In<Index> num_labels, In<Index> scope_start, In<Index> scope,
-                    In<Index> order) {
+double live_entries(In<Index> num_labels, In<Index> scope_start, In<Index> scope, In<Index> order) {
     FlatModel::check_scopes(num_labels, scope_start, scope);
     const auto variables = checked_order(order, num_labels.size());
     nb::gil_scoped_release release;

@@ -239,6 +239,8 @@ def test_lines_of_competitions_are_for_two_labels(grid, tmp_path, capsys):
     path.write_text(CLAUSES)
     assert main(["solve", str(path), "--competition", "maxsat", "--json"]) == 2
     assert "no --json" in capsys.readouterr().err
+
+
 def test_a_query_is_marginal_map(tmp_path, capsys):
     model = softmap.Model(
         [[0.0, 0.3], [1.0, 0.0], [0.2, 0.0]], [[0, 1], [1, 2]], softmap.Potts(0.7)

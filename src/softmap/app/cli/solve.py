@@ -112,14 +112,10 @@ def solve_command(
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
         if initial is not None:
             options["labels"] = best_labels(initial, loaded)
-        extra = {"trace": trace, "report": report, "save": save, "resume": resume}
-        if query is not None:
-            options |= extra | {"mbest": mbest}
-            raise typer.Exit(solve_query(loaded, query, options, targets, as_json))
-        if mbest is not None:
-            options |= extra
-            options |= {"diversity": diversity}
-            raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
+        if query is not None or mbest is not None:
+            options |= {"trace": trace, "report": report, "save": save, "resume": resume}
+            options |= {"diversity": diversity, "mbest": mbest}
+            raise typer.Exit(_other_question(loaded, query, options, targets, as_json))
         lines = None if competition is None else Lines(competition, loaded)
         with targets.solving(), lines or display(not no_progress, time_limit) as show:
             result = _run(loaded, resume, on_snapshot=show, **options)
@@ -198,6 +194,15 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
 def _option(name: str) -> str:
     """The option of the command that sets an argument of `solve`."""
     return "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
+
+
+def _other_question(
+    model: Model, query: Path | None, options: dict[str, Any], targets: Targets, as_json: bool
+) -> int:
+    """Solve marginal MAP, or find several labellings; return the exit code."""
+    if query is not None:
+        return solve_query(model, query, options, targets, as_json)
+    return solve_ranked(model, options.pop("mbest"), options, targets, as_json)
 
 
 TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
