@@ -156,12 +156,13 @@ void bind_codes(nb::module_ &m) {
           "Project each row onto the convex hull of all labellings of its parity.");
     m.def("parity_cones", &cones, arg("values"),
           "Project each row onto the cone of costs at which no even labelling costs less than 0.");
-    m.def("decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
-          nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"),
-          nb::arg("visits"), arg("words"), arg("lam"), arg("found"), nb::arg("threads"),
-          arg("proposed"), arg("iterations"),
-          "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where "
-          "`iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.");
+    m.def(
+        "decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
+        nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"), nb::arg("visits"),
+        arg("words"), arg("lam"), arg("found"), nb::arg("threads"), arg("proposed"),
+        arg("iterations"),
+        "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where "
+        "`iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.");
     m.def("ordered_statistics", &ordered_statistics, arg("start"), arg("member"), arg("degree"),
           arg("costs"), arg("odd"), arg("keys"), nb::arg("depth"), arg("word"), arg("found"),
           "Write the best word of ordered statistics; `found` is 0 if no word has the parities.");

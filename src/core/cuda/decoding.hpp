@@ -133,17 +133,16 @@ inline int split(const CodeArrays &code, const ShotArrays &own, double margin, i
 }
 
 // Decodes shots. `stride` is the number of bits, or 0 if all shots have the same costs; `scale` has
-// the mean |cost| of a bit, for each row of costs. found[shot] = iterations if the word and `b` seem
-// to be a proof, else 0.
+// the mean |cost| of a bit, for each row of costs. found[shot] = iterations if the word and `b`
+// seem to be a proof, else 0.
 SOFTMAP_MODEL_KERNEL decode_shots(CodeArrays code, const double *costs, int stride,
                                   const double *scale, const unsigned char *odd, int rounds,
                                   int steps, double *total, double *z, double *b,
                                   unsigned char *word, double *shared, int *found) {
     const long long shot = block_number(), edges = code.start[code.checks];
     const double mean = scale[stride ? shot : 0];
-    const ShotArrays own{odd + shot * code.checks, costs + shot * stride,
-                         word + shot * code.bits,  total + shot * code.bits,
-                         z + shot * edges,         b + shot * edges};
+    const ShotArrays own{odd + shot * code.checks, costs + shot * stride, word + shot * code.bits,
+                         total + shot * code.bits, z + shot * edges,      b + shot * edges};
     const int done = propagate(code, own, 1e3 * mean * code.bits, rounds);
     const int proved = done < 0 ? -1 : split(code, own, 1e-4 * mean, steps, shared + shot);
     if (thread_in_block() == 0)
