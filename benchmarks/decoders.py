@@ -6,6 +6,8 @@ A failure is a shot whose predicted observables differ from those that were flip
 word that is decoded to another than was sent. `Decoder.decode_batch` of softmap runs on one thread;
 BP+OSD is `ldpc.BpOsdDecoder` with a combination sweep of order 10, matching is `pymatching`. Times
 are process times in milliseconds per shot, in one run; a decoder that is not installed is left out.
+`--decoders threads gpu` decodes on all cores, without and with a GPU, in elapsed milliseconds per
+shot, and checks that the answers with the GPU are as good.
 
 Detector error models are made by `stim` where it is installed: rotated surface codes under circuit
 noise with d rounds. Otherwise, and for the colour and bicycle codes, they are the `.dem` files of a
@@ -21,6 +23,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,18 +112,29 @@ def failures(task: Task, words: Bytes) -> NDArray[np.bool_]:
     return (words @ task.errors.observables % 2 != task.flips).any(axis=1)
 
 
-def by_softmap(task: Task) -> Row:
+def by_softmap(task: Task, name: str = "softmap", backend: str = "cpu") -> Row:
+    """Decode on one thread; `name` "threads" and "gpu": on all cores, and measure elapsed time."""
     kept = np.isfinite(task.errors.costs)
     assert kept.all(), "an error is certain or impossible"
     code = ParityCode(task.errors.checks, len(task.errors.costs))
     decoder = Decoder(code, ratios=task.errors.costs)
-    begin = time.process_time()
-    found = decoder.decode_batch(task.syndromes, ratios=task.ratios, threads=1)
-    seconds = time.process_time() - begin
+    threads, clock = (1, time.process_time) if name == "softmap" else (None, time.perf_counter)
+    few = task.ratios if task.ratios is None else task.ratios[:2]
+    decoder.decode_batch(task.syndromes[:2], ratios=few, backend=backend)  # compiles kernels
+    begin = clock()
+    found = decoder.decode_batch(
+        task.syndromes, ratios=task.ratios, threads=threads, backend=backend
+    )
+    seconds = clock() - begin
+    if backend != "cpu":
+        plain = decoder.decode_batch(task.syndromes, ratios=task.ratios)
+        assert (found.costs <= plain.costs).all(), "a worse answer than that of the CPU"
+        assert (found.proved >= plain.proved).all(), "a proof of the CPU is missing"
+        assert (found.costs == plain.costs)[plain.proved].all(), "proved costs differ"
     wrong = failures(task, found.words)
     gap = float(found.gaps[~found.proved].mean()) if not found.proved.all() else 0.0
     return Row(
-        task.name, "softmap", len(wrong), int(wrong.sum()), 1e3 * seconds / len(wrong),
+        task.name, name, len(wrong), int(wrong.sum()), 1e3 * seconds / len(wrong),
         int(found.proved.sum()), int((wrong & found.proved).sum()), gap,
     )  # fmt: skip
 
@@ -186,9 +200,11 @@ def by_matching(task: Task) -> Row | None:
 
 DECODERS: dict[str, Callable[[Task], Row | None]] = {
     "softmap": by_softmap, "ParityCode": by_lp, "BP+OSD": by_osd, "matching": by_matching,
+    "threads": partial(by_softmap, name="threads"),
+    "gpu": partial(by_softmap, name="gpu", backend="cuda"),
 }  # fmt: skip
 CLASSICAL = {"CCSDS_64_128": 3.5, "WIMAX_288_576": 1.8, "MACKAY_504_1008": 2.0}
-FILES = ("midout_color_code", "bicycle_bivariate_72")
+FILES = ("midout_color_code", "bicycle_bivariate_72", "surface d=5")
 
 
 def tasks(data: Path | None, shots: int, only: list[str] | None) -> Any:

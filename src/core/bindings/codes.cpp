@@ -77,7 +77,8 @@ Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<In
 void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<double> costs,
             Matrix<std::uint8_t> odd, Index rounds, Index steps, Index sweeps, Index depth,
             Index visits, OutMatrix<std::uint8_t> words, OutMatrix<double> lam,
-            OutMatrix<double> found, int threads) {
+            OutMatrix<double> found, int threads, Matrix<double> proposed,
+            In<std::int32_t> iterations) {
     const Code code = code_of(start, member, degree);
     const Index count = Index(words.shape(0)), kept = Index(lam.shape(0));
     const auto fits = [&](const auto &array, Index columns, Index rows) {
@@ -88,6 +89,10 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
                 fits(words, code.bits, count) && fits(found, 4, count) &&
                 fits(lam, code.edges(), kept) && (kept == count || kept == 0),
             "the arrays of the words do not fit the code");
+    const Index proposals = Index(iterations.size()); // 0, or one for each word
+    require((proposals == 0 || (proposals == count && kept == 0)) &&
+                fits(proposed, code.edges(), proposals),
+            "the proposals do not fit the words");
     require(threads > 0, "threads must be positive");
     nb::gil_scoped_release unlocked;
     const int team = int(std::min<Index>(threads, std::max<Index>(count, 1)));
@@ -98,10 +103,19 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
     std::atomic<Index> next{0};
     together(team, [&](Member &me) {
         for (Index w = next++; w < count; w = next++) {
-            const Decoding d = decoders[me.thread].decode(
-                costs.data() + (shared ? 0 : w * code.bits), odd.data() + w * code.checks,
-                {rounds, steps, sweeps, depth, visits}, words.data() + w * code.bits,
-                kept ? lam.data() + w * code.edges() : room[me.thread].data());
+            const double *gamma = costs.data() + (shared ? 0 : w * code.bits);
+            const std::uint8_t *parity = odd.data() + w * code.checks;
+            std::uint8_t *word = words.data() + w * code.bits;
+            Decoding d;
+            if (proposals && iterations.data()[w] > 0) {
+                d = decoders[me.thread].certified(gamma, parity, word,
+                                                  proposed.data() + w * code.edges());
+                d.steps = iterations.data()[w];
+            }
+            if (!d.proved)
+                d = decoders[me.thread].decode(
+                    gamma, parity, {rounds, steps, sweeps, depth, visits}, word,
+                    kept ? lam.data() + w * code.edges() : room[me.thread].data());
             double *row = found.data() + 4 * w;
             row[0] = d.cost, row[1] = d.bound, row[2] = d.proved;
             row[3] = double(d.rounds + d.steps + d.sweeps);
@@ -142,10 +156,13 @@ void bind_codes(nb::module_ &m) {
           "Project each row onto the convex hull of all labellings of its parity.");
     m.def("parity_cones", &cones, arg("values"),
           "Project each row onto the cone of costs at which no even labelling costs less than 0.");
-    m.def("decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
-          nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"),
-          nb::arg("visits"), arg("words"), arg("lam"), arg("found"), nb::arg("threads"),
-          "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.");
+    m.def(
+        "decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
+        nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"), nb::arg("visits"),
+        arg("words"), arg("lam"), arg("found"), nb::arg("threads"), arg("proposed"),
+        arg("iterations"),
+        "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where "
+        "`iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.");
     m.def("ordered_statistics", &ordered_statistics, arg("start"), arg("member"), arg("degree"),
           arg("costs"), arg("odd"), arg("keys"), nb::arg("depth"), arg("word"), arg("found"),
           "Write the best word of ordered statistics; `found` is 0 if no word has the parities.");

@@ -82,6 +82,33 @@ class Decoder {
         return found_;
     }
 
+    // Checks a word and costs `b` [edges] with signs flipped by the word, which may come from
+    // anywhere: the result is a proof, rounding errors included, or is not `proved`.
+    Decoding certified(const double *gamma, const std::uint8_t *odd, std::uint8_t *word,
+                       const double *b) {
+        constexpr double most = 1e200; // the sums below do not overflow
+        begin(gamma, odd, word, trial_.data());
+        for (Index e = 0; e < code_.edges(); ++e)
+            if (!(std::abs(b[e]) < most)) // also if it is NaN
+                return found_;
+        if (!is_codeword(word))
+            return found_;
+        found_.cost = careful_sum(x_.data(), gather(word));
+        std::copy(b, b + code_.edges(), b_.begin());
+        std::fill(x_.begin(), x_.end(), 0.0);
+        for (Index c = 0; c < code_.checks; ++c) {
+            into_parity_cone(b_.data() + code_.start[c], size(c));
+            for (Index e = code_.start[c]; e < code_.start[c + 1]; ++e)
+                x_[code_.member[e]] += b_[e];
+        }
+        for (Index i = 0; i < code_.bits; ++i)
+            turned_[i] = turn(i) * gamma_[i];
+        found_.proved = proves();
+        if (found_.proved)
+            found_.bound = lower_cost(word);
+        return found_;
+    }
+
     // A lower bound on the dual objective at λ, and so on the cost of every codeword; rounding
     // errors are accounted for.
     double bound(const double *gamma, const std::uint8_t *odd, const double *lam) {

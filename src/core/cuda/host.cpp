@@ -1,5 +1,6 @@
 // The kernels of the CUDA backend, compiled for the host: a Python module for tests without a GPU.
 #include "batches.hpp"
+#include "decoding.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -112,6 +113,7 @@ void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
     kernels["totals"] = launch_of(&totals);
+    kernels["decode_shots"] = launch_of(&decode_shots);
     kernels["scatter<double>"] = launch_of(&scatter<double>);
     kernels["scatter<unsigned char>"] = launch_of(&scatter<unsigned char>);
     kernels["scatter<int>"] = launch_of(&scatter<int>);

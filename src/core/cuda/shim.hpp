@@ -27,6 +27,7 @@ inline int block_number() { return int(blockIdx.x); }
 inline int thread_in_block() { return int(threadIdx.x); }
 inline int block_size() { return int(blockDim.x); }
 inline void wait_for_block() { __syncthreads(); }
+inline bool any_in_block(bool value) { return __syncthreads_or(value); } // waits for the block
 
 inline double add_down(double a, double b) { return __dadd_rd(a, b); }
 inline double multiply_down(double a, double b) { return __dmul_rd(a, b); }
@@ -83,6 +84,7 @@ inline int block_number() { return int(current_thread); }
 inline int thread_in_block() { return 0; }
 inline int block_size() { return 1; }
 inline void wait_for_block() {}
+inline bool any_in_block(bool value) { return value; }
 
 inline long long bits_of(double x) {
     long long bits;

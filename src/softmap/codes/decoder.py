@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.arguments import count, positive
+from softmap.arguments import count, positive, wrong
 from softmap.codes.inputs import errors_of
 from softmap.codes.parity import Bytes, Decoded, ParityCode, checked_syndrome
 from softmap.errors import OptionError
@@ -144,6 +144,7 @@ class Decoder:
         *,
         ratios: ArrayLike | None = None,
         threads: int | None = None,
+        backend: str = "cpu",
     ) -> Decoded:
         """Decode many syndromes or received words; the results do not depend on `threads`.
 
@@ -155,14 +156,19 @@ class Decoder:
             Costs instead of the decoder's.
         threads : int, optional
             Number of shots decoded in parallel; by default all cores.
+        backend : {"cpu", "cuda"}, default "cpu"
+            "cuda": belief propagation and proofs run on the GPU first (extra `cuda12` or `cuda13`).
+            The CPU checks each proof, and decodes the shots that have none as usual.
 
         Returns
         -------
         Decoded
             One row per shot; `lam` is None.
         """
+        if backend not in ("cpu", "cuda"):
+            raise wrong("backend", backend, "'cpu' or 'cuda'")
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
-        return self._decoded(syndromes, ratios, workers, keep=False)
+        return self._decoded(syndromes, ratios, workers, keep=False, device=backend == "cuda")
 
     def write_proof(self, path: str | Path, syndrome: ArrayLike | None = None) -> Decoded:
         """Decode one syndrome and write λ as a proof; return the word and the bound that λ proves.
@@ -211,8 +217,9 @@ class Decoder:
         return np.atleast_2d(self._code.checked_ratios(given[..., self._free]))
 
     def _decoded(
-        self, syndromes: ArrayLike | None, ratios: ArrayLike | None, workers: int, *, keep: bool
-    ) -> Decoded:
+        self, syndromes: ArrayLike | None, ratios: ArrayLike | None, workers: int, *, keep: bool,
+        device: bool = False,
+    ) -> Decoded:  # fmt: skip
         costs = self._own_costs(ratios)
         shots = len(costs) if syndromes is None else len(np.asarray(syndromes))
         if len(costs) not in (1, shots):
@@ -220,7 +227,9 @@ class Decoder:
         parities = self._inner(syndromes, shots)
         effort = self.effort
         limits = (effort.rounds, effort.steps, 0, effort.depth, effort.visits)
-        found, words, lam = self._code.decode_rows(costs, parities, limits, workers, keep=keep)
+        found, words, lam = self._code.decode_rows(
+            costs, parities, limits, workers, keep=keep, device=device
+        )
         whole = np.tile(self._certain, (shots, 1))
         whole[:, self._free] = words[:, : len(self._free)]
         return Decoded(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import count
+from softmap.codes.device import DeviceDecoder, Proposals
 from softmap.errors import ModelError, OptionError
 from softmap.io.alist import read_checks
 from softmap.io.streams import Source
@@ -240,6 +241,7 @@ class ParityCode:
         workers: int,
         *,
         keep: bool = True,
+        device: bool = False,
     ) -> tuple[Costs, Bytes, Costs | None]:
         """Decode checked rows by the compiled core.
 
@@ -254,6 +256,8 @@ class ParityCode:
             Number of threads.
         keep : bool, default True
             Whether λ is returned.
+        device : bool, default False
+            Whether a GPU proves what it can first; not if λ is returned.
 
         Returns
         -------
@@ -264,13 +268,22 @@ class ParityCode:
         words = np.empty((shots, self.num_bits), np.uint8)
         lam = np.empty((shots if keep else 0, len(self._distinct.member)))
         found = np.empty((shots, 4))
-        own_parities = parities[:, self._kept]
-        for own in slices(shots, workers):
-            core.decode(
-                *self._distinct, costs if len(costs) == 1 else costs[own],
-                np.ascontiguousarray(own_parities[own]), *limits, words[own],
-                lam[own] if keep else lam, found[own], workers,
-            )  # fmt: skip
+        own_parities = np.ascontiguousarray(parities[:, self._kept])
+        proposals: Iterable[tuple[slice, Proposals]]
+        proposals = [(slice(0, shots), Proposals.none(len(self._distinct.member)))]
+        if device:
+            own_decoder = DeviceDecoder(*self._distinct)
+            proposals = own_decoder.proposals(costs, own_parities, *limits[:2])
+        for part, given in proposals:
+            if device:
+                words[part] = given.words
+            for inner in slices(part.stop - part.start, workers):
+                own = slice(part.start + inner.start, min(part.start + inner.stop, part.stop))
+                core.decode(
+                    *self._distinct, costs if len(costs) == 1 else costs[own], own_parities[own],
+                    *limits, words[own], lam[own] if keep else lam, found[own], workers,
+                    given.lam[inner], given.iterations[inner],
+                )  # fmt: skip
         found[self.contradicts(parities), :3] = np.inf, np.inf, 0.0
         return found, words, self._whole_lam(lam) if keep else None
 

@@ -1672,9 +1672,15 @@ def decode(
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     found: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     threads: int,
+    proposed: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    iterations: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
 ) -> None:
     """
-    Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.
+    Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where `iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.
     """
 
 def ordered_statistics(

@@ -16,6 +16,7 @@ struct float4 {
 float4 make_float4(float x, float y, float z, float w);
 
 void __syncthreads();
+int __syncthreads_or(int value);
 double __shfl_down_sync(unsigned mask, double value, int far);
 template <class T> T __ldcs(const T *from);
 
@@ -23,6 +24,7 @@ double exp(double x);
 double log(double x);
 double sqrt(double x);
 double ceil(double x);
+double fabs(double x);
 double __dadd_rd(double a, double b);
 double __dadd_rn(double a, double b);
 double __dmul_rd(double a, double b);

@@ -34,7 +34,7 @@ HEADERS = {
     "add_up_nodes": "links", "send_along": "links", "batch_passes": "batches",
     "batch_look": "batches", "batch_keep": "batches", "to_lam": "transfer", "from_lam": "transfer",
     "scatter": "placing", "rounded_apart": "placing", "node_order": "transfer",
-    "arrange": "transfer",
+    "arrange": "transfer", "decode_shots": "decoding",
 }  # fmt: skip
 """The header of each kernel; kernels not listed are in ``judging.hpp``."""
 
@@ -50,7 +50,7 @@ def digest() -> str:
     """Return a digest of the kernel sources."""
     found = hashlib.sha256()
     for path in sorted(sources().rglob("*.hpp")):
-        if path.parent.name in ("base", "cuda", "families", "proof"):
+        if path.parent.name in ("base", "codes", "cuda", "families", "proof"):
             found.update(path.read_bytes())
     return found.hexdigest()
 
