@@ -1,4 +1,4 @@
-"""Solvers of the scoreboard: each takes a file and its model and yields answers, the last counts."""
+"""Solvers of the scoreboard: each takes a file and its model; the last answer it yields counts."""
 
 from __future__ import annotations
 
