@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import map_race, uai2022
+from benchmarks import map_race, scoreboard_tables, uai2022
 from benchmarks.facts import sentence
 from benchmarks.summary import markdown
 
@@ -171,6 +171,30 @@ def uai2022_table() -> str:
     return _block(f"{facts_line}\n\n{markdown(head, body)}")
 
 
+def scoreboard_rows() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The facts and the runs of the stored scoreboard."""
+    facts, *rows = map(json.loads, (STORED / "scoreboard.jsonl").read_text("utf-8").splitlines())
+    return facts, rows
+
+
+def scoreboard_facts() -> str:
+    """When, where and beside which versions the scoreboard was measured."""
+    known, _ = scoreboard_rows()
+    peers = ", ".join(f"{solver} ({version})" for solver, version in known["solvers"].items())
+    limits = f"{known['seconds']:g} s and one thread per run, {known['workers']} runs at a time"
+    return f"{sentence(known)} {limits}. Peers: {peers}."
+
+
+def scoreboard_overview() -> str:
+    """Proofs, labellings and bounds by family and solver."""
+    return _block(scoreboard_tables.overview(scoreboard_rows()[1]))
+
+
+def scoreboard_families() -> str:
+    """Every model of the scoreboard, one table per family."""
+    return _block(scoreboard_tables.family_tables(scoreboard_rows()[1]))
+
+
 def gpu_words() -> str:
     """A pass and a certified gap on a GPU, beside two cores."""
     found = stored("gpu.json")
@@ -210,7 +234,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "labels-counts": labels_counts, "labels-table": labels_table, "labels-facts": labels_facts,
     "labels-models": labels_models, "uai2022-counts": uai2022_counts,
     "uai2022-table": uai2022_table, "gpu": gpu_words, "batch": batch_words,
-    "landing-gap": landing_gap, "landing": landing_words,
+    "scoreboard-facts": scoreboard_facts, "scoreboard-overview": scoreboard_overview,
+    "scoreboard-families": scoreboard_families, "landing-gap": landing_gap,
+    "landing": landing_words,
 }  # fmt: skip
 
 

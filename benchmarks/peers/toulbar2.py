@@ -38,16 +38,16 @@ class Found:
     stated: float = math.nan
 
 
-def by_command(files: list[Path], seconds: float) -> Found | None:
-    """The `toulbar2` command with its defaults; None where there is none or it fails."""
+def by_command(files: list[Path], seconds: float, *options: str) -> Found | None:
+    """The `toulbar2` command with its defaults or options; None if it is missing or fails."""
     if shutil.which("toulbar2") is None:
         return None
     solution = files[0].with_suffix(".solution")
     solution.unlink(missing_ok=True)
     try:
         done = subprocess.run(
-            ["toulbar2", *map(str, files), f"-timer={max(1, round(seconds))}", f"-w={solution}"],
-            capture_output=True, text=True, timeout=3 * seconds + 30, check=False,
+            ["toulbar2", *map(str, files), f"-timer={max(1, round(seconds))}", f"-w={solution}",
+             *options], capture_output=True, text=True, timeout=3 * seconds + 30, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
