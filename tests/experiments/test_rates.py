@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
-from test_paper_theorems import _pair, _projected
 from test_theory import finite, halves
 
 from experiments import rates, theory
@@ -15,6 +14,7 @@ from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual
 from support.numpy_twins import long_run
 from support.oracles import dense_lp
+from support.pairs import pair, projected
 from support.strategies import etas, few, random_lam, seeds
 
 PAPERS = theory.Sizes(n=100, m=271, d=3, cost=1.0, min_degree=1, max_degree=11)
@@ -61,14 +61,14 @@ def test_bounds_on_lambda_and_the_dual_error(model, seed):
 
 @pytest.mark.parametrize(("name", "epsilon"), [("emp", 2.0), ("smp", 0.5)])
 def test_the_projected_point_is_epsilon_optimal_after_fewer_updates(name, epsilon):
-    model = _pair()
+    model = pair()
     s, blocks = theory.sizes(model), "stars" if name == "smp" else "edges"
     algorithm = make(name, eta=rates.eta_for(s, epsilon))
     state = algorithm.init(model, None, 0)
     count = math.ceil(rates.standard_iterations(s, epsilon, blocks))
     assert count < theory.standard_iterations(s, epsilon, blocks) / 20
     algorithm.step(state, count)
-    value = _projected(model, algorithm.propose(state).lam, algorithm.eta)
+    value = projected(model, algorithm.propose(state).lam, algorithm.eta)
     least = lp.solve(model).value
     assert least - 1e-9 <= value <= least + epsilon
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_baselines import plain_sweep
-from test_paper_theorems import _pair
 
 from experiments import rates, theory
 from softmap import generators, lp, solve
@@ -18,6 +17,7 @@ from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from support.numpy_twins import long_run
+from support.pairs import pair
 from support.strategies import few, models, random_lam, seeds
 
 etas = st.sampled_from([0.5, 5.0, 200.0])
@@ -114,7 +114,7 @@ def test_the_rate_holds_on_runs(eta, every):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_mean_marginals_are_epsilon_optimal_after_K(epsilon):
-    model = _pair()
+    model = pair()
     s = theory.sizes(model)
     eta = rates.eta_for(s, epsilon)
     algorithm = AccelSweeps(eta, every=1)

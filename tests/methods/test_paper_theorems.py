@@ -12,24 +12,10 @@ from softmap import generators, lp
 from softmap.labels import round_nodes
 from softmap.methods.base import make
 from softmap.model import Model
-from softmap.relaxation import polytope
 from softmap.relaxation.dual import SmoothedDual
-from support.oracles import violation
+from support.pairs import pair, projected
 
 PAPER = ("emp", "smp", "accel-emp", "accel-smp", "accel-emp-printed", "accel-smp-printed")
-
-
-def _pair():
-    """One edge, two labels, costs of ±1 in conflict: the only kind of model K is affordable on."""
-    return Model([[1.0, -1.0], [-1.0, 0.5]], [[0, 1]], [[[-1.0, 1.0], [0.8, 1.0]]])
-
-
-def _projected(model, lam, eta):
-    dual = SmoothedDual(model, eta)
-    nodes = dual.node_marginals(lam)
-    pairs = polytope.proj(model, nodes, dual.edge_marginals(lam))
-    assert violation(model, nodes, pairs).max < 1e-9
-    return polytope.cost(model, nodes, pairs)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +24,14 @@ def _projected(model, lam, eta):
 )
 def test_the_projected_point_is_epsilon_optimal_after_K(name, epsilon):
     """Theorems 1 and 2 with their own η and K; ‖C‖_∞ = 1, so costs of points span about 6."""
-    model = _pair()
+    model = pair()
     s = theory.sizes(model)
     blocks = "stars" if "smp" in name else "edges"
     count = theory.accelerated_iterations if "accel" in name else theory.standard_iterations
     algorithm = make(name, eta=theory.eta_for(s, epsilon))
     state = algorithm.init(model, None, 0)
     algorithm.step(state, math.ceil(count(s, epsilon, blocks)))
-    value = _projected(model, algorithm.propose(state).lam, algorithm.eta)
+    value = projected(model, algorithm.propose(state).lam, algorithm.eta)
     least = lp.solve(model).value
     assert least - 1e-9 <= value <= least + epsilon
 
@@ -65,7 +51,7 @@ def test_the_projected_point_nears_the_lp(name):
         lam = algorithm.propose(state).lam
         dual = SmoothedDual(model, eta)
         norms = np.add.reduceat(np.abs(dual.slack(lam)), model.half_offset[:-1])
-        error = _projected(model, lam, eta) - least
+        error = projected(model, lam, eta) - least
         assert -1e-9 <= error <= theory.approximation_error(theory.sizes(model), eta, norms)
         assert error < 0.25
 

@@ -24,7 +24,7 @@ def test_checks_come_at_growing_intervals(done, ratio):
 @given(st.integers(RULE.early[-1], 10_000), st.floats(1.0, 2.0))
 def test_a_check_comes_soon_where_little_is_missing(done, ratio):
     usual, steps = RULE.passes_to_next(done, 1.0), RULE.passes_to_next(done, ratio)
-    assert max(RULE.soon, done // 16) <= steps <= usual
+    assert max(RULE.early[0], done // 16) <= steps <= usual
     assert steps == usual or done * (ratio - 1.0) < steps <= (usual + 1) / 2
     assert RULE.passes_to_next(done, 1.0 + 1e-9) <= (usual + 1) / 2
 
@@ -33,8 +33,8 @@ def test_the_first_check_is_early_and_hopeless_ones_are_left_out():
     assert RULE.passes_to_next(0, math.inf) == RULE.passes_to_next(0, math.nan) == RULE.early[0]
     assert RULE.passes_to_next(RULE.early[0], 1.0) == RULE.early[1] - RULE.early[0]
     assert RULE.passes_to_next(RULE.early[0], 1e4) == RULE.early[-1] - RULE.early[0]
-    assert RULE.passes_to_next(1000, 2 * RULE.far) == 250
-    assert RULE.passes_to_next(1000, RULE.far / 2) == 125
+    assert RULE.passes_to_next(1000, 2 * RULE.hope) == 250
+    assert RULE.passes_to_next(1000, RULE.hope / 2) == 125
 
 
 @given(st.lists(st.tuples(COSTS, COSTS, COSTS, COSTS, COSTS, st.floats(0.1, 10.0)), min_size=1))

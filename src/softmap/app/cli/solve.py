@@ -46,7 +46,7 @@ from softmap.app.cli.targets import (
     read_model,
     same_file,
 )
-from softmap.errors import OptionError
+from softmap.errors import InfeasibleModel, OptionError
 from softmap.views.console import number, results, say
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def solve_command(
     """Solve a model and certify the answer."""
     import softmap
     from softmap.app.cli.competition import Lines
-    from softmap.app.cli.summary import exit_code, show_infeasible
+    from softmap.app.cli.summary import exit_code
     from softmap.views.progress import display
 
     targets = _targets(locals())
@@ -120,14 +120,23 @@ def solve_command(
         with targets.solving(), lines or display(not no_progress, time_limit) as show:
             result = _run(loaded, resume, on_snapshot=show, **options)
     except softmap.InfeasibleModel as error:
-        with targets.printing():
-            if competition is None:
-                show_infeasible(error, as_json=as_json)
-            else:
-                print("s UNSATISFIABLE")
-        raise typer.Exit(targets.exit_code(Exit.INFEASIBLE)) from None
+        raise typer.Exit(_infeasible(error, targets, as_json, competition)) from None
     _tell(result, targets, as_json, model.name, lines)
     raise typer.Exit(targets.exit_code(exit_code(result)))
+
+
+def _infeasible(
+    error: InfeasibleModel, targets: Targets, as_json: bool, competition: str | None
+) -> int:
+    """Say that no labelling has finite cost; return the exit code."""
+    from softmap.app.cli.summary import show_infeasible
+
+    with targets.printing():
+        if competition is None:
+            show_infeasible(error, as_json=as_json)
+        else:
+            print("s UNSATISFIABLE")
+    return targets.exit_code(Exit.INFEASIBLE)
 
 
 def _tell(result: Result, targets: Targets, as_json: bool, title: str, lines: Lines | None) -> None:
