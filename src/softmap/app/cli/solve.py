@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     from softmap.solving.summed import MarginalMap
 
 
+OPTIONS = (
+    "method", "goal", "gap", "lp_gap", "time_limit", "eta", "seed", "threads", "dtype", "backend",
+    "checkpoint", "upper_bound", "memory_limit", "proof",
+)  # fmt: skip
+"""Options that `softmap.solve` takes under the same names."""
+
+
 def solve_command(
     model: ModelArgument,
     evidence: EvidenceOption = None,
@@ -96,18 +103,14 @@ def solve_command(
     no_progress: QuietOption = False,
 ) -> None:
     """Solve a model and certify the answer."""
+    given = locals()
     import softmap
     from softmap.app.cli.competition import Lines
     from softmap.app.cli.summary import exit_code
     from softmap.views.progress import display
 
-    targets = _targets(locals())
-    options: dict[str, Any] = {
-        "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
-        "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint, "upper_bound": upper_bound, "memory_limit": memory_limit,
-        "proof": proof,
-    }  # fmt: skip
+    targets = _targets(given)
+    options = {name: given[name] for name in OPTIONS}
     try:
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
         if initial is not None:
