@@ -16,7 +16,6 @@ from softmap.solving.options import Options, SolveOptions, with_options
 from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
 from softmap.solving.run import Run, prove_infeasible
-from softmap.solving.summed import summed
 from softmap.solving.trace import Snapshot, Status
 from softmap.solving.tuning import TUNING, Tuning
 
@@ -116,6 +115,8 @@ def solve(model: Model, options: Options) -> Result:
     True
     """
     if isinstance(options, SolveOptions) and options.sum_over is not None:
+        from softmap.solving.summed import summed  # imported late: few runs sum
+
         return summed(model, options, options.sum_over)  # type: ignore[return-value] # as documented
     if (found := assigned(checked_model(model, "solve"), options)) is not None:
         return found

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 from softmap.errors import InfeasibleModel
 from softmap.labels.feasibility import complete_labels
-from softmap.proof.cores.search import CoreGuided
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.stages.search import flat_entries
 from softmap.solving.trace import StageName
+
+if TYPE_CHECKING:
+    from softmap.proof.cores.search import CoreGuided
 
 __all__ = ["Cores"]
 
@@ -52,6 +55,8 @@ class Cores(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if self._search is None:
             began = time.perf_counter()
+            from softmap.proof.cores.search import CoreGuided  # imported late
+
             self._search = CoreGuided(self.problem.model, self.problem.given)
             if share.timed:
                 return Outcome(ran=False, prepared=time.perf_counter() - began)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.permutations import Permutation, is_permutation
 from softmap.solving.best import Best
 from softmap.solving.proof import Multipliers, Proof, ProofKind
 from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
 from softmap.solving.trace import StageName
 from softmap.solving.tuning import TUNING, Tuning
+
+if TYPE_CHECKING:
+    from softmap.labels.permutations import Permutation
 
 __all__ = ["Permute"]
 
@@ -35,7 +38,11 @@ class Permute(Once):
         self._found: _Parts | None = None
         model = self.problem.model
         few = self._entries <= self.tuning.permuted_entries
-        return few and self.default and is_permutation(model, self.problem.given)
+        if not (few and self.default and model.has_forbidden):
+            return False
+        from softmap.labels.permutations import is_permutation  # imported late
+
+        return is_permutation(model, self.problem.given)
 
     @property
     def _entries(self) -> float:
@@ -56,6 +63,8 @@ class Permute(Once):
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
         if self._found is None:
+            from softmap.labels.permutations import Permutation  # imported late
+
             model, seed = self.problem.model, self.options.seed
             self._found = _Parts(Permutation.of(model), seed, tuning)
         if share.timed:
