@@ -15,11 +15,15 @@ LARGEST = 1e6  # its costs are whole numbers: ours are scaled so that the larges
 
 
 def expansion(model: softmap.Model) -> tuple[NDArray[np.int64], float] | None:
-    """Labels and seconds; None for models with uneven labels or other than Potts and linear."""
+    """Labels and seconds; None for models with uneven labels or other than Potts and linear,
+    and without the package."""
     weights, shape = _weights(model)
     if weights is None:
         return None
-    import gco
+    try:
+        import gco
+    except ModuleNotFoundError:
+        return None
 
     unary = model.unary.reshape(model.n, -1)
     scale = LARGEST / max(np.abs(unary).max(), weights.max() * max(1.0, shape.max()), 1e-300)
