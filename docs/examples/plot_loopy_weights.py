@@ -69,7 +69,7 @@ def costs(weights, seen):
 
 
 def by_perturbation(weights, seen, graph, seed):
-    return perturbed_map(*costs(weights, seen), graph, 1.0, samples=2, seed=seed, threads=1)
+    return perturbed_map(*costs(weights, seen), graph, 1.0, samples=1, seed=seed, threads=1)
 
 
 def by_soft_map(weights, seen, graph, seed):
@@ -83,7 +83,7 @@ def exactly(weights, seen, graph, seed):
     return nodes, np.array([np.reshape(f.edges, (-1, 2, 2)) for f in found])
 
 
-def fitted(expectation, graph, seen, labels, steps=20):
+def fitted(expectation, graph, seen, labels, steps=12):
     """Weights after some steps of gradient descent, and the way there."""
     hot = np.eye(2)[labels]
     given = statistics(
