@@ -22,7 +22,7 @@ class Tuning:
     # --- which stage is next, with a time limit ---------------------------------------------------
     first_slice: float = 0.05  # s, shortest slice; D35
     growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
-    hope: float = 0.1  # gap expected to be closed in as long as nothing was; D35, D58
+    hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
     share: float = 0.15  # least fraction of the time of each stage; D35, D58
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     # --- and without one --------------------------------------------------------------------------

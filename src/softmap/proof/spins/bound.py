@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, eigsh
 
@@ -167,7 +166,7 @@ class SpinBound:
         _mix(matrix, self._dual, sweeps, deadline)
         diagonal = -np.linalg.norm(matrix @ self._dual, axis=1)
         matrix[np.diag_indices(n)] -= diagonal
-        shift = max(0.0, -_least_eigenvalue(matrix)) * (1 + 1e-6)
+        shift = _shift(matrix, deadline)
         sizes = np.abs(self.matrix).sum(axis=1).max() + 2 * weights.sum() + np.abs(diagonal).max()
         for _ in range(20):
             # 4 (n + 2) u trace exceeds Rump's constant; then the rounding of the matrix itself
@@ -194,16 +193,31 @@ def _slack(gram: Floats, triangles: Ints) -> Floats:
     return np.asarray(1.0 + (SIGNS[kind] * products).sum(axis=1))
 
 
+def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:
+    """About the least shift of the diagonal with which a matrix has no negative eigenvalue.
+
+    Nothing rests on it, and no threads of a BLAS library are used: on a busy machine they wait for
+    each other. Small matrices are factorised with several shifts, by bisection to 2 %.
+    """
+    n = len(matrix)
+    if n > 300:
+        return max(0.0, -_least_eigenvalue(matrix)) * (1 + 1e-6)
+    high = 1e-7 * float(np.abs(matrix).max())
+    while high > 0 and not _factorises(matrix, high, deadline):
+        high *= 4.0
+    low = high / 4.0
+    for _ in range(6):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _factorises(matrix, middle, deadline) else (middle, high)
+    return high
+
+
 def _least_eigenvalue(matrix: Floats) -> float:
     """An estimate of the least eigenvalue."""
-    n = len(matrix)
-    if n <= 300:  # as fast as iterations of Lanczos
-        return float(eigvalsh(matrix, subset_by_index=[0, 0])[0])
-    dense = np.count_nonzero(matrix) > n * n // 8
     try:
         found = eigsh(
-            matrix if dense else csr_array(matrix), 1, which="SA", tol=1e-3,
-            v0=np.ones(n), maxiter=300, return_eigenvectors=False,
+            csr_array(matrix), 1, which="SA", tol=1e-3, v0=np.ones(len(matrix)), maxiter=300,
+            return_eigenvectors=False,
         )  # fmt: skip
         return float(found[0])
     except ArpackError:

@@ -30,6 +30,7 @@ class Semidefinite(Stage):
     def applies(self) -> bool:
         self._tree: SpinTree | None = None
         self._gain = math.inf  # of the last bound without triangles
+        self._first = True  # whether it has not run yet
         self._next = self.tuning.searched_passes  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         if not of_pairs(model) or model.has_forbidden:
@@ -43,19 +44,22 @@ class Semidefinite(Stage):
         return 0.0 if self._tree is not None else self.tuning.setup * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """At intervals that grow with the passes, as a search, if there are few variables."""
+        """After the first check; then at growing intervals, as a search, if variables are few."""
         seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
-        if seen is None or seen.last or alone:
+        if seen is None or alone:
             return False
-        return seen.done >= self._next and self._few
+        return self._first or (not seen.last and seen.done >= self._next and self._few)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
+        self._first = False
         if seen := share.handed.seen:
             self._next = max(self._next, 4 * seen.done)
+        began = time.perf_counter()
         tree = self._tree = self._tree or self._new()
         if tree is None:
             return Outcome(active=False, ran=False)
-        before, bounds, active, began = tree.work, tree.bounds, True, time.perf_counter()
+        set_up = time.perf_counter() - began
+        before, bounds, active = tree.work, tree.bounds, True
         try:
             while active and not share.over() and tree.work - before < share.work:
                 active = self._advance(tree, best, share)
@@ -65,7 +69,7 @@ class Semidefinite(Stage):
         self._offer(tree, best)
         if share.early and active:  # a resumed run restarts it, too
             self._tree, self._gain = None, math.inf
-        prepared = 0.0 if tree.bounds > bounds else time.perf_counter() - began
+        prepared = set_up if tree.bounds > bounds else time.perf_counter() - began
         return Outcome(active=active and not tree.done, prepared=prepared)
 
     @property
