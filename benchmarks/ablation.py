@@ -27,11 +27,10 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "interior-point method": {"interior_after": FAR},
     "passes that prove LP labels": {"proving": -FAR},
     "early search": {"searched_passes": FAR},
-    "annealing before a search": {"cooled": 0},
     "annealing of labels": {"annealed_entries": 0},
     "exact search over small parts": {"moved_variables": 0},
-    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
     "unions of clusters": {"tighten_unions": 0},
+    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
 }
 
 

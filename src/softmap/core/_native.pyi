@@ -1489,10 +1489,6 @@ class ExactOptions:
     def open_bytes(self) -> float: ...
     @open_bytes.setter
     def open_bytes(self, arg: float, /) -> None: ...
-    @property
-    def anneal(self) -> int: ...
-    @anneal.setter
-    def anneal(self, arg: int, /) -> None: ...
 
 class ExactSearch:
     """Branch and bound over one model."""
@@ -1506,9 +1502,6 @@ class ExactSearch:
         ],
         incumbent: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        words: Annotated[
-            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> None: ...
     def run(

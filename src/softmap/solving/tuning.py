@@ -61,8 +61,6 @@ class Tuning:
     fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
     backtracks: int = 50  # least number of backtracks in a slice; D15
     backtrack_entries: int = 150  # table entries read per backtrack and unit of work; D44
-    cooled: int = 200  # work of annealing before a search, per table entry; D44
-    cooled_most: int = 800_000  # most such work, 4 ms; D44
     entry_bytes: int = 64  # B of a search per table entry; D51
     edge_bytes: int = 2_000  # B of a search per node and edge; D51
     copy_bytes: int = 400  # B of each further thread per node and edge; D51
