@@ -68,10 +68,7 @@ def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
 @contextmanager
 def without_moves(**changes: Any) -> Iterator[dict[str, Any]]:
     """A run whose decoded labels are improved less."""
-    from softmap.labels import search
-
-    with patch.object(search, "EFFORT", replace(search.EFFORT, **changes)):
-        yield {}
+    yield {"tuning": replace(TUNING, label_search=replace(TUNING.label_search, **changes))}
 
 
 @contextmanager

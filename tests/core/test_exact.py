@@ -19,7 +19,6 @@ def _options(rng: np.random.Generator, case: Case) -> dict[str, object]:
     options: dict[str, object] = {
         "dp_limit": float(rng.choice([0.0, 1e9])),
         "ascent": bool(rng.random() < 0.5),
-        "anneal": int(rng.choice([0, 500])),
     }
     feasible = np.flatnonzero(np.isfinite(case.energies))
     if len(feasible) and rng.random() < 0.4:

@@ -251,7 +251,7 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch)
     monkeypatch.setattr(feasibility, "TUNING", few)
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6), None)
-    assert find_feasible(_pigeons(12), None, work=50 * few.conflict_work) is None
+    assert find_feasible(_pigeons(12), None, conflicts=50) is None
     assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0)) is None
     search = FeasibleSearch(HardConstraints.of(_pigeons(12)))
     stop = core.Deadline()

@@ -1090,41 +1090,6 @@ def edge_minima(
     Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.
     """
 
-def nodes_above(
-    layout: Layout,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    rounding: float,
-    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None:
-    """
-    Tell which labels have no least reduced cost C_i - Σ λ, up to rounding.
-    """
-
-def edges_above(
-    layout: Layout,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    least: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    rounding: float,
-    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None:
-    """
-    Tell which edges are above their least reduced cost C_e + λ_i + λ_j, up to rounding.
-    """
-
 def dual_bound(
     layout: Layout,
     lam: Annotated[

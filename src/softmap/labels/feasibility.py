@@ -42,8 +42,6 @@ class FeasibilityTuning:
     ----------
     entries : int
         Largest number of entries of all tables with hard constraints.
-    conflict_work : int
-        Number of elementary steps that a conflict stands for.
     clique_edges : int
         Largest number of edges among which variables whose labels all differ are looked for.
     core_conflicts : int
@@ -53,7 +51,6 @@ class FeasibilityTuning:
     """
 
     entries: int = 40_000_000
-    conflict_work: int = 1_000
     clique_edges: int = 100_000
     core_conflicts: int = 2_000
     core_seconds: float = 2.0
@@ -239,7 +236,7 @@ def find_feasible(
     *,
     given: Model | None = None,
     deadline: core.Deadline | None = None,
-    work: int = 1 << 62,
+    conflicts: int = 1 << 62,
 ) -> Ints | None:
     """Find a labelling of finite cost.
 
@@ -252,8 +249,8 @@ def find_feasible(
         The model that `model` was made from; it may know more factors over many variables.
     deadline : core.Deadline, optional
         When to stop.
-    work : int
-        Limit on the number of elementary steps, at about `conflict_work` per conflict.
+    conflicts : int
+        Limit on the number of conflicts.
 
     Returns
     -------
@@ -269,7 +266,7 @@ def find_feasible(
     if constraints is None:
         return None
     search = FeasibleSearch(constraints, preference)
-    search.run(deadline=deadline, conflicts=work // TUNING.conflict_work)
+    search.run(deadline=deadline, conflicts=conflicts)
     if search.infeasible:
         raise infeasibility(model, search, deadline)
     return complete_labels(model, search.labels) if search.found else None

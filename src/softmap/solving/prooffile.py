@@ -20,7 +20,6 @@ from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
 from softmap.proof.search.exact import ExactSearch, Log
-from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
 from softmap.solving.trace import Status
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
+LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -63,9 +62,7 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(
-        self, problem: Problem, result: Result, logged: Log | PartialLog | list[Leaf] | None
-    ) -> bool:
+    def write(self, problem: Problem, result: Result, logged: Log | list[Leaf] | None) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
@@ -77,8 +74,6 @@ class ProofFile:
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
                 yield from _copied(logged)
-            elif isinstance(logged, PartialLog):
-                yield from _pieces(problem, logged)
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:
@@ -207,15 +202,6 @@ def _assignment(given: Multipliers) -> Iterator[bytes]:
     yield bytes([ASSIGNMENT])
     yield from _arrays([*given.columns.shape[:2], given.exponent])
     yield from _arrays(given.rows.ravel(), given.columns.ravel(), given.labels)
-
-
-def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
-    """Yield λ, then nodes, edges, node costs and records of each component searched."""
-    yield from _dual((), problem.lam_back(log.lam))
-    for nodes, edges, unary, records in log.pieces:
-        yield bytes([PIECE])
-        yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
-        yield from _copied(records)
 
 
 def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from softmap.labels.search import SearchEffort
 from softmap.methods.policy import Checks
 from softmap.proof.spins.steps import SpinSteps
 
@@ -46,6 +47,9 @@ class Tuning:
     expanded_submodular: float = 0.9  # least fraction of submodular terms; D48
     expanded_rounds: int = 2  # rounds of expansions before the relaxation; D31
     expanded_share: float = 0.5  # of the time left, for expansions before the relaxation; D31
+    obeyed_nodes: int = 20_000  # most nodes for a search for feasible labels; D33
+    obeyed_share: float = 0.4  # of the time limit, for that search before the relaxation; D33
+    obeyed_work: int = 10_000_000  # units of work of that search, without a time limit; D33
     constraint_bytes: int = 100  # B per table entry of the search for feasible labels; D33
     # --- elimination ------------------------------------------------------------------------------
     eliminated_variables: int = 3_000  # most variables of a model whose width is computed; D34
@@ -66,8 +70,6 @@ class Tuning:
     copy_bytes: int = 400  # B of each further thread per node and edge; D51
     dp_entries: int = 20  # table entries of dynamic programming per unit of work; D34
     dp_bytes: int = 16  # B per table entry of dynamic programming; derived: two doubles
-    loose_from: int = 300  # least number of variables for a search of the loose part; D15
-    loose_part: float = 0.3  # largest loose part, of the variables; D15
     # --- set-up of a search or of clusters, to compare stages before they have run ---------------
     setup: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
     # --- semidefinite bound of models of two labels -----------------------------------------------
@@ -96,6 +98,7 @@ class Tuning:
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42
     least_part: float = 0.1  # least part of each label search in a slice; D42
     keep: float = 0.7  # weight of earlier successes of a label search; D42
+    label_search: SearchEffort = field(default_factory=SearchEffort)
     label_heat: float = 3.0  # temperature, in √(cost scale × gap per variable); D10
     # --- tightening -------------------------------------------------------------------------------
     tightened_states: int = 5_000_000  # most node states of a tightened model; D47

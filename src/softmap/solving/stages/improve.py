@@ -78,7 +78,7 @@ class Improve(Stage):
     proves = False
 
     def applies(self) -> bool:
-        self._first = FirstLabels(self.problem)
+        self._first = FirstLabels(self.problem, self.tuning)
         self._parts: _TimeParts | None = None
         self._slices = 0
         return True
