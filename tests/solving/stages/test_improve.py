@@ -87,7 +87,7 @@ def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
 
 def test_labels_are_improved_before_tightening_begins():
     model = generators.erdos_renyi(300, 3, seed=2)
-    names = [row.stage.name for row in solve(model, threads=1, time_limit=3.0).trace.rows]
+    names = [row.stage.name for row in solve(model, threads=1, time_limit=1.5).trace.rows]
     assert "LABELS" in names
     assert "TIGHTEN" not in names[: names.index("LABELS")]
 
