@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive
+from softmap.arguments import count, not_negative, positive, time_limit_of
 from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -210,7 +210,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
     return PartsLimits(
         Tolerances(not_negative("lp_gap", lp_gap), not_negative("gap", gap)),
-        math.inf if time_limit is None else not_negative("time_limit", time_limit),
+        time_limit_of(time_limit),
         math.inf if max_passes is None else count("max_passes", max_passes),
     )
 

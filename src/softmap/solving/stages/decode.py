@@ -106,8 +106,7 @@ class Decode(Stage):
     @property
     def _beside(self) -> bool:
         """Whether nobody waits for labels: outcomes then depend on the clock."""
-        limited = self.options.time_limit is not None
-        return limited and self._method.leaves_cores and self.problem.threads > 1
+        return self._method.leaves_cores and self.racing > 1
 
     def applies(self) -> bool:
         return True

@@ -8,7 +8,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Estimates, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Outcome, Share, Stage
 from softmap.solving.stages.search import search_memory, search_threads
 from softmap.solving.trace import StageName
 
@@ -61,7 +61,7 @@ class Partial(Stage):
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice; -1 if only time limits it."""
-        if share.work >= UNLIMITED:
+        if not share.by_work:
             return -1
         return max(self.tuning.backtracks, share.work // self.problem.model.n)
 
