@@ -14,6 +14,7 @@ from softmap.proof.search.exact import solve_exact
 from softmap.proof.search.partial import PartialSearch
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import flat_lam
+from support.deadlines import stopping
 from support.oracles import brute_force
 from support.small_models import random_labels, random_model
 from support.stage_runs import partly_searched
@@ -74,6 +75,20 @@ def test_a_stopped_search_says_nothing_false(family: str) -> None:
         assert found.bound <= best + 1e-4 * scale, (family, seed)
         assert found.energy >= best - 1e-4 * scale, (family, seed)
         assert not found.complete or found.energy <= best + scale, (family, seed)
+
+
+def test_set_up_that_is_stopped_at_any_look_ends_there() -> None:
+    model = softmap.generators.potts_grid(4, 4, 3, seed=1)
+    lam, labels = np.zeros(model.half_size), np.zeros(model.n, dtype=np.int64)
+    looks = 0
+    while True:
+        looks += 1
+        try:
+            PartialSearch(model, lam, labels, deadline=stopping(looks))
+        except core.OutOfTime:
+            continue
+        break
+    assert looks == 4  # before and after each of two loops over the model
 
 
 def test_wrong_labels_in_a_decided_region_are_left_behind() -> None:

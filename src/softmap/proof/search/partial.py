@@ -14,21 +14,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels.pricing import energy_of
 from softmap.model import Model
-from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, Log, solve_exact
+from softmap.proof.search.reduced import ReducedCosts
 from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam, half_states
+from softmap.relaxation.dual import check_lam
 from softmap.relaxation.flat import FlatModel
 
 
@@ -148,15 +147,24 @@ class _Piece:
     log: Log | None = None
 
 
-class _Minima(NamedTuple):
-    """The minimal reduced cost of every node and of every edge."""
-
-    nodes: Costs
-    edges: Costs
-
-
 class PartialSearch:
     """A resumable search of the loose part, which grows from round to round.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    lam : float array
+        λ, flat over half-edges.
+    labels : int array
+        The best labelling known.
+    fresh_log : function, optional
+        Returns the prefix of the names of a new proof file.
+    threads : int, default 1
+        The number of threads of loops over all edges, and of a search without a limit on
+        backtracks.
+    deadline : core.Deadline, optional
+        When set-up raises OutOfTime.
 
     Attributes
     ----------
@@ -164,9 +172,6 @@ class PartialSearch:
         The nodes of the loose part.
     choice : int64[n]
         The given labels, which have minimal reduced cost outside the loose part.
-    threads : int
-        The number of threads of loops over all edges, and of a search without a limit on
-        backtracks.
     """
 
     def __init__(
@@ -177,21 +182,18 @@ class PartialSearch:
         fresh_log: Callable[[], Path] | None = None,
         *,
         threads: int = 1,
+        deadline: core.Deadline | None = None,
     ) -> None:
         self.model, self.threads = tighten(model, threads), threads
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
         self.labels = np.asarray(labels, np.int64).ravel()
         self.energy = energy_of(self.model, self.labels, threads)
         self.bound, self.nodes = -math.inf, 0
-        self._least = _Minima(np.empty(self.model.n), np.empty(self.model.m))
-        core.node_minima(layout(self.model), self.lam, self._least.nodes, threads)
-        core.edge_minima(layout(self.model), self.lam, self._least.edges, threads)
-        self.choice = self.labels
-        self.loose = np.empty(self.model.n, dtype=bool)
-        core.nodes_above(
-            layout(self.model), self.lam, self.choice, PARTIAL.rounding, self.loose, threads
+        self._costs = ReducedCosts(
+            self.model, self.lam, PARTIAL.rounding, threads, deadline or core.Deadline()
         )
-        self.loose[self.model.edges[self._missed(self.choice)]] = True
+        self.choice = self.labels
+        self.loose = self._costs.above(self.choice)
         self._known: dict[bytes, _Piece] = {}
         self._fresh_log = fresh_log
         self._log: PartialLog | None = None
@@ -243,10 +245,8 @@ class PartialSearch:
     def _closed(self) -> bool:
         if not (math.isfinite(self.energy) and math.isfinite(self.bound)):
             return False
-        sizes = float(np.abs(self._least.nodes).sum() + np.abs(self._least.edges).sum())
-        return (
-            self.energy - self.bound <= PARTIAL.proved * abs(self.energy) + PARTIAL.rounding * sizes
-        )
+        allowed = PARTIAL.proved * abs(self.energy) + PARTIAL.rounding * self._costs.size
+        return self.energy - self.bound <= allowed
 
     def _combined(self, pieces: list[_Piece], *, free: bool = False) -> Ints:
         """The labels of all components, and the given labels outside the loose part."""
@@ -264,15 +264,6 @@ class PartialSearch:
 
     # --- the loose part -------------------------------------------------------------------------
 
-    def _missed(self, x: Ints) -> NDArray[np.bool_]:
-        """A mask of the edges whose reduced cost exceeds its minimum by more than rounding."""
-        missed = np.empty(self.model.m, dtype=bool)
-        core.edges_above(
-            layout(self.model), self.lam, x, self._least.edges, PARTIAL.rounding, missed,
-            self.threads,
-        )  # fmt: skip
-        return missed
-
     def _grow(self, pieces: list[_Piece]) -> bool:
         """Add outer endpoints of edges that solved components miss, and their neighbours."""
         ends, x = self.model.edges, self._combined(pieces, free=True)
@@ -280,7 +271,7 @@ class PartialSearch:
         for piece in pieces:
             solved[piece.nodes] = piece.complete
         outer = np.zeros(self.model.n, dtype=bool)
-        outer[ends[self._missed(x) & solved[ends].any(axis=1)]] = True
+        outer[ends[self._costs.missed(x) & solved[ends].any(axis=1)]] = True
         outer &= ~self.loose
         if not outer.any():
             return False
@@ -304,27 +295,10 @@ class PartialSearch:
         ends = place[model.edges[inner]]
         links = coo_array((np.ones(len(inner)), ends.T), shape=(len(members),) * 2)
         _, number = connected_components(links, directed=False)
-        unary = self._outer_unary(inner)
+        unary = self._costs.outer_unary(inner)
         nodes, edges = _split(number, members), _split(number[ends[:, 0]], inner, number.max() + 1)
         order = sorted(range(len(nodes)), key=lambda c: len(nodes[c]))
         return [self._piece(nodes[c], edges[c], unary, budget) for c in order]
-
-    def _outer_unary(self, inner: Ints) -> Costs:
-        """C_i - Σ λ over edges that are not `inner`, rounded down."""
-        model = self.model
-        outer = np.ones(model.m, dtype=bool)
-        outer[inner] = False
-        keep = np.repeat(np.repeat(outer, 2), np.diff(model.half_offset))
-        states, lam = half_states(model)[keep], self.lam[keep]
-        count = len(model.unary)
-        terms = np.bincount(states, minlength=count)
-        total = model.unary - np.bincount(states, weights=lam, minlength=count)
-        # error of each addition ≤ 2⁻⁵³ times the sum of the absolute values so far
-        size = np.abs(model.unary) + np.bincount(states, weights=np.abs(lam), minlength=count)
-        with np.errstate(invalid="ignore"):
-            low = np.nextafter(total - (terms + 2) * 2.0**-51 * size, -np.inf)
-        exact = (terms == 0) | np.isposinf(model.unary)
-        return np.where(exact, model.unary, low)
 
     def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: PieceLimits) -> _Piece:
         """Search one component within the budget; its bound is at least the sum of its minima."""
@@ -332,7 +306,7 @@ class PartialSearch:
         known = self._known.get(key)
         if known is not None and known.complete:
             return known
-        terms = np.concatenate([self._least.nodes[nodes], self._least.edges[edges]])
+        terms = np.concatenate([self._costs.nodes[nodes], self._costs.edges[edges]])
         if known is None:
             known = _Piece(nodes, edges, _lower_sum(terms), None, None, complete=False)
         if budget.spent:
@@ -350,7 +324,8 @@ class PartialSearch:
         free = labels = found.labels
         if found.complete and self._crossing(nodes, free):
             # infeasibility beside the given outer labels proves nothing about the component
-            again = self._search(nodes, edges, unary + self._beside(nodes), budget)
+            more = self._costs.beside(nodes, self.choice)
+            again = self._search(nodes, edges, unary + more, budget)
             labels = again.labels
             margin = 2 * PARTIAL.tight * abs(found.energy) + PARTIAL.rounding * float(
                 np.abs(terms).sum()
@@ -361,30 +336,11 @@ class PartialSearch:
         self._known[key] = piece
         return piece
 
-    def _border(self, nodes: Ints) -> Ints:
-        """Edges between a component and the nodes outside."""
-        inside = np.zeros(self.model.n, dtype=bool)
-        inside[nodes] = True
-        return np.flatnonzero(inside[self.model.edges].sum(axis=1) == 1)
-
     def _crossing(self, nodes: Ints, labels: Ints | None) -> bool:
         """Whether labels of a component put a border edge above its minimum."""
         x = self.choice.copy()
         x[nodes] = x[nodes] if labels is None else labels
-        return bool(self._missed(x)[self._border(nodes)].any())
-
-    def _beside(self, nodes: Ints) -> Costs:
-        """Reduced costs of border edges above their minima, by label of the inner endpoint."""
-        model, x = self.model, self.choice
-        out = np.zeros(len(model.unary))
-        member = set(nodes.tolist())
-        for e in self._border(nodes).tolist():
-            i, j = model.edges[e].tolist()
-            first, second = (self.lam[model.half_slice(2 * e + side)] for side in (0, 1))
-            reduced = model.table(e) + first[:, None] + second - self._least.edges[e]
-            inner, costs = (i, reduced[:, x[j]]) if i in member else (j, reduced[x[i]])
-            out[model.node_slice(inner)] += np.maximum(costs, 0.0)
-        return out
+        return bool(self._costs.missed(x)[self._costs.border(nodes)].any())
 
     def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: PieceLimits) -> ExactResult:
         model = self.model
@@ -435,7 +391,7 @@ class PartialSearch:
         for piece in pieces:
             rest[piece.edges] = False
         more = np.array([self.model.constant, *(piece.bound for piece in pieces)])
-        parts = [self._least.nodes[~self.loose], self._least.edges[rest], more]
+        parts = [self._costs.nodes[~self.loose], self._costs.edges[rest], more]
         return _lower_sum(np.concatenate(parts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from softmap import core
 from softmap.proof.search.exact import OPEN_NODE_BYTES
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
@@ -42,7 +43,10 @@ class Partial(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found or not (self._small or best.energy < self._energy):
             return Outcome(ran=False)
-        search = self._current(best)
+        try:
+            search = self._current(best, share)
+        except core.OutOfTime:
+            return Outcome(ran=False)
         if search.size > self._largest:
             return Outcome(ran=False)
         found = search.run(
@@ -65,15 +69,17 @@ class Partial(Stage):
             return -1
         return max(self.tuning.backtracks, share.work // self.problem.model.n)
 
-    def _current(self, best: Best) -> PartialSearch:
+    def _current(self, best: Best, share: Share) -> PartialSearch:
         """Return the current search, or a new one if that starts from a smaller part."""
         old = self._search
         if old is None or best.energy < self._energy:
-            self._energy = best.energy
             fresh = None if self._proof is None else self._proof.fresh
             model, spare = self.problem.model, self.room - self.memory()
             threads, _ = search_threads(model, self.problem.threads, spare, self.tuning)
-            new = PartialSearch(model, best.lam, best.labels, fresh, threads=threads)
+            new = PartialSearch(
+                model, best.lam, best.labels, fresh, threads=threads, deadline=share.run_end
+            )
+            self._energy = best.energy
             self._search = new if old is None or new.size < old.size else old
         assert self._search is not None
         return self._search
