@@ -59,6 +59,11 @@ def not_negative(name: str, value: Any) -> float:
     return number
 
 
+def time_limit_of(value: Any) -> float:
+    """Return a time limit in seconds: that of the argument `time_limit`, +inf for None."""
+    return math.inf if value is None else not_negative("time_limit", value)
+
+
 def positive(name: str, value: Any) -> float:
     """Return a positive finite float."""
     number = real(name, value, "a positive number")

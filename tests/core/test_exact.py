@@ -11,6 +11,7 @@ import pytest
 import softmap
 from softmap.proof.search.exact import ExactSearch, solve_exact
 from softmap.relaxation.flat import flat_lam, flatten
+from support.deadlines import stopping
 from support.exact_cases import KINDS, Case, random_case
 
 
@@ -46,6 +47,24 @@ def test_finds_and_proves_the_optimum(block: int) -> None:
         assert abs(case.energies[place] - r.energy) <= case.scale, seed
         assert r.energy <= best + tolerance, seed
         assert best - tolerance <= r.lower_bound <= best + case.scale, seed
+
+
+def test_a_search_that_is_stopped_in_its_set_up_begins_again() -> None:
+    unbuilt = 0
+    for seed in range(100):
+        case = random_case(seed)
+        best = case.energies.min()
+        search = ExactSearch(case.flat, **_options(np.random.default_rng(seed), case))  # type: ignore[arg-type]
+        for looks in (1, 2, 3):
+            r = search.run(deadline=stopping(looks))
+            assert r.complete or r.lower_bound <= best + case.scale, seed
+            assert not r.infeasible or np.isinf(best), seed
+            unbuilt += r.lower_bound == -np.inf
+        r = search.run()
+        assert r.complete, seed
+        tolerance = r.slack + 1.01e-9 * abs(best) + case.scale
+        assert np.isinf(best) or best - tolerance <= r.energy <= best + tolerance, seed
+    assert unbuilt > 100  # the first look is in the set-up
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.arguments import count, not_negative
+from softmap.arguments import count, not_negative, time_limit_of
 from softmap.machine import available_memory, usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Costs, Ints
@@ -139,7 +139,7 @@ def solve_mbest(
     """
     most, gap = count("m", m, 1), not_negative("gap", gap)
     apart = None if diversity is None else count("diversity", diversity, 1)
-    limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
+    limit = time_limit_of(time_limit)
     deadline = time.perf_counter() + limit
     cores = usable_cores() if threads is None else count("threads", threads, 1)
     if apart is None:

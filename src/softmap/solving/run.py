@@ -18,7 +18,7 @@ from softmap.labels import cheapest
 from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
-from softmap.solving.best import Best, Tolerances
+from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
@@ -32,6 +32,7 @@ from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
+from softmap.solving.values import Tolerances
 
 if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile

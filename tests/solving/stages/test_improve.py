@@ -102,8 +102,11 @@ def test_labels_without_a_time_limit_can_be_repeated(seed):
     assert found[0].work == found[1].work
 
 
-@pytest.mark.parametrize(("threads", "together"), [(3, True), (2, False)])
-def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, together):
+@pytest.mark.parametrize(
+    ("threads", "limit", "together"), [(3, 60.0, True), (2, 60.0, False), (3, None, False)]
+)
+def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, limit, together):
+    """And only if the run has a time limit: the others are deterministic."""
     model = generators.random_grid(6, 6, 3, seed=1)
     start, optimum = np.zeros(36, dtype=np.int64), solve(model).labels
     meeting = threading.Barrier(2, timeout=10.0 if together else 0.05)
@@ -118,7 +121,7 @@ def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, toge
     problem = Problem.of(model, threads=threads)
     best = Best(problem)
     best.offer_labels(start)
-    stage = Improve(problem, Options())
+    stage = Improve(problem, Options(time_limit=limit))
     assert stage.applies()
     stage._searches = [partial(search, start), partial(search, optimum)]
     share = Share(Budget(time_limit=60.0), time.perf_counter() + 5.0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive
+from softmap.arguments import count, not_negative, positive, time_limit_of
 from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -25,6 +25,7 @@ from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
+from softmap.solving.values import Tolerances
 
 OnCheck = Callable[[Row], Any] | None
 
@@ -208,9 +209,8 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
     return PartsLimits(
-        not_negative("lp_gap", lp_gap),
-        not_negative("gap", gap),
-        math.inf if time_limit is None else not_negative("time_limit", time_limit),
+        Tolerances(not_negative("lp_gap", lp_gap), not_negative("gap", gap)),
+        time_limit_of(time_limit),
         math.inf if max_passes is None else count("max_passes", max_passes),
     )
 
@@ -276,18 +276,18 @@ def _loop(
 
 
 def _result(run: PartsRun, status: Status) -> DistributedResult:
-    state, whole = run.progress, run.whole
-    lp_gap, gap = run.gaps()
+    state, whole, best = run.progress, run.whole, run.best
     labels, lam = {}, {}
     for number, chains in run.passes.chains.items():
         part = chains.part
-        labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
+        labels[number] = part.nodes[: part.own], best.labels[number][: part.own]
         node = part.model.edges.reshape(-1)
         own = np.flatnonzero(node < part.own)
         kept = np.repeat(node < part.own, part.model.num_labels[node])
-        lam[number] = 2 * part.edges[own >> 1] + (own & 1), run.release_lam(number)[kept]
+        # taken out of the run: the λ of only one part is in memory twice
+        lam[number] = 2 * part.edges[own >> 1] + (own & 1), best.lam.pop(number)[kept]
     return DistributedResult(
-        status, state.bound, run.primal, run.labels.energy, state.passes,
+        status, best.bound, best.primal, best.energy, state.passes,
         run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
-        whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
+        whole.edges, whole.parts, run.team.size, *best.gaps(), labels, lam, run.passes.halo_bytes,
     )  # fmt: skip

@@ -106,8 +106,7 @@ class Decode(Stage):
     @property
     def _beside(self) -> bool:
         """Whether nobody waits for labels: outcomes then depend on the clock."""
-        limited = self.options.time_limit is not None
-        return limited and self._method.leaves_cores and self.problem.threads > 1
+        return self._method.leaves_cores and self.racing > 1
 
     def applies(self) -> bool:
         return True
@@ -154,16 +153,11 @@ class Decode(Stage):
         factor = 2 if gaps.lp <= checks.hope * options.gap else 4
         due = seen.last or not best.found or seen.done >= factor * self._decoded_at
         if alone and not seen.last:
-            due &= self._may_be_best(best)
+            due &= not self._decoded_at or best.may_be_best()
         # beside passes that go on, one search from messages that solve the LP is enough
         again = not self._beside or self._started_at < seen.solved_at
         due |= seen.solved_at > 0 and again and not (alone and gaps.map <= options.lp_gap)
         return due
-
-    def _may_be_best(self, best: Best) -> bool:
-        """Whether labels may become the best point: their gap is at most twice as large."""
-        gap = best.point_cost - best.lp_bound
-        return not self._decoded_at or not best.energy - best.lp_bound > 2.0 * gap
 
     def _decisive(self, best: Best, seen: Seen) -> bool:
         """Whether to wait for the labels: the first ones, or such that may end the run."""

@@ -92,7 +92,7 @@ class Improve(Stage):
             nodes = best.point.node_marginals() if best.point else None
             self._first(best, nodes, deadline=share.deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
-            together = share.timed and self.problem.threads > len(self._searches) > 1
+            together = self.racing > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)
         return Outcome()
 

@@ -20,12 +20,13 @@ from softmap.errors import OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
 from softmap.methods.policy import Ask, CheckTimes
-from softmap.solving.best import Best, Tolerances
+from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
 from softmap.solving.trace import StageName, Status
+from softmap.solving.values import Tolerances
 
 if TYPE_CHECKING:
     from softmap.solving.warm import WarmStart
@@ -108,7 +109,7 @@ class PassChecks:
         """What to compute; once the time is up, the bound only."""
         options, tuning = self._options, self._options.tuning
         ratio = best.gaps().lp / max(options.lp_gap, 1e-300)
-        tight = best.energy <= best.point_cost < math.inf
+        tight = best.tight
         ask = at.ask(tuning.checks, at.done, lp_ratio=ratio, tight=tight, last=last)
         # labels alone give a primal value at the first checks of a run for the LP
         first = self._method.sweeping and at.done < tuning.searched_passes
@@ -267,7 +268,7 @@ class Passes(Stage):
         if self.options.goal == "lp" or not self._method.sweeping:
             return False
         at = self._at
-        tight = best.gaps().lp <= self.options.lp_gap and best.energy <= best.point_cost
+        tight = best.tight and best.gaps().lp <= self.options.lp_gap
         return tight and at.done < 2 * at.solved_at + self.tuning.proving
 
     def _end(self, status: Status) -> Outcome:

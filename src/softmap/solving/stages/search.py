@@ -11,7 +11,7 @@ from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 from softmap.solving.tuning import Tuning
 
@@ -83,7 +83,7 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:
             self._next = max(self._next, 4 * seen.done)
-        if not share.timed and not (self._small or self.narrow or self._nearly(best)):
+        if share.by_work and not (self._small or self.narrow or self._nearly(best)):
             return Outcome(ran=False)
         found = self._current(best, share).run(
             incumbent=best.labels if best.found else None,
@@ -120,7 +120,7 @@ class Search(Stage):
 
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice; -1 if only time limits it."""
-        if share.work >= UNLIMITED:
+        if not share.by_work:
             return -1
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
