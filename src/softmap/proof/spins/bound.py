@@ -49,12 +49,15 @@ class Multipliers:
         Three spins and the number of the signs of their products.
     weights : float64 array (m,)
         The multipliers of the triangles.
+    rest : float
+        The most that further sweeps with these multipliers can add, up to rounding errors.
     """
 
     bound: float
     diagonal: Floats
     triangles: NDArray[np.int32]
     weights: Floats
+    rest: float
 
 
 def triangle_matrix(n: int, triangles: Ints, weights: Floats) -> Floats:
@@ -170,7 +173,7 @@ class SpinBound:
         n = len(self.matrix)
         matrix = self.matrix - triangle_matrix(n, triangles, weights)
         _mix(matrix, self._dual, sweeps, deadline)
-        diagonal = -_norms(matrix, self._dual, deadline)
+        diagonal, value = _diagonal(matrix, self._dual, deadline)
         matrix[np.diag_indices(n)] -= diagonal
         shift = _shift(matrix, deadline)
         sizes = np.abs(self.matrix).sum(axis=1).max() + 2 * weights.sum() + np.abs(diagonal).max()
@@ -182,7 +185,8 @@ class SpinBound:
                 lowered = diagonal - (shift + 2 * margin)
                 terms = np.concatenate([lowered, -weights, [-8 * n * margin]])
                 small = triangles.astype(np.int32)  # many are kept, one array per leaf
-                return Multipliers(core.lower_sum(terms), lowered, small, weights)
+                bound = core.lower_sum(terms)
+                return Multipliers(bound, lowered, small, weights, value - weights.sum() - bound)
             shift = 2 * shift + 4 * margin
         return None
 
@@ -199,14 +203,18 @@ def _slack(gram: Floats, triangles: Ints) -> Floats:
     return np.asarray(1.0 + (SIGNS[kind] * products).sum(axis=1))
 
 
-def _norms(matrix: Floats, vectors: Floats, deadline: core.Deadline | None) -> Floats:
-    """The lengths of the rows of `matrix @ vectors`."""
-    blocks = []
+def _diagonal(
+    matrix: Floats, vectors: Floats, deadline: core.Deadline | None
+) -> tuple[Floats, float]:
+    """The diagonal for which unit vectors are nearly optimal, and the value of the vectors."""
+    found, value = np.empty(len(matrix)), 0.0
     for first in range(0, len(matrix), BLOCK):
-        rows = csr_array(matrix[first : first + BLOCK]) @ vectors
-        blocks.append(np.sqrt(np.einsum("ik,ik->i", rows, rows)))
+        own = slice(first, first + BLOCK)
+        forces = csr_array(matrix[own]) @ vectors
+        found[own] = -np.sqrt(np.einsum("ik,ik->i", forces, forces))
+        value += float(np.einsum("ik,ik", forces, vectors[own]))
         _look(deadline)
-    return np.concatenate(blocks)
+    return found, value
 
 
 def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:

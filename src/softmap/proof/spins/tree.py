@@ -62,6 +62,7 @@ class _Node:
     rounds: int = 0  # separations since the last bound
     bounds: int = 0  # number of bounds with triangles
     gain: float = math.inf  # of the last one
+    rest: float = math.inf  # most that further sweeps could have added to it
 
 
 class SpinTree:
@@ -130,14 +131,18 @@ class SpinTree:
         """Whether there is no open node."""
         return not self._open
 
-    def relax(self, sweeps: int, deadline: core.Deadline, end: core.Deadline) -> None:
-        """Sweeps over the vectors of the root without triangles, and its bound."""
+    def relax(self, sweeps: int, deadline: core.Deadline, end: core.Deadline) -> float:
+        """Sweeps over the vectors of the root without triangles, and its bound.
+
+        Returns the gain that another call may have: at most that of this one.
+        """
         node = self._root
         node.state.relax(sweeps, deadline)
         self.work += sweeps * int(np.count_nonzero(self._form.matrix))
         self._bound(node, end)
         self._open = [(node.bound, 0, node)]
         self._round(node, end)
+        return min(node.gain, node.rest)
 
     def run(self, target: float, deadline: core.Deadline, end: core.Deadline) -> None:
         """Improve the bound of the first open node, and close it or branch when that stalls.
@@ -195,6 +200,7 @@ class SpinTree:
         node.gain, self.bounds = 0.0, self.bounds + 1
         if found is None:
             return
+        node.rest = found.rest
         terms = np.array([self._form.constant, node.fixed, found.bound, -self._form.lost])
         bound = float(core.lower_sum(terms))
         if bound > node.bound:
