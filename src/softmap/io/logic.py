@@ -361,8 +361,8 @@ class _ClauseReader:
         for _, own in (term for part in terms for term in part):
             own[:] = [numbers[v] if v > 0 else -numbers[-v] for v in own]
         products = _Products(max(numbers))
-        for own, *_ in self.constraints:
-            products.replace(own)
+        for constraint in self.constraints:
+            products.replace(constraint[0])
         found = Conjunctions(products.last, self.content)
         for row, number in products.numbers.items():
             self._define(found, row, number)
