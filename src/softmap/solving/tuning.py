@@ -25,6 +25,7 @@ class Tuning:
     growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
     hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
     share: float = 0.15  # least fraction of the time of each stage; D35, D58
+    falling: float = 2.0  # factor of that share while labels improve; D79
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     # --- and without one --------------------------------------------------------------------------
     first_work: int = 200_000  # message entries of the first slice; they double; D35
