@@ -186,7 +186,7 @@ def each(check: Callable[[Path], object], pattern: str = "*") -> Callable[[Path]
     """A function that checks all files of a folder, and that there are some."""
 
     def found(folder: Path) -> None:
-        paths = [*folder.glob(pattern)]
+        paths = [path for path in folder.glob(pattern) if not path.name.startswith(".")]
         assert paths
         for path in paths:
             check(path)
@@ -391,7 +391,9 @@ def prepare(folder: Path) -> None:
     softmap.write(bits, folder / "b.qubo")
     (folder / "b.wcnf").write_text("h 1 2 3 4 5 6 0\nh -1 -2 0\n3 -3 0\n5 2 4 0\n1 -4 0\n")
     columns = " ".join(f"x{k}" for k in range(BITS))
-    (folder / "b.lp").write_text(f"min\n obj: x0 + 2 x1\nst\n c: x0 + x1 >= 1\nbin\n {columns}\nend\n")
+    (folder / "b.lp").write_text(
+        f"min\n obj: x0 + 2 x1\nst\n c: x0 + x1 >= 1\nbin\n {columns}\nend\n"
+    )
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
     Image.fromarray(grey).save(folder / "grey.png")
