@@ -158,7 +158,7 @@ def expected(model: softmap.Model, d: int, row, column, labels) -> Fraction | No
     """The bound of multipliers, raised to a possible sum, by loops; None if they prove none."""
     n, flat = model.num_visible, flat_model(model)
     costs = [[x for x in own if math.isfinite(x)] for own in flat.unary]
-    tables = {scope: table for scope, table in flat.factors}
+    tables = dict(flat.factors)
     for i, j in combinations(range(n), 2):
         own: list[float] = []
         for p, q in product(range(len(flat.unary[i])), range(len(flat.unary[j]))):
@@ -199,7 +199,7 @@ def test_bounds_are_those_of_loops(seed):
     arrays = (np.array([n, d, 0]), row.ravel(), column.ravel(), labels)
     wanted = expected(model, d, row, column, labels)
     if wanted is None:
-        with pytest.raises(Rejected, match="exceed their costs|no label"):
+        with pytest.raises(Rejected, match=r"exceed their costs|no label"):
             assignment_bound(model, *arrays)
         return
     found = assignment_bound(model, *arrays)

@@ -60,14 +60,18 @@ class Leaf:
         self.form = np.array([[(centred * a * b).mean() / 2 for b in free] for a in free])
         np.fill_diagonal(self.form, 0.0)
 
-    def diagonal(self, triangles: Any = (), weights: Any = ()) -> Any:
-        """Multipliers that leave a matrix with dominant diagonal, so no negative eigenvalue."""
+    def changed(self, triangles: Any, weights: Any) -> Any:
+        """The form minus weighted triangle inequalities."""
         form = self.form.copy()
         for (i, j, k, kind), g in zip(triangles, weights, strict=True):
             for (a, b), sign in zip(((i, j), (i, k), (j, k)), PRODUCTS[kind], strict=True):
                 form[a, b] -= g * sign / 2
                 form[b, a] -= g * sign / 2
-        return -np.abs(form).sum(axis=1)
+        return form
+
+    def diagonal(self, triangles: Any = (), weights: Any = ()) -> Any:
+        """Multipliers that leave a matrix with dominant diagonal, so no negative eigenvalue."""
+        return -np.abs(self.changed(triangles, weights)).sum(axis=1)
 
     def add(self, leaves: SpinLeaves, y: Any, triangles: Any = (), weights: Any = ()) -> None:
         path = np.array([part for step in self.path for part in step], np.int64)
@@ -187,17 +191,91 @@ def test_the_least_eigenvalue_is_certified_however_the_factor_was_rounded(monkey
         spins._below_zero(matrix)
 
 
-def test_rounding_is_part_of_the_bound():
-    """The sum of the diagonal alone is never reached: the errors of M and L are subtracted."""
-    flat = random_flat(9)
-    leaf = Leaf(flat)
-    y = leaf.diagonal()
-    found = spins._certified(
-        np.array(2 * leaf.form, np.float64), Fraction(1, 2), y, (NONE.reshape(-1, 4), np.zeros(0))
-    )
-    size = np.abs(leaf.form).sum(axis=1).max() + np.abs(y).max()
-    room = sum(map(Fraction, y.tolist())) - found
-    assert 2 * 8 * spins.UNIT * size * len(y) / 2 < room < 1e-10
+def test_the_errors_of_a_factor_are_those_derived():
+    matrix = np.array([[3.0, 1.0, 0.5], [1.0, -2.0, 0.0], [0.5, 0.0, 4.0]]) + 5 * np.eye(3)
+    n, trace = 3, 20.0
+    shift = 8 * spins.UNIT * (n + 2) * trace
+    squares = np.square(np.linalg.cholesky(matrix)).sum()
+    least = shift + 4 * spins.UNIT * (n + 2) * (squares + trace)
+    rest = 1e-13  # of the remainder itself
+    assert least * (1 - 1e-9) <= spins._below_zero(matrix) <= least + rest
+    assert spins._below_zero(np.zeros((3, 3))) >= 2 * spins.TINY * (1 - 1e-9)
+
+
+def test_the_size_of_a_matrix_is_that_of_its_largest_entry():
+    for matrix in ([[0, -5], [-5, 3]], [[0, 5], [5, -3]]):
+        assert spins._size(np.array(matrix), Fraction(1, 2)) == Fraction(5, 2)
+
+
+def test_rounding_is_part_of_the_bound(monkeypatch):
+    """Besides the errors of the factor, those of the sums in the matrix are subtracted."""
+    monkeypatch.setattr(spins, "_below_zero", lambda matrix: 0.0)
+    leaf = Leaf(random_flat(9))
+    form, n = np.triu(leaf.form) + np.triu(leaf.form).T, len(leaf.form)
+    y, g = -np.arange(10.0, 10.0 + n), np.array([3.0, 5.0])
+    corners = np.array([[0, 1, 2, 0], [0, 1, 3, 1]])
+    found = spins._certified(2 * form, Fraction(1, 2), y, (corners, g))
+    sizes = np.abs(form).sum(axis=1) - y
+    for corner, weight in zip(corners, g, strict=True):
+        sizes[corner[:3]] += weight
+    room = sum(map(Fraction, [*y.tolist(), *(-g).tolist()])) - found
+    assert math.isclose(room, n * 2 * spins.UNIT * (8 + 2) * sizes.max(), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_triangles_change_the_entries_of_their_corners(seed):
+    rng = np.random.default_rng(seed)
+    flat = random_flat(seed)
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    size = len(leaf.form)
+    every = list(itertools.combinations(range(size), 3))
+    triangles = [(*every[k], int(rng.integers(4))) for k in rng.choice(len(every), 3, False)]
+    weights = 4 * rng.random(3)
+    matrix = leaf.changed(triangles, weights)
+    least = np.linalg.eigvalsh(matrix)[0]
+    with pytest.raises(Rejected, match="negative eigenvalue"):
+        leaf.add(leaves, np.full(size, least + 1e-6), triangles, weights)
+    leaf.add(leaves, np.full(size, least - 1e-6), triangles, weights)
+    assert near(leaves.bound(), float(leaf.mean) + size * (least - 1e-6) - weights.sum())
+
+
+def test_a_field_of_one_spin_is_not_forgotten():
+    flat = random_flat(3, field=False)
+    flat.unary[1][0] += 3.0
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf.add(leaves, leaf.diagonal())
+    assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))
+
+
+def test_one_variable_without_a_choice():
+    leaves = SpinLeaves(Flat([np.full(2, 3.0)], [], Fraction(1)), TableLimit())
+    leaves.add(NONE, bits([-1.0]), NONE, NONE)
+    assert leaves.bound() == 4
+
+
+def test_sums_beyond_64_bits_are_exact():
+    flat = random_flat(1, n=5, unit=2.0**28)
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf.add(leaves, leaf.diagonal() * (1 + 1e-12))
+    assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))
+
+
+class Spent(TableLimit):
+    """Remembers what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[list[int], int]] = []
+
+    def spend(self, shape: list[int], tables: int) -> None:
+        self.asked.append((shape, tables))
+
+
+def test_the_effort_is_that_of_dense_matrices():
+    effort = Spent()
+    leaves = SpinLeaves(Flat([np.zeros(2)] * 64, [], Fraction(0)), effort)
+    leaves.add(NONE, bits(np.full(64, -1.0)), NONE, NONE)
+    assert effort.asked == [([65, 65], 4), ([64, 64], 5)]
 
 
 def test_models_that_are_none_of_spins_are_rejected():
@@ -229,9 +307,7 @@ def test_leaves_that_are_none_are_rejected():
     y, size = leaf.diagonal(), len(leaf.form)
     good = [0, 1, 2, 0]
     wrong = [
-        ([0, 0, 0, 1], y[:-1], [], []), ([4, 0], y[:-1], [], []), ([-1, 0], y[:-1], [], []),
-        ([0, 2], y[:-1], [], []), ([0, -1], y[:-1], [], []), ([], y[:-1], [], []),
-        ([], [*y, -1.0], [], []), ([], [*y[:-1], math.nan], [], []),
+        ([], y[:-1], [], []), ([], [*y, -1.0], [], []), ([], [*y[:-1], math.nan], [], []),
         ([], [*y[:-1], -math.inf], [], []), ([], y, [1, 0, 2, 0], [0.1]),
         ([], y, [0, 2, 1, 0], [0.1]), ([], y, [0, 0, 1, 0], [0.1]), ([], y, [0, 1, 1, 0], [0.1]),
         ([], y, [-1, 1, 2, 0], [0.1]), ([], y, [0, 1, size, 0], [0.1]),
@@ -245,28 +321,39 @@ def test_leaves_that_are_none_are_rejected():
                 np.array(decisions, np.int64), bits(diagonal), np.array(triangles, np.int64),
                 bits(weights),
             )  # fmt: skip
+    for decisions in ([0, 0, 0, 1], [4, 0], [-1, 0], [0, 2], [0, -1]):
+        with pytest.raises(Rejected, match="decision"):
+            SpinLeaves(flat, TableLimit()).add(np.array(decisions), bits(y[1:]), NONE, NONE)
     last = [0, size - 2, size - 1, 3]
     SpinLeaves(flat, TableLimit()).add(NONE, bits(y - 9), np.array(last), bits([0.0]))
 
 
-@pytest.mark.parametrize("power", [950, -950])
-def test_costs_beyond_the_range_are_rejected(power):
+def test_numbers_beyond_the_range_are_rejected():
     flat = random_flat(3)
     leaf = Leaf(flat)
-    y = leaf.diagonal()
-    y[0] = -(2.0**power) if power > 0 else y[0]
-    small = Flat(
-        [costs * 2.0 ** min(power, 0) for costs in flat.unary],
-        [(scope, table * 2.0 ** min(power, 0)) for scope, table in flat.factors],
-        flat.constant,
+    for power, accepted in ((899, True), (900, False), (950, False)):
+        y = leaf.diagonal()
+        y[0] = -(2.0**power)
+        if accepted:
+            leaf.add(SpinLeaves(flat, TableLimit()), y)
+        else:
+            with pytest.raises(Rejected, match="too large or too small"):
+                leaf.add(SpinLeaves(flat, TableLimit()), y)
+    cancelled = [(0, 1, 2, kind) for kind in range(4)] + [(0, 1, 3, 0)]
+    with pytest.raises(Rejected, match="too large or too small"):
+        leaf.add(SpinLeaves(flat, TableLimit()), leaf.diagonal(), cancelled, [2.0**950] * 4 + [0.0])
+
+
+def test_tiny_costs_prove_nothing_false():
+    factor, flat = 2.0**-950, random_flat(3)
+    tiny = Flat(
+        [factor * costs for costs in flat.unary],
+        [(scope, factor * table) for scope, table in flat.factors],
+        Fraction(0),
     )
-    if power > 0:
-        with pytest.raises(Rejected, match="too large or too small"):
-            leaf.add(SpinLeaves(small, TableLimit()), y)
-    else:  # what is small beside the least number allowed proves less, and nothing false
-        leaves = SpinLeaves(small, TableLimit())
-        leaf.add(leaves, y * 2.0**power)
-        assert leaves.bound() <= min(labellings(small)[1])
+    leaves, leaf = SpinLeaves(tiny, TableLimit()), Leaf(flat)
+    leaf.add(leaves, factor * leaf.diagonal())
+    assert leaves.bound() <= min(labellings(tiny)[1])
 
 
 def test_leaves_have_to_cover_all_spins():
