@@ -178,6 +178,10 @@ def _highs(content: Content, suffix: str) -> Any:
     """Let HiGHS read the text, from a file that it can name."""
     import highspy
 
+    try:
+        content.data.decode()  # HiGHS takes any bytes for names
+    except UnicodeDecodeError as error:
+        raise content.error("text in UTF-8", f"byte {error.object[error.start]:#x}") from None
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     try:
