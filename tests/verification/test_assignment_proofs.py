@@ -327,6 +327,9 @@ def test_labels_differ_by_a_constraint_over_all_variables_or_in_every_pair():
         else:
             with pytest.raises(Rejected, match="same label"):
                 assignment_bound(model, *zeros(3, 3))
+    other = softmap.Cardinality(range(3), [0] * 3, [0.0, 0.0, 0.0, np.inf])
+    with pytest.raises(Rejected, match="same label"):
+        assignment_bound(softmap.Model.from_factors([3] * 3, [other]), *zeros(3, 3))
     half = apart(3, 3)
     half[1, 1] = 0.0
     for tables in (none, softmap.SharedTables([half], [0])):

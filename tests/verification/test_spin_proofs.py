@@ -260,6 +260,14 @@ def test_sums_beyond_64_bits_are_exact():
     assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))
 
 
+def test_sums_of_equal_signs_beyond_64_bits_are_exact():
+    flat = Flat([np.array([2.0**58, -(2.0**58)])] * 10, [], Fraction(0))
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf.add(leaves, leaf.diagonal() * (1 + 1e-12))
+    assert near(leaves.bound(), float(leaf.diagonal().sum()))
+    assert leaves.bound() <= -10 * 2**58
+
+
 class Spent(TableLimit):
     """Remembers what was asked for."""
 
