@@ -100,6 +100,15 @@ class Record:
         lam = lambda: problem.lam_back(seen.lam()).copy()  # noqa: E731
         return Snapshot(problem.given, row, self.labels, lam)
 
+    def complete(self, seen: Seen) -> bool:
+        """Whether the last row has the present values."""
+        if not len(self.trace):
+            return False
+        self.price()
+        row, bound = self.trace[-1], self.problem.bound_back(self._best.bound)
+        present = (self._budget.work, seen.sweeps, bound, self.energy)
+        return (row.work, row.sweeps, row.bound, row.energy) == present
+
     def result(self, options: Options, seen: Seen, status: Status) -> Result:
         """Return the best values as a result, as they are."""
         self.price()

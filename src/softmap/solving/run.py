@@ -243,13 +243,12 @@ class Run:
 
     def _finished(self, status: Status) -> Result:
         best, seen = self.best, replace(self.passes.seen(), last=True)
-        before = best.energy
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
         self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
         if (labels := self.passes.rounded()) is not None:
             best.offer_labels(labels)
-        if not len(self.record.trace) or best.energy < before:
+        if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
         return finished(self.options, self.record, seen, status)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, WriteError
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
@@ -78,12 +78,15 @@ def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tupl
         return data, begin
     if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
         raise FormatError(f"records of {size!r} bytes, from {given}", path)
-    with tempfile.TemporaryFile() as file:
-        _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
-        if file.tell() != size:
-            raise FormatError(f"{file.tell()} bytes of records, of {size}: it was cut", path)
-        file.flush()
-        return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+    try:
+        with tempfile.TemporaryFile() as file:
+            _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
+            if file.tell() != size:
+                raise FormatError(f"{file.tell()} bytes of records, of {size}: it was cut", path)
+            file.flush()
+            return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+    except OSError as error:
+        raise WriteError(f"a temporary file in {tempfile.gettempdir()}", error) from error
 
 
 def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:

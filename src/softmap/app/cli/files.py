@@ -213,16 +213,16 @@ def verify_command(
 
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
+    given = {"a file to check": files[0], "the model": files[-1], "--proof": proof}
+    targets = Targets({"--export": export}, given)
     loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)
-    if export is not None:
-        softmap.verification.export_model(export, loaded)
-    if len(files) == 1:
-        report = softmap.verify(loaded, proof=proof, effort=effort)
-    else:
-        report = softmap.verify(files[0], loaded, proof=proof, effort=effort)
-    if as_json:
-        print(json.dumps(report.as_dict()))
-    else:
-        results().print(str(report))
+    known: list[Any] = [files[0], loaded] if len(files) == 2 else [loaded]
+    report = softmap.verify(*known, proof=proof, effort=effort)
+    with targets.printing():
+        if as_json:
+            print(json.dumps(report.as_dict()))
+        else:
+            results().print(str(report))
+    targets.write("--export", lambda path: softmap.verification.export_model(path, loaded))
     codes = {"checked": Exit.OK, "stated": Exit.STATED, "false": Exit.FAILURE}
-    raise typer.Exit(codes[report.verdict.value])
+    raise typer.Exit(targets.exit_code(codes[report.verdict.value]))

@@ -75,7 +75,8 @@ def solve_large_command(
         comm.Barrier()
         targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
         shown = not (no_progress or as_json)
-        result = _solved(model, out, comm, parts, resume, values, options, shown)
+        with targets.solving():
+            result = _solved(model, out, comm, parts, resume, values, options, shown)
         _write(result, out, comm, targets, as_json)
     stopped = result.status.name == "INTERRUPTED"
     raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))

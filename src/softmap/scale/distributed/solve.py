@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive, time_limit_of
-from softmap.errors import OptionError, shown
+from softmap.errors import CheckpointWarning, OptionError, WriteError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
@@ -263,16 +264,30 @@ def _loop(
     while status is None:
         limited = run.advance(limits)
         if limited is not None and folder is not None:
-            storage.save(folder, run)  # before the last check, which a longer run would not do
+            _save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
         if show is not None and run.team.rank == 0:
             show(run.progress.trace[-1])
         if limited is None and folder is not None:
             due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
             if due or status is not None:
-                storage.save(folder, run)
+                _save(folder, run)
                 saved = time.perf_counter()
     return _result(run, status)
+
+
+def _save(folder: Path, run: PartsRun) -> None:
+    """Write a checkpoint. If that fails, the last one remains and the run continues."""
+    try:
+        storage.save(folder, run)
+    except WriteError as error:  # raised by all processes
+        if run.team.rank == 0:
+            warnings.warn(
+                f"{folder}: the checkpoint cannot be written ({error.reason}); the run continues, "
+                "and an earlier checkpoint is unchanged",
+                CheckpointWarning,
+                stacklevel=4,
+            )
 
 
 def _result(run: PartsRun, status: Status) -> DistributedResult:

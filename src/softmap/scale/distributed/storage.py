@@ -284,8 +284,12 @@ def save(folder: Path, run: PartsRun) -> None:
         raise WriteError(folder, words)
     every = {k: text for found in team.comm.allgather(digests) for k, text in found.items()}
     if team.rank == 0:
-        _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
-    team.comm.Barrier()  # no process continues before the manifest is written
+        try:
+            _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
+        except OSError as error:
+            problem = str(error)
+    if words := team.first_problem(problem):  # no process continues before it is written
+        raise WriteError(folder, words)
 
 
 def _state_file(folder: Path, serial: str, number: int) -> Path:
