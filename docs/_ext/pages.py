@@ -84,12 +84,15 @@ def table(head: tuple[str, str], rows: list[tuple[tuple[str, ...], str]]) -> nod
 
 
 class BenchmarkTables(Directive):
-    """`{benchmark-tables}`: tables of the stored results beside the page, one part per file."""
+    """`{benchmark-tables}`: tables of the stored runs beside the page, one part per file.
+
+    A file of runs of `python -m benchmarks.run` has its facts in `.facts.json` beside it.
+    """
 
     def run(self) -> list[nodes.Node]:
         environment = self.state.document.settings.env
         folder = Path(environment.doc2path(environment.docname)).parent
-        stored = sorted(folder.glob("*.jsonl"))
+        stored = stored_runs(folder)
         for file in stored:
             environment.note_dependency(str(file))
         text = "\n\n".join(map(tables_of, stored)) or "No results are stored with this build."
@@ -98,6 +101,12 @@ class BenchmarkTables(Directive):
         lines = StringList(text.splitlines(), source="benchmarks")
         self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
         return container.children
+
+
+def stored_runs(folder: Path) -> list[Path]:
+    """The files of runs in a folder; the scoreboard's file is none: it has a page of its own."""
+    facts = sorted(folder.glob("*.facts.json"))
+    return [path.with_name(path.name.replace(".facts.json", ".jsonl")) for path in facts]
 
 
 def tables_of(file: Path) -> str:
