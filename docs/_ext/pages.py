@@ -13,7 +13,7 @@ from typer.main import get_command
 
 
 class UnbrokenNumbers(SphinxPostTransform):
-    """Numbers stay on one line with their units; in tables, short entries do, and long names do not."""
+    """Numbers stay on one line with their units, short entries of tables too; long names break."""
 
     default_priority = 900
     SPLIT = re.compile(r"(?<=\d) (?=(?:s|ms|µs|ns|h|dB|%|[kMGT]i?B(?:/s)?|×)(?!\w))|(?<=×) (?=\d)")
