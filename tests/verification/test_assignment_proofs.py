@@ -101,7 +101,7 @@ def test_the_checker_names_what_is_wrong(weak):
     shape, rows, columns, labels = given_arrays(weak)
     large = np.full_like(rows, 1 << 60)
     wrong = {
-        "sizes": (np.add(shape, [1, 0, 0]), rows, columns, labels),
+        "of a permutation": (np.add(shape, [1, 0, 0]), rows, columns, labels),
         "multiplier for each": (shape, rows[1:], columns, labels),
         "too large": (shape, large, columns, labels),
         "exceed their costs": (shape, rows + (1 << 40), columns, labels),

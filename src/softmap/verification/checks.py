@@ -350,7 +350,7 @@ def _labels(result: Result) -> Any:
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
     counts = model.num_labels[: model.num_visible]
     if labels.shape != counts.shape or labels.dtype.kind not in "iu":
-        raise ValueError(f"labels are not {len(counts)} whole numbers")
+        raise ValueError(f"expected {len(counts)} whole numbers as labels")
     if ((labels < 0) | (labels >= counts)).any():
         i = int(np.argmax((labels < 0) | (labels >= counts)))
         raise ValueError(f"variable {i} has no label {labels[i]}")
@@ -403,7 +403,11 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
         return Statement(name, Verdict.CHECKED, "none stated")
     flat = np.asarray(lam, dtype=np.float64)
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
-        return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
+        return Statement(
+            name,
+            Verdict.FALSE,
+            "λ does not have one finite number for each label of each half-edge",
+        )
     dual = dual_proves(model, flat, bound)
     if math.isnan(dual.found):
         return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")

@@ -94,7 +94,7 @@ def check_proof(
             raise FormatError("this proof is about another model", path)
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
-            raise FormatError("the exponent of the costs is not a valid one", path)
+            raise FormatError("the exponent of the costs is outside -5000..5000", path)
         checker = Checker(model, exponent, TableLimit(effort))
         records, leaves = Records(data, begin), 0
         try:
@@ -185,7 +185,7 @@ class Checker:
         found, last = self._bound(claimed), self._conclusion
         if last is None:
             if self._hard:  # the bound of another model
-                raise Rejected("hard constraints alone, and no conclusion from them")
+                raise Rejected("the file has hard constraints only, and no conclusion from them")
             return found, None
         if self._dual is not None and not last.holds(found):
             found = max(found, self._dual.bound(-float_below(-last.needed)))
@@ -219,11 +219,11 @@ class Dual:
     def __init__(self, model: Model, sizes: Ints, members: Ints, bits: Ints) -> None:
         self._lam, self._plain = bits.view(np.float64), not len(sizes)
         if (sizes < 1).any() or sizes.sum() != len(members):
-            raise Rejected("clusters have other sizes than members")
+            raise Rejected("the sizes of the clusters do not match their members")
         parts = np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
         self._model = tightened(model, [tuple(part.tolist()) for part in parts], len(self._lam))
         if len(self._lam) != self._model.half_offset[-1] or not np.isfinite(self._lam).all():
-            raise Rejected("λ is not a finite number for every half-edge")
+            raise Rejected("λ does not have one finite number for each label of each half-edge")
         self._nodes: list[int] = []
         self._edges: list[int] = []
         self._unary: list[NDArray[np.float64]] = []
@@ -233,16 +233,16 @@ class Dual:
         """Register a component (nodes, edges, node costs as bits); return its costs."""
         model, inside, chosen = self._model, set(nodes.tolist()), set(edges.tolist())
         if not self._plain or len(model.auxiliaries):
-            raise Rejected("pieces are of models without clusters and larger factors only")
+            raise Rejected("components need a model without clusters and larger factors")
         if len(inside) < len(nodes) or inside & set(self._nodes) or not inside <= {*range(model.n)}:
-            raise Rejected("a node is named twice, or there is none such")
+            raise Rejected("a component names a node twice, or one that does not exist")
         if len(chosen) < len(edges) or not chosen <= {*range(model.m)}:
-            raise Rejected("an edge is named twice, or there is none such")
+            raise Rejected("a component names an edge twice, or one that does not exist")
         if not inside.issuperset(model.edges[edges].ravel().tolist()):
-            raise Rejected("an edge leaves the piece")
+            raise Rejected("an edge of a component has an endpoint outside of it")
         unary, sizes = bits.view(np.float64), model.num_labels[nodes]
         if len(unary) != sizes.sum() or np.isnan(unary).any() or np.isneginf(unary).any():
-            raise Rejected("there is not one cost for each label")
+            raise Rejected("a component does not have one cost for each label")
         self._nodes += nodes.tolist()
         self._edges += edges.tolist()
         self._unary.append(unary)
@@ -262,7 +262,7 @@ class Dual:
         nodes, edges = np.array(self._nodes), np.array(self._edges, dtype=np.int64)
         terms = outer_terms(model, lam, nodes, edges, np.concatenate(self._unary))
         if terms is None or not all(map(math.isfinite, terms)):
-            raise Rejected("the costs of a piece are above those of the model")
+            raise Rejected("the costs of a component exceed those of the model")
         return self.pieces + exact_sum(terms)
 
 

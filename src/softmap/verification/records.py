@@ -60,7 +60,7 @@ def read_header(data: mmap, path: Path) -> tuple[dict[str, Any], int]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError("not a proof written by softmap", path)
     if header.get("version") != VERSION:
-        raise FormatError(f"a proof of version {header.get('version')!r}", path)
+        raise FormatError(f"found version {header.get('version')!r}; expected {VERSION}", path)
     return header, begin
 
 
@@ -72,17 +72,21 @@ def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tupl
     size, given = header.get("bytes"), len(data) - begin
     if not header.get("packed"):
         if size != given:
-            raise FormatError(f"{given} bytes of records, of {size!r}: it was cut", path)
+            raise FormatError(
+                f"found {given} bytes of records; expected {size!r} (truncated)", path
+            )
         parts = (data[at : at + CHUNK] for at in range(begin, len(data), CHUNK))
         _check_sum(parts, header, path)
         return data, begin
     if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
-        raise FormatError(f"records of {size!r} bytes, from {given}", path)
+        raise FormatError(f"{given} compressed bytes cannot hold {size!r} bytes", path)
     try:
         with tempfile.TemporaryFile() as file:
             _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
             if file.tell() != size:
-                raise FormatError(f"{file.tell()} bytes of records, of {size}: it was cut", path)
+                raise FormatError(
+                    f"found {file.tell()} bytes of records; expected {size} (truncated)", path
+                )
             file.flush()
             return mmap(file.fileno(), 0, access=ACCESS_READ), 0
     except OSError as error:
@@ -100,9 +104,9 @@ def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
                 yield part
                 part = stream.decompress(stream.unconsumed_tail, left) if left > 0 else b""
     except zlib.error as error:
-        raise FormatError(f"its records cannot be decompressed ({error})", path) from error
+        raise FormatError(f"the records cannot be decompressed ({error})", path) from error
     if not stream.eof or stream.unused_data:
-        raise FormatError("its records are cut, or followed by other bytes", path)
+        raise FormatError("the records are truncated, or followed by other bytes", path)
 
 
 def _written(parts: Iterator[bytes], file: Any) -> Iterator[bytes]:
@@ -117,7 +121,7 @@ def _check_sum(parts: Iterator[bytes], header: dict[str, Any], path: Path) -> No
     for part in parts:
         found = zlib.crc32(part, found)
     if header.get("crc32") != found:
-        raise FormatError("the check sum is another one: it was damaged or altered", path)
+        raise FormatError("the checksum differs: the file was damaged or altered", path)
 
 
 class Records:

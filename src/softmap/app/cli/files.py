@@ -121,15 +121,15 @@ def convert_command(
     evidence: EvidenceOption = None,
     scale: Annotated[
         float | None,
-        typer.Option(help="Formats of whole numbers (.wcsp, .wcnf, .opb): costs times this."),
+        typer.Option(help="Multiply costs by this (.wcsp, .wcnf, .opb hold whole numbers)."),
     ] = None,
     integer: Annotated[
-        bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
+        bool, typer.Option("--integer", help="Write the integer program (.lp, .mps).")
     ] = False,
     parts: Annotated[
-        int | None, typer.Option(help="Cut it into this many parts; TARGET is a folder.")
+        int | None, typer.Option(help="Number of parts; TARGET is then a folder.")
     ] = None,
-    partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
+    partition: Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")] = "auto",
 ) -> None:
     """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap

@@ -42,8 +42,8 @@ LARGE = Large()
 def solve_large_command(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
-    parts: Annotated[int | None, typer.Option(help="Parts to cut it into [8 a process].")] = None,
-    partition: Annotated[str, typer.Option(help="auto, grid, metis or own.")] = "auto",
+    parts: Annotated[int | None, typer.Option(help="Number of parts [8 per process].")] = None,
+    partition: Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")] = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
     time_limit: TimeOption = None,
@@ -52,7 +52,7 @@ def solve_large_command(
         int | None, typer.Option("--threads", "-j", help="Threads of each process.")
     ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where it was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     values: ValuesOption = None,
     as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,

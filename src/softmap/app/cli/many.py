@@ -68,10 +68,10 @@ def solve_many_command(
         float | None, typer.Option("--time-limit", "-t", help="Seconds for each model.")
     ] = None,
     evidence: Annotated[
-        bool, typer.Option(help="Read X.uai with the evidence X.uai.evid, where that exists.")
+        bool, typer.Option(help="Read X.uai with the evidence X.uai.evid, if that file exists.")
     ] = True,
     checkpoints: Annotated[
-        Path | None, typer.Option(help="A folder that all workers see, to go on from.")
+        Path | None, typer.Option(help="Folder of checkpoints, shared by all workers.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
     goal: GoalOption = None,

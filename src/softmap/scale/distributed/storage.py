@@ -226,9 +226,9 @@ def read_whole(folder: Path) -> Whole:
             **{name: count(name, facts[name]) for name in COUNTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"not a whole manifest ({error})", path) from error
+        raise FormatError(f"damaged manifest ({error})", path) from error
     if len(whole.turns) != whole.parts or not np.isfinite(whole.constant):
-        raise FormatError("not a whole manifest: its numbers do not fit together", path)
+        raise FormatError("damaged manifest: its numbers contradict each other", path)
     return whole
 
 
@@ -244,7 +244,7 @@ def read_part(folder: Path, number: int, whole: Whole) -> ModelPart:
     found["own"] = int(found["own"])
     part = ModelPart(number=number, model=model, **found)
     if not _sound(part, whole):
-        raise FormatError("not a sound part: its arrays do not fit together", path)
+        raise FormatError("damaged part: the sizes of its arrays contradict each other", path)
     return part
 
 

@@ -140,7 +140,7 @@ def names_of(sources: Iterable[Any]) -> list[str]:
         ]
     for name, many in zip(names, _repeated(names), strict=True):
         if many:
-            raise OptionError(f"two things to solve have the name {name!r}")
+            raise OptionError(f"two models have the name {name!r}")
     return names
 
 

@@ -387,7 +387,7 @@ class Passes(Stage):
         at, best = self._at, self._best
         if done != at.done:
             raise OptionError(
-                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "λ of a snapshot is lost when the run continues: read it in on_snapshot, or "
                 "before the next step of iterate"
             )
         if self._state is None or (not done and self._first is None):
