@@ -312,7 +312,7 @@ class Tree(NodeCosts):
     def bound(self) -> int:
         """Lower bound on all labellings of the component, proved by the search so far."""
         if self._dive is not None:
-            raise Rejected("the search ends within a dive")
+            raise Rejected("the search ends before its last dive does")
         least = [max(bound, self.lower) for bound, _ in self._open.values()]
         return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
 
