@@ -121,7 +121,7 @@ class Record:
         self.trace.rows.append(row)
         LOG.debug("%s", row)
         lam = lambda: problem.lam_back(seen.lam()).copy()  # noqa: E731
-        return Snapshot(problem.given, row, self.labels, lam)
+        return Snapshot(problem.given, row, self.labels, lam, seen.done)
 
     def result(self, options: Options, seen: Seen, status: Status) -> Result:
         """Return the best values as a result, as they are."""
