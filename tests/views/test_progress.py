@@ -179,7 +179,10 @@ def test_a_notebook_shows_the_bar_as_a_widget(monkeypatch, capsys):
     widgets.FloatProgress = widgets.Label = lambda **options: SimpleNamespace(**options)
     widgets.HBox = tuple
     ipython = ModuleType("IPython")
-    ipython.get_ipython, ipython.display = ZMQInteractiveShell, SimpleNamespace(display=shown.append)
+    ipython.get_ipython, ipython.display = (
+        ZMQInteractiveShell,
+        SimpleNamespace(display=shown.append),
+    )
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "ipywidgets", widgets)
     result = softmap.solve(random_tree(10), progress=True)
