@@ -28,7 +28,8 @@ __all__ = ["Checkpoint", "load", "save"]
 KIND, VERSION = "checkpoint", 11
 # options that a checkpoint stores
 SETTINGS = (
-    "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
+    "method", "eta", "dtype", "seed", "updates", "every", "lp_gap", "gap", "goal", "backend",
+    "upper_bound",
 )  # fmt: skip
 MAY_BE_EMPTY = ("messages.drift",)  # arrays of a state that are allocated lazily
 
@@ -45,7 +46,8 @@ class Checkpoint:
     def settings(self) -> dict[str, Any]:
         """The options of the stored run that a resumed run keeps."""
         stored = self.header["settings"]
-        return {name: stored[name] for name in SETTINGS if name in stored or name != "upper_bound"}
+        optional = ("upper_bound", "every")
+        return {name: stored[name] for name in SETTINGS if name in stored or name not in optional}
 
     def trace(self) -> Trace:
         """The trace of the stored run."""

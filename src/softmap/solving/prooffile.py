@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +124,26 @@ class ProofFile:
         self._folder.cleanup()
 
 
-def write_dual(target: Path, model: Model, lam: Any) -> None:
-    """Write λ as a proof of its dual bound."""
-    _write(target, model, 0, lambda: _dual((), lam))
+def write_dual(
+    target: Path, model: Model, lam: Any, bound: float = math.nan, labels: Any = None
+) -> None:
+    """Write λ as a proof of its dual bound.
+
+    Parameters
+    ----------
+    target : Path
+        The proof file.
+    model : Model
+        The model.
+    lam : array
+        λ.
+    bound : float, optional
+        A bound that λ proves; the file concludes it.
+    labels : int array, optional
+        A labelling of finite cost; the file concludes how far it is from the optimum at most.
+    """
+    last = [] if math.isnan(bound) else list(_concluded(model, labels, bound))
+    _write(target, model, 0, lambda: chain(_dual((), lam), last))
 
 
 def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
@@ -146,16 +164,20 @@ def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
     """Yield the labelling and what follows from the bound that the file proves."""
     if result.status is Status.NONE_BELOW:
         gap = _rounded_up(Fraction(result.upper_bound) - Fraction(bound))
-        what, numbers = NONE_BELOW, [result.upper_bound, gap]
-    elif result.found and math.isfinite(bound):
-        yield bytes([LABELS])
-        yield from _arrays(np.asarray(result.labels).reshape(-1))
-        energy = _exact_sum(result.model.cost_terms(result.labels).tolist())
-        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
+        yield bytes([CONCLUDE])
+        yield from _arrays([NONE_BELOW], _bits([result.upper_bound, gap]))
     elif math.isfinite(bound):
-        what, numbers = BOUND, [bound]
-    else:
-        return
+        yield from _concluded(result.model, result.labels if result.found else None, bound)
+
+
+def _concluded(model: Model, labels: Any, bound: float) -> Iterator[bytes]:
+    """Yield the labelling, if there is one, and its distance from the bound; else the bound."""
+    what, numbers = BOUND, [bound]
+    if labels is not None:
+        yield bytes([LABELS])
+        yield from _arrays(np.asarray(labels).reshape(-1))
+        energy = _exact_sum(model.cost_terms(labels).tolist())
+        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
     yield bytes([CONCLUDE])
     yield from _arrays([what], _bits(numbers))
 

@@ -22,6 +22,7 @@ __all__ = ["PROVED", "Row", "Snapshot", "StageName", "Status", "Trace"]
 
 PROVED = 1e-9
 """Relative MAP gap up to which a labelling counts as proved optimal (rounding errors)."""
+TABLE_ROWS = 20  # most rows that a notebook shows
 
 
 class Status(Enum):
@@ -151,6 +152,15 @@ class Trace:
         names = [f.name for f in fields(Row)]
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
 
+    def _repr_html_(self) -> str:
+        names, rows = [f.name for f in fields(Row)], self.rows
+        if len(rows) > TABLE_ROWS:
+            rows = [*rows[: TABLE_ROWS // 2], None, *rows[-(TABLE_ROWS // 2) :]]
+        body = ["".join(f"<td>{text}</td>" for text in _cells(row)) for row in rows]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        lines = "".join(f"<tr>{line}</tr>" for line in (head, *body))
+        return f"<div><b>softmap.Trace: {len(self.rows)} checks</b><table>{lines}</table></div>"
+
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as a CSV file with a header line."""
         import csv  # imported late: few runs write a trace
@@ -163,6 +173,16 @@ class Trace:
         writer.writerow([f.name for f in fields(Row)])
         writer.writerows(astuple(row) for row in self.rows)
         write_text(path, [text.getvalue()])
+
+
+def _cells(row: Row | None) -> list[str]:
+    """The text of a table row; dots for rows that are left out."""
+    if row is None:
+        return ["…"] * len(fields(Row))
+    return [
+        StageName(value).word if f.name == "stage" else f"{value:.6g}"
+        for f, value in zip(fields(Row), astuple(row), strict=True)
+    ]
 
 
 @later("labels")
@@ -178,12 +198,14 @@ class Snapshot(Gaps):
     row : the `Row`, whose columns are attributes of the snapshot, too
     lam : λ where the method stands, in the units of the model
         It is made when it is asked for, which has to be before the run goes on.
+    updates : the number of updates so far, as the option `updates` counts them
     """
 
     model: Model
     row: Row
     labels: NDArray[np.int64]
     _lam: Callable[[], NDArray[np.float64]] | None = None
+    updates: int = 0
 
     @cached_property
     def lam(self) -> NDArray[np.float64]:

@@ -466,7 +466,7 @@ def _status(result: Result, *, stated: bool) -> Statement:
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
     if gap > rounded and abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
-    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
+    relative = relative_gap(gap - rounded, result.gap_unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])
     if stated and status is not Status.LP_GAP and verdict is Verdict.CHECKED:

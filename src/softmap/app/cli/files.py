@@ -45,7 +45,7 @@ def info_command(
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
-    from softmap.solving.memory import memory_needed
+    from softmap.solving.memory import memory_of_run
 
     counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
@@ -61,14 +61,14 @@ def _object(model: Model) -> dict[str, Any]:
         "components": int(model.graph.components().max()) + 1,
         "colours": int(model.graph.colouring().max()) + 1,
         "bytes": int(model.nbytes),
-        "bytes_to_solve": int(memory_needed(model)),
+        "bytes_to_solve": memory_of_run(model),
         "arc_consistent": isinstance(consistent, int),
         "states_removed": consistent if isinstance(consistent, int) else None,
     }
 
 
 def _structure(model: Model) -> dict[str, str]:
-    from softmap.solving.memory import memory_needed
+    from softmap.solving.memory import memory_of_run
 
     components = model.graph.components()
     colours = model.graph.colouring()
@@ -76,8 +76,7 @@ def _structure(model: Model) -> dict[str, str]:
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
         "memory of the model": _memory(model.nbytes),
-        "memory of a run": f"about {_memory(memory_needed(model))} at its peak with the model, "
-        "besides the program itself",
+        "memory of a run": f"about {_memory(memory_of_run(model))} (the least --memory-limit)",
         "arc consistency": _consistency(model),
     }
 

@@ -20,6 +20,7 @@ from softmap.errors import OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
 from softmap.methods.policy import Ask, CheckTimes
+from softmap.relaxation.dual import SmoothedDual
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
@@ -345,6 +346,8 @@ class Passes(Stage):
     def _interval(self, best: Best) -> int:
         """The number of steps until the next check."""
         options, at = self.options, self._at
+        if options.every is not None:
+            return options.every
         if options.whole_run and options.updates:
             return max(1, options.updates // 40)
         if self._method.sweeping:
@@ -371,9 +374,19 @@ class Passes(Stage):
         decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=found.smoothed, decoder=decoder, nodes=nodes,
+            self.seen(), smoothed=self._smoothed(found), decoder=decoder, nodes=nodes,
             slack=verdict.slack, primal=primal, last=last,
         )  # fmt: skip
+
+    def _smoothed(self, found: Proposal) -> float | None:
+        """The smoothed dual of a check; in a whole run also for methods that do not compute it."""
+        model = self.problem.model
+        small = model.half_size <= self.tuning.lazy_entries
+        if found.smoothed is not None or not (self.options.whole_run and small):
+            return found.smoothed
+        if not np.isfinite(found.lam).all():  # λ of a diverging method
+            return None
+        return -SmoothedDual(model, found.eta).value(found.lam)
 
     # --- the current state ------------------------------------------------------------------------
 
