@@ -1,4 +1,4 @@
-"""Transport over whole arrays (`backend="cuda"`), run by numpy: against compiled passes and HiGHS."""
+"""Transport over whole arrays (`backend="cuda"`) by numpy: against compiled passes, and HiGHS."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,8 @@ from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
-LEAVES = 512  # cases whose other variables are summed over exactly, at a time
+LEAVES = 512  # cases that are summed exactly at a time: a product of 1 Gflop
+COMPLETED = 16  # cases that one case is completed to instead of being branched further
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
@@ -143,11 +144,15 @@ class SumSearch:
         if not open_:
             return False
         depth = max(open_, key=lambda d: _log_sum(open_[d][1], 1))
-        if depth == self.leaves.depth:
+        leaves = self.leaves
+        if leaves.depth is not None and leaves.between(depth) <= COMPLETED:
             deadline.require()
-            self._close(*self.leaves.sums(self.cases.taken(depth, LEAVES)))
+            chosen = self.cases.taken(depth, LEAVES // leaves.between(depth))
+            completed = leaves.completed(chosen)
+            self.cases.work += len(completed) * leaves.entries
+            self._close(*leaves.sums(completed))
             return True
-        last = self.leaves.depth if self.leaves.depth is not None else self.cases.logs.n
+        last = leaves.depth if leaves.depth is not None else self.cases.logs.n
         found = self.cases.branched(depth, last, deadline)
         if found.exact:
             self._close(found.upper - 2 * found.error, found.upper)

@@ -39,6 +39,8 @@ class Leaves:
         of both halves, so that the sums are not of this form.
     error : float
         Bound on the rounding error of each log.
+    entries : int
+        Number of table entries that each case computes.
     """
 
     def __init__(self, logs: LogTables, order: Ints, labellings: int = LABELLINGS) -> None:
@@ -52,6 +54,7 @@ class Leaves:
         self._halves = order[:half].tolist(), order[half:count].tolist()
         self._fixed = {int(v): k for k, v in enumerate(order[::-1][: self.depth])}
         self._num = logs.flat.num_labels
+        self._sizes = [int(d) for d in self._num[order[::-1]]]
         self._shift, self._outside, self._between = logs.shift, [], []
         self._sides: list[list[tuple[tuple[int, ...], Floats]]] = [[], []]
         size, terms = abs(logs.shift), 1
@@ -62,6 +65,7 @@ class Leaves:
                 self.depth = None
                 return
         rows, cols = (math.prod(int(self._num[v]) for v in half) for half in self._halves)
+        self.entries = rows + cols
         self.error = logs.error + 4 * EPS * (terms * size + rows + cols + 32)
         self._matrix, self._top = self._joined(rows, cols)
 
@@ -86,6 +90,17 @@ class Leaves:
         top = float(out.max()) if np.isfinite(out.max()) else 0.0
         return np.exp(out.reshape(rows, cols) - top), top
 
+    def between(self, depth: int) -> int:
+        """Return how many cases of this class a case with fewer fixed variables consists of."""
+        return math.prod(int(d) for d in self._sizes[depth : self.depth])
+
+    def completed(self, cases: Ints) -> Ints:
+        """Return the cases of this class that make up cases with fewer fixed variables."""
+        sizes = self._sizes[cases.shape[1] : self.depth]
+        states = np.indices(sizes).reshape(len(sizes), math.prod(sizes)).T
+        more = np.tile(states, (len(cases), 1))
+        return np.hstack([np.repeat(cases, len(states), axis=0), more])
+
     def sums(self, cases: Ints) -> tuple[Floats, Floats]:
         """Return bounds, from below and above, on log Σ of each case.
 
@@ -108,14 +123,18 @@ class Leaves:
     def _vectors(self, side: int, cases: Ints) -> tuple[Floats, Floats]:
         """Return the factors of one half, each row with the largest entry 1, and the logs of it."""
         half = self._halves[side]
-        out = np.zeros((len(cases), *(int(self._num[v]) for v in half)))
+        found: dict[tuple[int, ...], Floats] = {}
         for scope, table in self._sides[side]:
-            index = [cases[:, self._fixed[v]] if v in self._fixed else slice(None) for v in scope]
-            inside = [v for v in scope if v not in self._fixed]
+            inside = tuple(v for v in scope if v not in self._fixed)
             taken = [k for k, v in enumerate(scope) if v in self._fixed]
-            ordered = table.transpose(*taken, *(k for k in range(table.ndim) if k not in taken))
-            chosen = ordered[tuple(index[k] for k in taken)]
-            out += _spread(half, inside, chosen)
+            rest = [k for k in range(table.ndim) if k not in taken]
+            chosen = table.transpose(*taken, *rest)[
+                tuple(cases[:, self._fixed[scope[k]]] for k in taken)
+            ]
+            found[inside] = found[inside] + chosen if inside in found else chosen
+        out = np.zeros((len(cases), *(int(self._num[v]) for v in half)))
+        for inside, values in found.items():
+            out += _spread(half, inside, values)
         flat = out.reshape(len(cases), -1)
         top = flat.max(axis=1)
         top = np.where(np.isfinite(top), top, 0.0)

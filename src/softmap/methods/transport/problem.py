@@ -1,4 +1,4 @@
-"""A problem of transport: costs, given masses, and the bound and marginals that follow from them."""
+"""A problem of transport: costs, given masses, and the bound and marginals that follow."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ class TransportProblem:
         node, edge = np.split(high - low, [model.n])
         ranges = edge + np.where(fixed, 0.0, node)[model.edges].sum(axis=1)
         family = isinstance(tables, Potential)
-        shared = (
-            tables.alike if isinstance(tables, Potential) else all(t is tables[0] for t in tables)
-        )
+        shared = tables.alike if family else all(table is tables[0] for table in tables)
         return TransportProblem(model, mass, fixed, ranges, _owner(model), shared, family)
 
     def free(self) -> NDArray[np.bool_]:

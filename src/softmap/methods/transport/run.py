@@ -16,9 +16,14 @@ class TransportRun:
     """One run: the ladder of η, and the best plan and bound."""
 
     def __init__(
-        self, problem: TransportProblem, ladder: Ladder, gap: float, limit: Any, on_moment: Any = None,
+        self,
+        problem: TransportProblem,
+        ladder: Ladder,
+        gap: float,
+        limit: Any,
+        on_moment: Any = None,
         backend: str = "cpu",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.problem, self.ladder, self.gap = problem, ladder, gap
         self.limit, self.on_moment = limit, on_moment
         self.backend, self.network = backend, open_network(problem, backend)
