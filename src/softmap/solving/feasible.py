@@ -107,7 +107,7 @@ class FirstLabels:
         self.active = not search.run(deadline=deadline, conflicts=work // FEASIBILITY.conflict_work)
         if search.infeasible:
             left = deadline.within(TUNING.core * min(deadline.left, 10.0))
-            raise infeasibility(self.problem.given, search, left)
+            raise infeasibility(self.problem.given, left)
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)
 
