@@ -27,6 +27,7 @@ from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
     from softmap.proof.spins.tree import Leaf
+    from softmap.solving.parts import Partition
     from softmap.solving.problem import Problem
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
@@ -35,6 +36,7 @@ __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
+EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -104,11 +106,9 @@ class ProofFile:
         """
         records: Log | None = None
         with suppress(InfeasibleModel):
-            hard = _hard_constraints(flatten(tighten(model)))
-            found = ExactSearch(hard, log=self.fresh()).run(deadline=deadline)
-            if not found.infeasible or found.log is None:
+            records = self.refutation(flatten(tighten(model)), deadline)
+            if records is None:
                 return False
-            records = found.log
 
         def parts() -> Iterator[bytes]:
             yield bytes([HARD])
@@ -122,6 +122,55 @@ class ProofFile:
 
         _write(self.target, model, 0, parts)
         return True
+
+    def refutation(self, flat: FlatModel, deadline: core.Deadline | None = None) -> Log | None:
+        """Return the records of a search that finds no labelling of finite cost; None without one.
+
+        Parameters
+        ----------
+        flat : FlatModel
+            The model; only its hard constraints are searched.
+        deadline : Deadline, optional
+            The end of the search.
+        """
+        found = ExactSearch(_hard_constraints(flat), log=self.fresh()).run(deadline=deadline)
+        return found.log if found.infeasible else None
+
+    def write_ranks(self, found: Partition, lam: Any, ranked: list[tuple[Any, float]]) -> None:
+        """Write the proof of the best labellings.
+
+        Parameters
+        ----------
+        found : Partition
+            What is known of all other labellings.
+        lam : float array
+            λ, as of `found`.
+        ranked : list of (int array, float)
+            The labellings in their order, and the bounds of their ranks.
+        """
+        problem, order = found.problem, found.bounds.order
+        rows = np.array([labels.reshape(-1) for labels, _ in ranked])[:, : len(order)]
+        place = {row.tobytes(): k for k, row in enumerate(rows)}
+        least, bounds = math.inf, [found.bound()]
+        for row, (_, bound) in zip(rows[::-1], ranked[::-1], strict=True):
+            energy = _exact_sum(problem.given.cost_terms(row).tolist())
+            least = min(least, -_rounded_up(-energy))
+            bounds.append(min(bound, least))
+
+        def parts() -> Iterator[bytes]:
+            yield bytes([EXCEPT])
+            yield from _arrays(order, rows.ravel())
+            yield from _dual((), problem.lam_back(lam))
+            for part in found.searched:
+                yield bytes([PART])
+                row = np.ascontiguousarray(part.start[: len(order)], rows.dtype)
+                yield from _arrays([place[row.tobytes()], part.depth], sorted(part.barred))
+                yield bytes([HARD]) if part.hard else b""
+                yield from _copied(part.log)
+            yield bytes([RANKS])
+            yield from _arrays(_bits(bounds[::-1]))
+
+        _write(self.target, problem.given, problem.exponent, parts)
 
     def close(self) -> None:
         """Remove the temporary files."""
@@ -150,13 +199,13 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
 def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
     """Yield the labelling and what follows from the bound that the file proves."""
     if result.status is Status.NONE_BELOW:
-        gap = _rounded_up(Fraction(result.upper_bound) - Fraction(bound))
+        gap = max(0.0, _rounded_up(Fraction(result.upper_bound) - Fraction(bound)))
         what, numbers = NONE_BELOW, [result.upper_bound, gap]
     elif result.found and math.isfinite(bound):
         yield bytes([LABELS])
         yield from _arrays(np.asarray(result.labels).reshape(-1))
         energy = _exact_sum(result.model.cost_terms(result.labels).tolist())
-        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
+        what, numbers = WITHIN, [max(0.0, _rounded_up(energy - Fraction(bound)))]
     elif math.isfinite(bound):
         what, numbers = BOUND, [bound]
     else:
@@ -174,8 +223,8 @@ def _exact_sum(terms: list[float]) -> Fraction:
 
 
 def _rounded_up(value: Fraction) -> float:
-    """The smallest float64 that is at least `value`, and at least 0."""
-    near = max(0.0, float(value))
+    """The smallest float64 that is at least `value`."""
+    near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)
 
 
