@@ -183,8 +183,8 @@ class RankedProof:
     def _bounds(self, dual: _Dual) -> Iterator[Bound]:
         """Yield a lower bound for each part, level by level of the tree."""
         first = np.lexsort(self._rows.T[::-1])
-        rows, stack = self._rows[first], [(0, 0, len(first), 0, -math.inf)]
-        place = np.argsort(first)
+        rows, place = self._rows[first], np.argsort(first)
+        stack: list[tuple[int, int, int, int, Bound]] = [(0, 0, len(first), 0, -math.inf)]
         while stack:
             depth, begin, end, cost, above = stack.pop()
             if depth == len(self._order):
