@@ -8,22 +8,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count as numbers_from
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import ExactResult, Log, solve_exact
+from softmap.proof.search.exact import ExactResult, solve_exact
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.flat import flat_lam, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.solving.problem import Problem
+from softmap.solving.prooffile import ProofFile, Searched
 from softmap.solving.result import Result
-
-if TYPE_CHECKING:
-    from softmap.solving.prooffile import ProofFile
 
 __all__ = ["Partition"]
 
@@ -45,26 +42,6 @@ class Part:
     bound: float
     labels: Ints | None = None
     energy: float = math.inf
-
-
-class Searched(NamedTuple):
-    """The records of the search of a part, for a proof file.
-
-    Attributes
-    ----------
-    start, depth, barred
-        The part, see `Part`.
-    log : Log
-        The records.
-    hard : bool
-        Whether they prove that the hard constraints leave no labelling, instead of a bound.
-    """
-
-    start: Ints
-    depth: int
-    barred: frozenset[int]
-    log: Log
-    hard: bool
 
 
 class Partition:
@@ -144,13 +121,15 @@ class Partition:
 
         Return why it cannot be written; nothing if it was.
         """
-        problem, lam = self.problem, self.bounds.lam
+        problem, lam, order = self.problem, self.bounds.lam, self.bounds.order
         if not (problem.survives_scaling(lam) and problem.costs_survive_scaling()):
             return "costs are too small"
         if not self.recorded:
             return "the records of a search are missing"
         try:
-            proof.write_ranks(self, lam, ranked)
+            rows = np.array([labels.reshape(-1) for labels, _ in ranked], dtype=np.int64)
+            stated = [*(bound for _, bound in ranked), self.bound()]
+            proof.write_ranks(problem, (order, lam), (rows, stated), self.searched)
         except (OSError, MemoryError) as error:
             return str(getattr(error, "reason", None) or error or type(error).__name__)
         return ""
@@ -223,9 +202,8 @@ class Partition:
             log = proof.refutation(flat, deadline) if found.infeasible else found.log
             self.recorded &= log is not None
             if log is not None:
-                self.searched.append(
-                    Searched(part.start, part.depth, part.barred, log, found.infeasible)
-                )
+                where = part.start, part.depth, part.barred
+                self.searched.append(Searched(*where, log, found.infeasible))
         return found
 
     def _unary(self, part: Part) -> Costs:

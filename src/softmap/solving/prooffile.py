@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
+from softmap.model.potentials.base import Ints
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.consistency import tighten
@@ -27,18 +28,41 @@ from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
     from softmap.proof.spins.tree import Leaf
-    from softmap.solving.parts import Partition
     from softmap.solving.problem import Problem
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
 
-__all__ = ["ProofFile", "write_dual"]
+__all__ = ["ProofFile", "Searched", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
 EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
+
+
+class Searched(NamedTuple):
+    """The records of the search of a part of all labellings.
+
+    Attributes
+    ----------
+    start : int64 array
+        A labelling.
+    depth : int
+        The labellings of the part agree with `start` in the first `depth` variables of an order.
+    barred : frozenset of int
+        They have none of these labels at the next variable.
+    log : Log
+        The records.
+    hard : bool
+        Whether these prove that the hard constraints leave no labelling, instead of a bound.
+    """
+
+    start: Ints
+    depth: int
+    barred: frozenset[int]
+    log: Log
+    hard: bool
 
 
 class ProofFile:
@@ -136,23 +160,30 @@ class ProofFile:
         found = ExactSearch(_hard_constraints(flat), log=self.fresh()).run(deadline=deadline)
         return found.log if found.infeasible else None
 
-    def write_ranks(self, found: Partition, lam: Any, ranked: list[tuple[Any, float]]) -> None:
+    def write_ranks(
+        self,
+        problem: Problem,
+        dual: tuple[Ints, Any],
+        ranked: tuple[Ints, list[float]],
+        searched: list[Searched],
+    ) -> None:
         """Write the proof of the best labellings.
 
         Parameters
         ----------
-        found : Partition
-            What is known of all other labellings.
-        lam : float array
-            λ, as of `found`.
-        ranked : list of (int array, float)
-            The labellings in their order, and the bounds of their ranks.
+        problem : Problem
+            The model, and its units.
+        dual : tuple of (int array, float array)
+            The order of the variables in the tree of labellings, and λ.
+        ranked : tuple of (int array, list of float)
+            The labellings in their order, and the bounds of their ranks and of all others.
+        searched : list of Searched
+            The parts of the other labellings that were searched.
         """
-        problem, order = found.problem, found.bounds.order
-        rows = np.array([labels.reshape(-1) for labels, _ in ranked])[:, : len(order)]
+        (order, lam), (rows, stated) = dual, ranked
         place = {row.tobytes(): k for k, row in enumerate(rows)}
-        least, bounds = math.inf, [found.bound()]
-        for row, (_, bound) in zip(rows[::-1], ranked[::-1], strict=True):
+        least, bounds = math.inf, stated[-1:]
+        for row, bound in zip(rows[::-1], stated[-2::-1], strict=True):
             energy = _exact_sum(problem.given.cost_terms(row).tolist())
             least = min(least, -_rounded_up(-energy))
             bounds.append(min(bound, least))
@@ -161,10 +192,10 @@ class ProofFile:
             yield bytes([EXCEPT])
             yield from _arrays(order, rows.ravel())
             yield from _dual((), problem.lam_back(lam))
-            for part in found.searched:
+            for part in searched:
                 yield bytes([PART])
-                row = np.ascontiguousarray(part.start[: len(order)], rows.dtype)
-                yield from _arrays([place[row.tobytes()], part.depth], sorted(part.barred))
+                row = place[part.start[: len(order)].tobytes()]
+                yield from _arrays([row, part.depth], sorted(part.barred))
                 yield bytes([HARD]) if part.hard else b""
                 yield from _copied(part.log)
             yield bytes([RANKS])
