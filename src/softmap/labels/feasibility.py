@@ -268,7 +268,7 @@ def find_feasible(
     search = FeasibleSearch(constraints, preference)
     search.run(deadline=deadline, conflicts=conflicts)
     if search.infeasible:
-        raise infeasibility(model, search, deadline)
+        raise infeasibility(model if given is None else given, deadline)
     return complete_labels(model, search.labels) if search.found else None
 
 
@@ -322,20 +322,23 @@ def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
     return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
 
 
-def infeasibility(
-    model: Model, search: FeasibleSearch, deadline: core.Deadline | None = None
-) -> InfeasibleModel:
-    """Return the error that says that no labels obey the constraints, and names some of them.
+def infeasibility(model: Model, deadline: core.Deadline | None = None) -> InfeasibleModel:
+    """Return the error that says that no labels have finite cost, and names constraints, if known.
+
+    The constraints of the model itself are searched once more. Those of a model that was made arc
+    consistent may forbid what others forbid, and would be named without them.
 
     Parameters
     ----------
     model : Model
-        The model of the constraints.
-    search : FeasibleSearch
-        A search that has proved infeasibility.
+        The model as given, which has been proved infeasible.
     deadline : core.Deadline, optional
-        When to stop making the list of constraints shorter.
+        When to stop looking for constraints, and making the list of them shorter.
     """
+    constraints = HardConstraints.of(model)
+    search = None if constraints is None else FeasibleSearch(constraints)
+    if search is None or not search.run(deadline=deadline) or not search.infeasible:
+        return InfeasibleModel("no labelling has finite cost: a search found none")
     parts = [search.constraints.describe(k) for k in small_core(search, deadline).tolist()]
     seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
     found = tuple(dict.fromkeys(seen))

@@ -75,7 +75,7 @@ class FirstLabels:
         conflicts = work // self.tuning.conflict_entries
         self.active = not search.run(deadline=deadline, conflicts=conflicts)
         if search.infeasible:
-            raise infeasibility(self.problem.given, search, deadline.within(deadline.left / 2))
+            raise infeasibility(self.problem.given, deadline.within(deadline.left / 2))
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
+from softmap.model.potentials.base import Ints
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
@@ -31,12 +32,37 @@ if TYPE_CHECKING:
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
 
-__all__ = ["ProofFile", "write_dual"]
+__all__ = ["ProofFile", "Searched", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
+EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
+
+
+class Searched(NamedTuple):
+    """The records of the search of a part of all labellings.
+
+    Attributes
+    ----------
+    start : int64 array
+        A labelling.
+    depth : int
+        The labellings of the part agree with `start` in the first `depth` variables of an order.
+    barred : frozenset of int
+        They have none of these labels at the next variable.
+    log : Log
+        The records.
+    hard : bool
+        Whether these prove that the hard constraints leave no labelling, instead of a bound.
+    """
+
+    start: Ints
+    depth: int
+    barred: frozenset[int]
+    log: Log
+    hard: bool
 
 
 class ProofFile:
@@ -100,11 +126,9 @@ class ProofFile:
         """
         records: Log | None = None
         with suppress(InfeasibleModel):
-            hard = _hard_constraints(flatten(tighten(model)))
-            found = ExactSearch(hard, log=self.fresh()).run(deadline=deadline)
-            if not found.infeasible or found.log is None:
+            records = self.refutation(flatten(tighten(model)), deadline)
+            if records is None:
                 return False
-            records = found.log
 
         def parts() -> Iterator[bytes]:
             yield bytes([HARD])
@@ -118,6 +142,62 @@ class ProofFile:
 
         _write(self.target, model, 0, parts)
         return True
+
+    def refutation(self, flat: FlatModel, deadline: core.Deadline | None = None) -> Log | None:
+        """Return the records of a search that finds no labelling of finite cost; None without one.
+
+        Parameters
+        ----------
+        flat : FlatModel
+            The model; only its hard constraints are searched.
+        deadline : Deadline, optional
+            The end of the search.
+        """
+        found = ExactSearch(_hard_constraints(flat), log=self.fresh()).run(deadline=deadline)
+        return found.log if found.infeasible else None
+
+    def write_ranks(
+        self,
+        problem: Problem,
+        dual: tuple[Ints, Any],
+        ranked: tuple[Ints, list[float]],
+        searched: list[Searched],
+    ) -> None:
+        """Write the proof of the best labellings.
+
+        Parameters
+        ----------
+        problem : Problem
+            The model, and its units.
+        dual : tuple of (int array, float array)
+            The order of the variables in the tree of labellings, and λ.
+        ranked : tuple of (int array, list of float)
+            The labellings in their order, and the bounds of their ranks and of all others.
+        searched : list of Searched
+            The parts of the other labellings that were searched.
+        """
+        (order, lam), (rows, stated) = dual, ranked
+        place = {row.tobytes(): k for k, row in enumerate(rows)}
+        least, bounds = math.inf, stated[-1:]
+        for row, bound in zip(rows[::-1], stated[-2::-1], strict=True):
+            energy = _exact_sum(problem.given.cost_terms(row).tolist())
+            least = min(least, -_rounded_up(-energy))
+            bounds.append(min(bound, least))
+
+        def parts() -> Iterator[bytes]:
+            yield bytes([EXCEPT])
+            yield from _arrays(order, rows.ravel())
+            yield from _dual((), problem.lam_back(lam))
+            for part in searched:
+                yield bytes([PART])
+                row = place[part.start[: len(order)].tobytes()]
+                yield from _arrays([row, part.depth], sorted(part.barred))
+                yield bytes([HARD]) if part.hard else b""
+                yield from _copied(part.log)
+            yield bytes([RANKS])
+            yield from _arrays(_bits(bounds[::-1]))
+
+        _write(self.target, problem.given, problem.exponent, parts)
 
     def close(self) -> None:
         """Remove the temporary files."""
@@ -163,7 +243,7 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
 def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
     """Yield the labelling and what follows from the bound that the file proves."""
     if result.status is Status.NONE_BELOW:
-        gap = _rounded_up(Fraction(result.upper_bound) - Fraction(bound))
+        gap = max(0.0, _rounded_up(Fraction(result.upper_bound) - Fraction(bound)))
         yield bytes([CONCLUDE])
         yield from _arrays([NONE_BELOW], _bits([result.upper_bound, gap]))
     elif math.isfinite(bound):
@@ -177,7 +257,7 @@ def _concluded(model: Model, labels: Any, bound: float) -> Iterator[bytes]:
         yield bytes([LABELS])
         yield from _arrays(np.asarray(labels).reshape(-1))
         energy = _exact_sum(model.cost_terms(labels).tolist())
-        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
+        what, numbers = WITHIN, [max(0.0, _rounded_up(energy - Fraction(bound)))]
     yield bytes([CONCLUDE])
     yield from _arrays([what], _bits(numbers))
 
@@ -191,8 +271,8 @@ def _exact_sum(terms: list[float]) -> Fraction:
 
 
 def _rounded_up(value: Fraction) -> float:
-    """The smallest float64 that is at least `value`, and at least 0."""
-    near = max(0.0, float(value))
+    """The smallest float64 that is at least `value`."""
+    near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from enum import Enum, IntEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -142,6 +142,10 @@ class Trace:
                 for line in array.tolist()
             ]
         )
+
+    def relaxed(self) -> Trace:
+        """Return the trace with the bounds of the relaxation alone."""
+        return Trace([replace(row, bound=row.lp_bound) for row in self.rows])
 
     def array(self) -> NDArray[np.float64]:
         """Return the trace as an array, with one row per `Row` and one column per field."""

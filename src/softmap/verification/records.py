@@ -29,7 +29,10 @@ KINDS = (
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
     ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
 )  # fmt: skip
-REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment"}  # read as arrays
+RANKED = {30: ("except", 2), 31: ("part", 2), 32: ("ranks", 1)}  # of m-best proofs
+BY_NUMBER = dict(enumerate(KINDS, 1)) | RANKED
+REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment", "except", "part", "ranks"}
+"""Records whose numbers are read as arrays."""
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
@@ -144,9 +147,9 @@ class Records:
         while self._at < end:
             self.place, self.count = self._at, self.count + 1
             kind = data[self._at]
-            if not 1 <= kind <= len(KINDS):
+            if kind not in BY_NUMBER:
                 raise Rejected(f"there is no record of kind {kind}")
-            name, arrays = KINDS[kind - 1]
+            name, arrays = BY_NUMBER[kind]
             self._at += 1
             try:
                 found = [self._array(name) for _ in range(arrays)]
