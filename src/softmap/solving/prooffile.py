@@ -19,6 +19,7 @@ from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
+from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.consistency import tighten
@@ -27,6 +28,7 @@ from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
     from softmap.proof.spins.tree import Leaf
+    from softmap.solving.best import Logged
     from softmap.solving.problem import Problem
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
@@ -35,6 +37,7 @@ __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
+BOOLEANS, COSTS = 24, 25
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -63,9 +66,7 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(
-        self, problem: Problem, result: Result, logged: Log | PartialLog | list[Leaf] | None
-    ) -> bool:
+    def write(self, problem: Problem, result: Result, logged: Logged) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
@@ -73,12 +74,15 @@ class ProofFile:
         whole = logged is not None or not proof.stated
         less = result.lp_bound if proof.multipliers is None else proof.multipliers.bound
         last = list(_conclusion(result, result.bound if whole else less))
+        records = self._written(logged) if isinstance(logged, CoreGuided) else None
 
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
                 yield from _copied(logged)
             elif isinstance(logged, PartialLog):
                 yield from _pieces(problem, logged)
+            elif isinstance(logged, CoreGuided):
+                yield from _cores(logged, records)
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:
@@ -89,6 +93,13 @@ class ProofFile:
 
         _write(self.target, problem.given, problem.exponent, parts)
         return whole
+
+    def _written(self, search: CoreGuided) -> Log:
+        """Write the steps of a core-guided search to a temporary file."""
+        path = self.fresh()
+        if not (size := search.write(path)):
+            raise WriteError(self.target, OSError("its temporary file cannot be written"))
+        return Log(path, size)
 
     def write_infeasible(self, model: Model, deadline: core.Deadline | None = None) -> bool:
         """Write a proof that no labelling has finite cost; return False if none is found.
@@ -216,6 +227,17 @@ def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
         yield bytes([PIECE])
         yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
         yield from _copied(records)
+
+
+def _cores(search: CoreGuided, records: Log) -> Iterator[bytes]:
+    """Yield the Boolean variables, the costs of all tables, and the steps of the search."""
+    found = search.encoding
+    yield bytes([BOOLEANS])
+    yield from _arrays([found.units.whole, found.units.exponent, found.variables], found.chosen)
+    for table, literals in found.paid():
+        yield bytes([COSTS])
+        yield from _arrays([table], literals)
+    yield from _copied(records)
 
 
 def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:
