@@ -28,7 +28,6 @@ from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
     from softmap.proof.spins.tree import Leaf
-    from softmap.solving.best import Logged
     from softmap.solving.problem import Problem
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
@@ -66,7 +65,12 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(self, problem: Problem, result: Result, logged: Logged) -> bool:
+    def write(
+        self,
+        problem: Problem,
+        result: Result,
+        logged: Log | PartialLog | CoreGuided | list[Leaf] | None,
+    ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
@@ -74,7 +78,6 @@ class ProofFile:
         whole = logged is not None or not proof.stated
         less = result.lp_bound if proof.multipliers is None else proof.multipliers.bound
         last = list(_conclusion(result, result.bound if whole else less))
-        records = self._written(logged) if isinstance(logged, CoreGuided) else None
 
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
@@ -82,7 +85,7 @@ class ProofFile:
             elif isinstance(logged, PartialLog):
                 yield from _pieces(problem, logged)
             elif isinstance(logged, CoreGuided):
-                yield from _cores(logged, records)
+                yield from _cores(logged, self._written(logged))
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.assignment import assignment_bound
-from softmap.verification.cores import CoreProof
 from softmap.verification.conclusion import Conclusion, What, exact_energy
+from softmap.verification.cores import CoreProof
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
 from softmap.verification.integers import Flat, Scale, flat_model, flat_piece, hard_constraints
@@ -32,7 +32,6 @@ from softmap.verification.reduction import Reduction
 from softmap.verification.regions import tightened
 from softmap.verification.spins import SpinLeaves
 from softmap.verification.tree import Tree
-
 
 APART = {"dual", "piece", "spins", "assignment", *CoreProof.STEPS}  # not of a search
 

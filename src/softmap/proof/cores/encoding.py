@@ -28,7 +28,10 @@ Bools = NDArray[np.bool_]
 Cube = list[tuple[int, int]]  # axes and their labels; all other axes are free
 Bounds = tuple[float, float]
 Source = tuple[int, int, int, int]
-OF_FACTOR, OF_LABELS = 1, 2  # sources in proofs: number of a factor, label, and 1 for its largest sum
+OF_FACTOR, OF_LABELS = (
+    1,
+    2,
+)  # sources in proofs: number of a factor, label, and 1 for its largest sum
 
 
 @dataclass
@@ -103,9 +106,7 @@ class Encoding:
             source = (*source[:3], 1)
             self.sums.append((literals, -weights, -int(max(high, -1)), source))
 
-    def add_tables(
-        self, scopes: Ints, tables: Ints, shape: tuple[int, ...], numbers: Ints
-    ) -> None:
+    def add_tables(self, scopes: Ints, tables: Ints, shape: tuple[int, ...], numbers: Ints) -> None:
         """Add tables of one shape, flat, one row for each scope, and the number of each table."""
         ranks, values = _ranked(tables)
         self.base += int(values[:, 0][values[:, 0] != FORBIDDEN].sum())
