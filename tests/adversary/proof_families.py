@@ -267,7 +267,9 @@ def main() -> int:
     seeds, end = itertools.count(given.first, SHARE), time.monotonic() + given.seconds
     with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
         while time.monotonic() < end:
-            shares = [range(first, first + SHARE) for first in itertools.islice(seeds, 2 * given.workers)]
+            shares = [
+                range(first, first + SHARE) for first in itertools.islice(seeds, 2 * given.workers)
+            ]
             for found, problems in pool.imap_unordered(share, shares):
                 for name, count in found.items():
                     counts[name].update(count)

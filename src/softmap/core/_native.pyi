@@ -491,6 +491,8 @@ def couplings(
 
 RELAX: float = 0.75
 
+TURN: float = 0.3
+
 def by_strip(
     layout: Layout,
     nodes: Annotated[
@@ -1786,7 +1788,12 @@ class CoreSearch:
         phases: Annotated[
             NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-    ) -> None: ...
+        logged: int = 0,
+    ) -> None:
+        """
+        Variables with the values tried first, and the largest size of a proof, in integers; none is kept if it is 0.
+        """
+
     def add_clauses(
         self,
         literals: Annotated[
@@ -1795,8 +1802,11 @@ class CoreSearch:
         start: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        tables: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
     ) -> None:
-        """Add clauses: at least one literal of each holds."""
+        """Add clauses, each of a table: at least one literal of each holds."""
 
     def add_sums(
         self,
@@ -1812,9 +1822,12 @@ class CoreSearch:
         bounds: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        sources: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
     ) -> None:
         """
-        Add sums: the weights of the literals that hold add up to the bound or more.
+        Add sums: the weights of the literals that hold add up to the bound or more. Four integers per sum say for the proof where it comes from.
         """
 
     def add_costs(
@@ -1838,6 +1851,15 @@ class CoreSearch:
         self, values: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")]
     ) -> bool:
         """Write the best values so far; return whether there are any."""
+
+    def write(self, path: str) -> int:
+        """
+        Write the records of the proof; return their size in bytes, 0 after an error.
+        """
+
+    @property
+    def full(self) -> bool:
+        """Whether the proof was too large to be kept."""
 
     @property
     def lower(self) -> int: ...

@@ -23,10 +23,11 @@ from softmap.solving.proof import Penalty, Proof
 from softmap.solving.values import BestValues
 
 if TYPE_CHECKING:
+    from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | list[Leaf] | None
+    Logged: TypeAlias = Log | CoreGuided | list[Leaf] | None
 
 __all__ = ["Best"]
 
@@ -130,7 +131,7 @@ class Best(BestValues):
         ----------
         bound : float
         proof : Proof
-        log : Log or list of Leaf, optional
+        log : Log, CoreGuided or list of Leaf, optional
             The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:

@@ -21,6 +21,7 @@ from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
 from softmap.model.potentials.base import Ints
+from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
@@ -36,6 +37,7 @@ __all__ = ["ProofFile", "Searched", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
+BOOLEANS, COSTS = 24, 25  # kinds of proofs by cores
 EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
@@ -89,7 +91,9 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(self, problem: Problem, result: Result, logged: Log | list[Leaf] | None) -> bool:
+    def write(
+        self, problem: Problem, result: Result, logged: Log | CoreGuided | list[Leaf] | None
+    ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
@@ -101,6 +105,8 @@ class ProofFile:
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
                 yield from _copied(logged)
+            elif isinstance(logged, CoreGuided):
+                yield from _cores(logged, self._written(logged))
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:
@@ -111,6 +117,13 @@ class ProofFile:
 
         _write(self.target, problem.given, problem.exponent, parts)
         return whole
+
+    def _written(self, search: CoreGuided) -> Log:
+        """Write the steps of a core-guided search to a temporary file."""
+        path = self.fresh()
+        if not (size := search.write(path)):
+            raise WriteError(self.target, OSError("its temporary file cannot be written"))
+        return Log(path, size)
 
     def write_infeasible(self, model: Model, deadline: core.Deadline | None = None) -> bool:
         """Write a proof that no labelling has finite cost; return False if none is found.
@@ -304,6 +317,17 @@ def _assignment(given: Multipliers) -> Iterator[bytes]:
     yield bytes([ASSIGNMENT])
     yield from _arrays([*given.columns.shape[:2], given.exponent])
     yield from _arrays(given.rows.ravel(), given.columns.ravel(), given.labels)
+
+
+def _cores(search: CoreGuided, records: Log) -> Iterator[bytes]:
+    """Yield the Boolean variables, the costs of all tables, and the steps of the search."""
+    found = search.encoding
+    yield bytes([BOOLEANS])
+    yield from _arrays([found.units.whole, found.units.exponent, found.variables], found.chosen)
+    for table, literals in found.paid():
+        yield bytes([COSTS])
+        yield from _arrays([table], literals)
+    yield from _copied(records)
 
 
 def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:

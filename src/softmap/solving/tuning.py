@@ -92,6 +92,7 @@ class Tuning:
     # --- core-guided search -----------------------------------------------------------------------
     cores_entries: int = 4_000_000  # most table entries of a model for core-guided search; D70
     cores_bytes: int = 500  # B of a core-guided search per table entry; D70
+    cores_logged: int = 32_000_000  # integers of 4 B of a proof by cores; D78
     conflict_entries: int = 1_000  # unit of work per conflict; D33
     first_labels: float = 0.4  # of the time, kept for the relaxation if there are no labels; D33
     # --- better labels ----------------------------------------------------------------------------

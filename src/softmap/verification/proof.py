@@ -14,6 +14,7 @@ from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
+from softmap.verification.cores import CoreProof
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
 from softmap.verification.integers import Flat, flat_model, flat_piece, hard_constraints
@@ -30,6 +31,9 @@ from softmap.verification.records import (
 from softmap.verification.regions import tightened
 from softmap.verification.search import SearchLog
 from softmap.verification.spins import SpinLeaves
+
+# records that are not of a search
+APART = {"dual", "piece", "spins", "assignment", "except", "part", "ranks", *CoreProof.STEPS}
 
 
 class Checked(NamedTuple):
@@ -133,6 +137,7 @@ class Checker:
         self._dual: Dual | None = None
         self._spins: SpinLeaves | None = None
         self._assigned: Fraction | None = None
+        self._cores: CoreProof | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
@@ -160,7 +165,7 @@ class Checker:
 
     @property
     def _began(self) -> bool:
-        parts = self._dual, self._search, self._spins, self._assigned
+        parts = self._dual, self._search, self._spins, self._assigned, self._cores
         return any(part is not None for part in parts)
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
@@ -168,21 +173,30 @@ class Checker:
             self._dual = Dual(self._model, *arrays)
         elif name == "assignment" and not self._began:
             self._assigned = assignment_bound(self._model, *arrays)
+        elif name in CoreProof.STEPS and (self._cores or not self._began):
+            self._cores = self._cores or self._new_cores(name)
+            getattr(self._cores, name)(*arrays)
         elif name == "spins" and not self._hard and (self._spins or not self._began):
             self._spins = self._spins or SpinLeaves(flat_model(self._model), self._effort)
             self._spins.add(*arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
-        elif name in ("dual", "piece", "spins", "assignment", "except", "part", "ranks") or (
-            self._began and self._search is None
-        ):
+        elif name in APART or (self._began and self._search is None):
             raise Rejected(f"{name} out of its place")
         else:
             if self._search is None:
-                flat = flat_model(self._model)
-                self._search = self._begin(hard_constraints(flat) if self._hard else flat)
+                self._search = self._begin(self._flat())
             self._search.step(name, arrays)
+
+    def _flat(self) -> Flat:
+        flat = flat_model(self._model)
+        return hard_constraints(flat) if self._hard else flat
+
+    def _new_cores(self, name: str) -> CoreProof:
+        if name != "booleans":
+            raise Rejected(f"{name} out of its place")
+        return CoreProof(self._model, self._flat(), self._exponent)
 
     def _begin(self, flat: Flat) -> SearchLog:
         return SearchLog(flat, self._exponent, self._effort)
@@ -220,6 +234,8 @@ class Checker:
             return self._spins.bound()
         if self._assigned is not None:
             return self._assigned
+        if self._cores is not None:
+            return Fraction(1) if self._hard and self._cores.infeasible else self._cores.bound()
         if self._search is None:
             raise Rejected("there are no records")
         return self._search.bound()

@@ -28,6 +28,7 @@ KINDS = (
     ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
     ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
+    ("booleans", 2), ("costs", 2), ("given", 2), ("learned", 2), ("core", 1), ("group", 3),
 )  # fmt: skip
 RANKED = {30: ("except", 2), 31: ("part", 2), 32: ("ranks", 1)}  # of m-best proofs
 BY_NUMBER = dict(enumerate(KINDS, 1)) | RANKED
