@@ -290,7 +290,7 @@ def test_models_that_are_none_of_spins_are_rejected():
     flat = random_flat(1)
     three = [np.zeros(3), *flat.unary[1:]]
     wrong = {
-        "not two labels": [
+        "needs two labels": [
             Flat(three, flat.factors, flat.constant),
             Flat(flat.unary, [*flat.factors, ((0, 0), np.zeros((2, 2)))], flat.constant),
             Flat(flat.unary, [((0, 1, 2), np.zeros((2, 2, 2)))], flat.constant),
