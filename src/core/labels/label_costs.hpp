@@ -53,8 +53,8 @@ class LabelCosts {
         Index to, table, own, step;
     };
 
-    // An arc between variables of two labels: by[y] is added to the cost of label y of the other one
-    // if the own label becomes 1, and subtracted if it becomes 0.
+    // An arc between variables of two labels: by[y] is added to the cost of label y of the other
+    // one if the own label becomes 1, and subtracted if it becomes 0.
     struct Flip {
         double by[2];
         Index to;
