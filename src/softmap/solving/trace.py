@@ -153,7 +153,7 @@ class Trace:
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
 
     def _repr_html_(self) -> str:
-        names, rows = [f.name for f in fields(Row)], self.rows
+        names, rows = [f.name for f in fields(Row)], list[Row | None](self.rows)
         if len(rows) > TABLE_ROWS:
             rows = [*rows[: TABLE_ROWS // 2], None, *rows[-(TABLE_ROWS // 2) :]]
         body = ["".join(f"<td>{text}</td>" for text in _cells(row)) for row in rows]
