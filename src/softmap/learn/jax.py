@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
     halves = (*full[:-2], 2 * problem.edges.shape[-2], full[-1])
     array_of: Any = jax.ShapeDtypeStruct
     kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
+    here = Computed(problem, dtype)
 
     def call(function: Any, results: list[Any], *arrays: Any) -> Any:
         there = _on_gpu(jax, arrays)
@@ -38,7 +40,7 @@ def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
 
     @jax.custom_vjp
     def optimum(unary: Any, pairwise: Any) -> Any:  # marginals of nodes and edges, λ
-        return tuple(call(found, kinds, unary, pairwise))
+        return tuple(call(here.found, kinds, unary, pairwise))
 
     def forward(unary: Any, pairwise: Any) -> Any:
         made = optimum(unary, pairwise)
@@ -46,41 +48,50 @@ def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
 
     @jax.custom_vjp
     def pull(*arrays: Any) -> Any:  # costs, λ, gradients by the marginals
-        return tuple(call(pulled, kinds[:2], *arrays))
+        return tuple(call(here.pulled, kinds[:2], *arrays))
 
     def pull_back(kept: Any, along: Any) -> Any:
         costs, lam, given = kept[:2], kept[2], kept[3:]
-        bent = jax.pure_callback(_bent, kinds[:2], *costs, *given, *along, **EACH)
+        bent = jax.pure_callback(here.bent, kinds[:2], *costs, *given, *along, **EACH)
         return (*bent, jnp.zeros_like(lam), *pull(*costs, lam, *along))
-
-    def _bent(*arrays: Any) -> Any:
-        pairs = (tuple(map(_double, arrays[k : k + 2])) for k in (0, 2, 4))
-        return _rounded(problem.bent(*pairs), dtype)
-
-    def found(unary: Any, pairwise: Any, xp: Any = None) -> Any:
-        if xp is not None:
-            made = layer.device_forward(problem, unary, pairwise, xp)
-            if made is None:
-                return None
-            half = (*unary.shape[:-2], *halves[-2:])
-            return [a.astype(dtype) for a in (*made[:2], made[2].reshape(half))]
-        unary, pairwise = np.asarray(unary), np.asarray(pairwise)
-        soft = problem.forward(unary, pairwise)
-        return [array.astype(dtype) for array in (soft.nodes, soft.pairs, soft.lam)]
-
-    def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any, xp: Any = None) -> Any:
-        if xp is not None:
-            made = layer.device_backward(problem, (unary, pairwise), lam, (nodes, pairs), xp)
-            return [a.astype(dtype) for a in made]
-        unary, pairwise = np.asarray(unary), np.asarray(pairwise)
-        soft = problem.at(unary, pairwise, np.asarray(lam))
-        grads = soft.pulled(np.asarray(nodes), np.asarray(pairs))
-        return [grad.astype(dtype) for grad in grads]
 
     optimum.defvjp(forward, lambda kept, given: pull(*kept, *given[:2]))
     pull.defvjp(lambda *arrays: (pull(*arrays), arrays), pull_back)
     costs = jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)
     return Beliefs(*optimum(*costs)[:2])
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The functions behind the callbacks: arrays of NumPy, or of CuPy (`xp`) on a GPU."""
+
+    problem: LayerProblem
+    dtype: Any
+
+    def found(self, unary: Any, pairwise: Any, xp: Any = None) -> Any:
+        """Return marginals of nodes and edges, and λ; None for what a GPU does not compute."""
+        if xp is not None:
+            made = layer.device_forward(self.problem, unary, pairwise, xp)
+            if made is None:
+                return None
+            half = (*unary.shape[:-2], 2 * self.problem.edges.shape[-2], unary.shape[-1])
+            return _rounded((*made[:2], made[2].reshape(half)), self.dtype)
+        soft = self.problem.forward(np.asarray(unary), np.asarray(pairwise))
+        return _rounded((soft.nodes, soft.pairs, soft.lam), self.dtype)
+
+    def pulled(self, *arrays: Any, xp: Any = None) -> Any:
+        """Return gradients by the costs, given costs, λ and gradients by the marginals."""
+        (unary, pairwise, lam), given = arrays[:3], arrays[3:]
+        if xp is not None:
+            costs = unary, pairwise
+            return _rounded(layer.device_backward(self.problem, costs, lam, given, xp), self.dtype)
+        soft = self.problem.at(np.asarray(unary), np.asarray(pairwise), np.asarray(lam))
+        return _rounded(soft.pulled(*map(np.asarray, given)), self.dtype)
+
+    def bent(self, *arrays: Any) -> Any:
+        """Return derivatives of `pulled` along a change of the costs."""
+        pairs = (tuple(map(_double, arrays[k : k + 2])) for k in (0, 2, 4))
+        return _rounded(self.problem.bent(*pairs), self.dtype)
 
 
 def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs:

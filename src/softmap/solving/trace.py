@@ -157,9 +157,10 @@ class Trace:
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
 
     def _repr_html_(self) -> str:
-        names, rows = [f.name for f in fields(Row)], self.rows
+        names, half = [f.name for f in fields(Row)], TABLE_ROWS // 2
+        rows: list[Row | None] = [*self.rows]
         if len(rows) > TABLE_ROWS:
-            rows = [*rows[: TABLE_ROWS // 2], None, *rows[-(TABLE_ROWS // 2) :]]
+            rows[half:-half] = [None]
         body = ["".join(f"<td>{text}</td>" for text in _cells(row)) for row in rows]
         head = "".join(f"<th>{name}</th>" for name in names)
         lines = "".join(f"<tr>{line}</tr>" for line in (head, *body))
