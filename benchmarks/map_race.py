@@ -180,33 +180,25 @@ def race(only: str, seconds: float, peers: dict[str, Race], workers: int = 1) ->
 
 
 def table(races: list[Race]) -> str:
-    """The races as Markdown."""
+    """The races as Markdown; α-expansion has a column if it ran."""
 
     def cells(entry: Entry | None) -> list[str]:
         if entry is None:
             return ["–", "–", "–"]
         proof = f"{entry.seconds:.2f}\u00a0s" if entry.proved else "open"
-        stated = "" if entry.stated is None else f" (states {entry.stated:.8g})"
-        return [f"{entry.energy:.8g}{stated}", f"{entry.bound:.8g}", proof]
+        return [f"{entry.energy:.8g}", f"{entry.bound:.8g}", proof]
 
+    def cut(entry: Entry | None) -> str:
+        return "" if entry is None else f"{entry.energy:.8g} ({entry.seconds:.1f}\u00a0s)"
+
+    ran = any(r.expansion for r in races)
     head = ["model", "variables", "energy", "bound", "proof"]
-    head += ["toulbar2: energy", "bound", "proof", "α-expansion"]
-    rows = []
-    for r in races:
-        cut = (
-            ""
-            if r.expansion is None
-            else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f}\u00a0s)"
-        )
-        rows.append(
-            [
-                r.name.replace("/", "/\u200b"),
-                str(r.variables),
-                *cells(r.ours),
-                *cells(r.toulbar2),
-                cut,
-            ]
-        )
+    head += ["toulbar2: energy", "bound", "proof", *["α-expansion"] * ran]
+    names = [r.name.replace("/", "/\u200b") for r in races]
+    rows = [
+        [name, str(r.variables), *cells(r.ours), *cells(r.toulbar2), *[cut(r.expansion)] * ran]
+        for name, r in zip(names, races, strict=True)
+    ]
     return markdown(head, rows)
 
 

@@ -46,7 +46,7 @@ def tables(rows: list[Row]) -> str:
 def times(rows: list[Row]) -> str:
     """Seconds (CPU seconds) to each certified gap, methods down, gaps across."""
     gaps = sorted({r["gap"] for r in rows if r["gap"]}, reverse=True)
-    counted = ["iterations", "messages", "memory MB"]
+    counted = ["iterations", "memory MB"]
     head = ["instance", "method", *(f"{g:.0e}" for g in gaps), *counted]
     body = []
     for instance, method in dict.fromkeys((r["instance"], r["method"]) for r in rows):
@@ -54,9 +54,9 @@ def times(rows: list[Row]) -> str:
         if mine:
             ended = [r for r in mine if r["reached"]] or mine
             cells = [_seconds([r for r in mine if r["gap"] == g]) for g in gaps]
-            counts = [_count(ended, "iterations"), _count(ended, "work")]
+            counts = _count(ended, "iterations")
             memory = max((r.get("memory_mb", 0.0) for r in mine), default=0.0)
-            body.append([instance, method, *cells, *counts, f"{memory:.0f}"])
+            body.append([instance, method, *cells, counts, f"{memory:.0f}"])
     return "## Seconds (CPU seconds) to a certified relative LP gap\n\n" + markdown(head, body)
 
 

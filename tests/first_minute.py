@@ -49,8 +49,8 @@ def as_run(line: str) -> list[str]:
     return [Path(last[0]).name, *last[1:]]
 
 
-def run_text(path: Path, folder: Path) -> list[str]:
-    """Run the blocks of one text; return its commands."""
+def run_text(path: Path, folder: Path, *demo_options: str) -> list[str]:
+    """Run the blocks of one text, its demos with further options; return its commands."""
     ran = []
     for language, block in BLOCK.findall(path.read_text("utf-8")):
         if language == "python":
@@ -58,7 +58,8 @@ def run_text(path: Path, folder: Path) -> list[str]:
             ran.append("python")
         if language == "sh":
             for line in block.strip().splitlines():
-                run(as_run(line), folder)
+                words = as_run(line)
+                run([*words, *(demo_options if "demo" in words else ())], folder)
                 ran.append(line)
     return ran
 

@@ -1,13 +1,35 @@
 """Directives for what pages show of the project itself: help of commands, benchmark tables."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from typer.main import get_command
+
+
+class UnbrokenNumbers(SphinxPostTransform):
+    """Numbers stay on one line with their units, short entries of tables too; long names break."""
+
+    default_priority = 900
+    SPLIT = re.compile(r"(?<=\d) (?=(?:s|ms|µs|ns|h|dB|%|[kMGT]i?B(?:/s)?|×)(?!\w))|(?<=×) (?=\d)")
+    SHORT = 14  # characters: longer entries of a table may be broken
+    LONG = re.compile(r"\w{30,}")  # names that are broken after underscores
+
+    def run(self, **_: Any) -> None:
+        for text in list(self.document.findall(nodes.Text)):
+            if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.math):
+                joined = self.SPLIT.sub("\u00a0", text)
+                joined = self.LONG.sub(lambda name: name[0].replace("_", "_\u200b"), joined)
+                if joined != text:
+                    text.parent.replace(text, nodes.Text(joined))
+        for entry in self.document.findall(nodes.entry):
+            if len(entry.astext()) <= self.SHORT:
+                entry["classes"].append("unbroken")
 
 
 class GalleryOrder:
@@ -21,6 +43,13 @@ class GalleryOrder:
     def __call__(self, filename: str) -> tuple[int, str]:
         name = filename.removeprefix("plot_").removesuffix(".py")
         return (self.FIRST.index(name) if name in self.FIRST else len(self.FIRST), name)
+
+
+def legible_text(*_: object) -> None:
+    """Set the text of the gallery's figures larger: it is read in thumbnails and on phones, too."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams |= {"font.size": 13.0, "axes.titlesize": "medium", "figure.autolayout": True}
 
 
 class CommandHelp(Directive):
@@ -84,12 +113,15 @@ def table(head: tuple[str, str], rows: list[tuple[tuple[str, ...], str]]) -> nod
 
 
 class BenchmarkTables(Directive):
-    """`{benchmark-tables}`: tables of the stored results beside the page, one part per file."""
+    """`{benchmark-tables}`: tables of the stored runs beside the page, one part per file.
+
+    A file of runs of `python -m benchmarks.run` has its facts in `.facts.json` beside it.
+    """
 
     def run(self) -> list[nodes.Node]:
         environment = self.state.document.settings.env
         folder = Path(environment.doc2path(environment.docname)).parent
-        stored = sorted(folder.glob("*.jsonl"))
+        stored = stored_runs(folder)
         for file in stored:
             environment.note_dependency(str(file))
         text = "\n\n".join(map(tables_of, stored)) or "No results are stored with this build."
@@ -98,6 +130,12 @@ class BenchmarkTables(Directive):
         lines = StringList(text.splitlines(), source="benchmarks")
         self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
         return container.children
+
+
+def stored_runs(folder: Path) -> list[Path]:
+    """The files of runs in a folder; the scoreboard's file is none: it has a page of its own."""
+    facts = sorted(folder.glob("*.facts.json"))
+    return [path.with_name(path.name.replace(".facts.json", ".jsonl")) for path in facts]
 
 
 def tables_of(file: Path) -> str:
@@ -121,6 +159,7 @@ def keep_bars(*args: object) -> None:
 def setup(app: object) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("command-help", CommandHelp)
+    app.add_post_transform(UnbrokenNumbers)
     app.connect("autodoc-process-docstring", keep_bars)
     # results may be new: this page is read at every build
     app.connect("env-get-outdated", lambda *_: ["benchmarks/index"])

@@ -87,6 +87,14 @@ def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
     pyplot.close("all")
 
 
+def test_the_page_of_benchmarks_has_a_table_for_each_stored_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    pages = pytest.importorskip("pages", reason="needs docutils")
+    stored = pages.stored_runs(DOCS / "benchmarks")
+    assert DOCS / "benchmarks" / "two-cores.jsonl" in stored
+    assert all("| anneal " in pages.tables_of(file) for file in stored)
+
+
 def test_every_public_name_has_its_place_in_the_reference():
     text = "\n".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
     listed = set(re.findall(r"(?:auto\w+|py:data):: softmap\.(\w+)$", text, flags=re.MULTILINE))

@@ -16,7 +16,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_readme_runs_from_top_to_bottom(folder):
-    ran = first_minute.run_text(ROOT / "README.md", folder)
+    ran = first_minute.run_text(ROOT / "README.md", folder, "--time-limit", "0.5")
     assert "python" in ran
     assert {"make demo", "softmap demo"} <= set(ran)
     assert any(line.startswith("softmap solve") for line in ran)

@@ -105,7 +105,7 @@ def test_amounts_at_their_limit(move):
     left = reduction([[0, 0], [0, 0]], [((0, 1), np.zeros((2, 2)))])
     left.shift((0, 0), (move, 0))
     for amounts in ((move + np.sign(move), 0), (0, move + np.sign(move)), (0,), (0, 0, 0)):
-        with pytest.raises(Rejected, match="amounts"):
+        with pytest.raises(Rejected, match="one amount for each label"):
             left.shift((0, 0), tuple(map(int, amounts)))
 
 
@@ -130,13 +130,13 @@ def test_forbidden_labels_are_removed():
 
 @pytest.mark.parametrize("pair", [(3, 0), (-1, 0), (0, 0), (0, 3), (0, -2), (1, 5)])
 def test_labels_that_there_are_not(pair):
-    with pytest.raises(Rejected, match="has no label"):
+    with pytest.raises(Rejected, match="lacks label"):
         reduction([[0, 0, 0]]).remove((0,), pair)
 
 
 def test_a_label_dominates_once():
     left = reduction([[0, 0]])
-    with pytest.raises(Rejected, match="has no label"):
+    with pytest.raises(Rejected, match="lacks label"):
         left.remove((0,), (0, 1, 1, 0))
 
 
@@ -217,10 +217,10 @@ def test_labels_are_fixed_if_a_reparametrisation_shows_it(extra):
         assert left.unary[0].tolist() == [0]
         assert optimum(left) == optimum(persistent_pair(extra))
     else:
-        with pytest.raises(Rejected, match="worse than another"):
+        with pytest.raises(Rejected, match="increases the unary cost"):
             left.persistent((0, 0), amounts)
     if extra:
-        with pytest.raises(Rejected, match="worse in factor"):
+        with pytest.raises(Rejected, match="increase the cost of factor"):
             persistent_pair(extra).persistent((0, 0), (2 * extra - 1, 0, 0, 0))
 
 
@@ -229,9 +229,9 @@ def test_two_labels_are_fixed_together():
     left = reduction([[0, 0], [0, 0]], [((0, 1), table)])
     left.persistent((0, 0, 1, 0), (0,) * 4)
     assert optimum(left) == 0
-    with pytest.raises(Rejected, match="worse in factor"):
+    with pytest.raises(Rejected, match="increase the cost of factor"):
         reduction([[0, 0], [0, 0]], [((0, 1), table)]).persistent((0, 1, 1, 1), (0,) * 4)
-    with pytest.raises(Rejected, match="worse in factor"):
+    with pytest.raises(Rejected, match="increase the cost of factor"):
         reduction([[0, 0], [0, 0]], [((0, 1), table)]).persistent((0, 0), (0,) * 4)
 
 
@@ -245,21 +245,21 @@ def test_amounts_of_the_other_variable_are_free():
 
 @pytest.mark.parametrize("label", [2, -1])
 def test_a_label_that_is_none_cannot_be_fixed(label):
-    with pytest.raises(Rejected, match="cannot be fixed"):
+    with pytest.raises(Rejected, match="forbidden labels"):
         persistent_pair(0).persistent((0, label), (0,) * 4)
 
 
 def test_forbidden_costs_say_nothing_about_persistency():
-    with pytest.raises(Rejected, match="cannot be fixed"):
+    with pytest.raises(Rejected, match="forbidden labels"):
         reduction([[0, INF]]).persistent((0, 0), ())
     left = reduction([[0, 0], [0, 0]], [((0, 1), [[0, 0], [0, INF]])])
-    with pytest.raises(Rejected, match="forbids labels"):
+    with pytest.raises(Rejected, match="forbidden entries"):
         left.persistent((0, 0), (0,) * 4)
 
 
 def test_amounts_for_persistent_labels_are_of_their_factors():
     for amounts in ((0,) * 3, (0,) * 5):
-        with pytest.raises(Rejected, match="amounts"):
+        with pytest.raises(Rejected, match="one amount for each label"):
             persistent_pair(0).persistent((0, 0), amounts)
 
 
@@ -366,8 +366,8 @@ def test_a_function_of_the_second_variable():
         ((1, 0, 1), (1, 0, 1), "two variables of a factor"),
         ((0, 0, 2), (1, 0, 1), "two variables of a factor"),
         ((9, 0, 1), (1, 0, 1), "two variables of a factor"),
-        ((0, 0, 1), (1, 0, 3), "leads to no label"),
-        ((0, 0, 1), (1, 0, -1), "leads to no label"),
+        ((0, 0, 1), (1, 0, 3), "is no label"),
+        ((0, 0, 1), (1, 0, -1), "is no label"),
         ((0, 0, 1), (1, 0, 2), "is no function"),
         ((0, 0, 1), (0, 0, 1), "is no function"),
     ],
@@ -421,7 +421,7 @@ def test_shifts_keep_every_cost(seed):
 
 @pytest.mark.parametrize("places", [(9, 0), (0, 2), (0, -1), (-1, 0), (0, 0, 9, 0), (9, 0, 0, 0)])
 def test_shifts_of_what_there_is_not(places):
-    with pytest.raises(Rejected, match="there is no such factor"):
+    with pytest.raises(Rejected, match="factor or axis"):
         random_reduction(1).shift(places, (0, 0, 0))
 
 

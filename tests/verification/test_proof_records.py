@@ -101,8 +101,8 @@ def test_nothing_is_rounded_up_beyond_the_cut(tmp_path):
         ([LOAD, PART, PART], "out of its place"),
         ([LOAD, PART, ("ELIMINATE", [[0]])], "out of its place"),
         ([LOAD, PART, ("REMOVE", [[0], []])], "out of its place"),
-        ([LOAD, PART, ("DIVE", [[0]])], "within a dive"),
-        ([LOAD, PART, ("DIVE", [[0]]), ("END", [])], "within a dive"),
+        ([LOAD, PART, ("DIVE", [[0]])], "before its last dive"),
+        ([LOAD, PART, ("DIVE", [[0]]), ("END", [])], "before its last dive"),
         ([LOAD, ("PIECE", [[0], [], []])], "out of its place"),
         ([("PIECE", [[0], [], []])], "out of its place"),
         ([LOAD, ("DUAL", [[], [], bits([0.0] * 4)])], "out of its place"),
@@ -181,7 +181,7 @@ def test_the_bound_of_lam(tmp_path, claimed):
     "lam", [LAM[:3], [*LAM, 0.0], [*LAM[:3], math.inf], [math.nan] * 4, [*LAM[:3], -math.inf]]
 )
 def test_a_lam_that_is_none(tmp_path, lam):
-    rejected(tmp_path, pair(), [dual(lam)], "λ is not a finite number")
+    rejected(tmp_path, pair(), [dual(lam)], "λ does not have one finite number")
 
 
 TRIANGLE = softmap.Model(
@@ -193,7 +193,7 @@ TRIANGLE = softmap.Model(
     ("sizes", "members"), [((3,), (0, 1)), ((0, 3), (0, 1, 2)), ((2,), (0, 1, 2)), ((-3,), ())]
 )
 def test_clusters_of_other_sizes(tmp_path, sizes, members):
-    rejected(tmp_path, TRIANGLE, [dual([0.0] * 400, sizes, members)], "clusters have other sizes")
+    rejected(tmp_path, TRIANGLE, [dual([0.0] * 400, sizes, members)], "do not match their members")
 
 
 def test_a_cluster_proves_more_and_has_no_pieces(tmp_path):
@@ -256,7 +256,7 @@ def test_two_pieces_add_their_bounds(tmp_path):
     both = [dual(np.zeros(20)), piece(), *triangle_search(), last, *search]
     assert check(tmp_path, chain(), both).bound == 2
     again = [*both, piece(), *triangle_search()]
-    rejected(tmp_path, chain(), again, "named twice")
+    rejected(tmp_path, chain(), again, "names a node twice")
 
 
 def test_lam_of_outer_edges_moves_costs_into_a_piece(tmp_path):
@@ -268,25 +268,25 @@ def test_lam_of_outer_edges_moves_costs_into_a_piece(tmp_path):
     assert found.bound <= 1
     for costs in ([0.0] * 6, [0.0, 0.0, 0.0, 0.0, math.nextafter(-1.0, 0.0), 0.0]):
         records = [dual(lam), piece(unary=bits(costs)), *triangle_search()]
-        rejected(tmp_path, chain(), records, "above those of the model")
+        rejected(tmp_path, chain(), records, "exceed those of the model")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"nodes": [0, 1, 1]}, "named twice, or there is none"),
-        ({"nodes": [0, 1, 5]}, "named twice, or there is none"),
-        ({"nodes": [0, 1, -1]}, "named twice, or there is none"),
-        ({"edges": [0, 1, 1]}, "edge is named twice"),
-        ({"edges": [0, 1, 5]}, "edge is named twice"),
-        ({"edges": [0, 1, -1]}, "edge is named twice"),
-        ({"edges": [0, 1, 3]}, "leaves the piece"),
+        ({"nodes": [0, 1, 1]}, "names a node twice"),
+        ({"nodes": [0, 1, 5]}, "names a node twice"),
+        ({"nodes": [0, 1, -1]}, "names a node twice"),
+        ({"edges": [0, 1, 1]}, "names an edge twice"),
+        ({"edges": [0, 1, 5]}, "names an edge twice"),
+        ({"edges": [0, 1, -1]}, "names an edge twice"),
+        ({"edges": [0, 1, 3]}, "endpoint outside"),
         ({"unary": bits([0.0] * 5)}, "one cost for each label"),
         ({"unary": bits([0.0] * 7)}, "one cost for each label"),
         ({"unary": bits([0.0] * 5 + [math.nan])}, "one cost for each label"),
         ({"unary": bits([0.0] * 5 + [-math.inf])}, "one cost for each label"),
-        ({"unary": bits([0.0] * 5 + [1e-300])}, "above those of the model"),
-        ({"unary": bits([0.0] * 5 + [math.inf])}, "above those of the model"),
+        ({"unary": bits([0.0] * 5 + [1e-300])}, "exceed those of the model"),
+        ({"unary": bits([0.0] * 5 + [math.inf])}, "exceed those of the model"),
     ],
 )
 def test_pieces_that_are_none(tmp_path, change, words):
@@ -316,7 +316,7 @@ def test_forbidden_labels_of_a_piece(tmp_path):
         if fine:
             assert check(tmp_path, model, records).bound == 1
         else:
-            rejected(tmp_path, model, records, "above those of the model")
+            rejected(tmp_path, model, records, "exceed those of the model")
     # a forbidden label may have any cost in the piece: no labelling has it
     records = [dual([0.0] * 4), ("PIECE", [[0, 1], [0], bits([0.0, 50.0, 0.0, 0.0])]), *search]
     assert check(tmp_path, model, records).bound == 1

@@ -194,7 +194,7 @@ def three(costs=(0, 0)) -> Tree:
     ],
 )
 def test_factors_that_are_not_combined(own, members, scope):
-    with pytest.raises(Rejected, match="combined"):
+    with pytest.raises(Rejected, match="combine"):
         three().combine(own, members, scope)
 
 
@@ -202,7 +202,7 @@ def test_at_most_three_factors_and_the_costs_of_one_variable_are_combined():
     zero = [0, 0]
     ring = [([0, 1], DIFFER), ([1, 2], DIFFER), ([2, 3], DIFFER), ([0, 3], DIFFER)]
     made = tree([zero] * 4, ring)
-    with pytest.raises(Rejected, match="so many"):
+    with pytest.raises(Rejected, match="combine"):
         made.combine((), (0, 1, 2, 3), (0, 2))
     with pytest.raises(Rejected, match="over two"):
         made.combine((1, 2), (0, 1, 2), (0, 3))
@@ -292,7 +292,7 @@ def test_a_combination_is_undone_with_its_node():
     made.dive((0,))
     made.branch((1, 0, 0))
     made.combine((0,), (0, 1), (1, 2))
-    with pytest.raises(Rejected, match="gone"):
+    with pytest.raises(Rejected, match="was removed"):
         step(made, words=(0,), amounts=(0,))
     made.leave()
     step(made, words=(0,), amounts=(0,))
@@ -332,7 +332,7 @@ def test_nodes_that_are_not_open():
     for number in (0, 1):
         with pytest.raises(Rejected, match="not open"):
             made.dive((number,))
-    with pytest.raises(Rejected, match="within a dive"):
+    with pytest.raises(Rejected, match="before its last dive"):
         made.bound()
 
 
@@ -340,7 +340,7 @@ def test_nodes_that_are_not_open():
 def test_decisions_about_nothing(decision):
     made = tree()
     made.dive((0,))
-    with pytest.raises(Rejected, match="about nothing"):
+    with pytest.raises(Rejected, match="about no variable"):
         made.branch(decision)
 
 

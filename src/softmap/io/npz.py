@@ -103,7 +103,7 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
     except FormatError:
         raise
     except Exception as error:  # zipfile and its decompressors raise a dozen types
-        raise FormatError(f"not a sound archive: {error}", content.name) from error
+        raise FormatError(f"damaged archive: {error}", content.name) from error
 
 
 def _array(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
@@ -137,7 +137,7 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         raise FormatError(message, name, expected=FORMAT)
     num_labels = need("num_labels").astype(np.int64)
     if num_labels.ndim != 1 or (num_labels < 1).any() or num_labels.sum() != need("unary").size:
-        raise FormatError("unary and num_labels do not fit together", name)
+        raise FormatError("unary does not have one cost for each label in num_labels", name)
     start = need("group_start").astype(np.int64)
     families = [str(f) for f in need("families")]
     if len(start) != len(families) + 1:
@@ -234,13 +234,13 @@ def mapped(path: Path) -> dict[str, NDArray[Any]]:
     except FileNotFoundError as error:
         raise FormatError("there is no such part", path) from error
     except Exception as error:  # zipfile has many words for damaged files
-        raise FormatError(f"not a sound archive: {error}", path) from error
+        raise FormatError(f"damaged archive: {error}", path) from error
 
 
 def _extent(view: memoryview, member: zipfile.ZipInfo, path: Path) -> tuple[int, int]:
     """Where the bytes of a member begin and end."""
     if member.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{member.filename} is packed; expected one that can be mapped", path)
+        raise FormatError(f"{member.filename} is compressed and cannot be mapped into memory", path)
     at = member.header_offset
     names = int.from_bytes(view[at + 26 : at + 28], "little")
     extra = int.from_bytes(view[at + 28 : at + 30], "little")

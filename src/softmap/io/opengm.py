@@ -60,7 +60,7 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
     except FormatError:
         raise
     except Exception as error:  # h5py raises exceptions of many types
-        raise FormatError(f"not a sound HDF5 file: {error}", content.name) from error
+        raise FormatError(f"damaged HDF5 file: {error}", content.name) from error
 
 
 def _model_group(file: Any, content: Content) -> Any:

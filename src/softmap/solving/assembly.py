@@ -180,7 +180,7 @@ def cautious(result: Result) -> Result:
     most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # rounding errors of adding the constant
-    held = relative_gap(gap, result.unit) <= most
+    held = relative_gap(gap, result.gap_unit) <= most
     large = {name: unmade(result, name) for name in ("lam", "messages")}
     status = result.status if held else Status.EXHAUSTED
     return replace(result, trace=Trace(rows), status=status, **large)

@@ -95,7 +95,7 @@ def checked_options(caller: str, options: Mapping[str, Any]) -> None:
     known = {field.name for field in fields(Options)} - set(OWN)
     for name in options:
         if name in OWN:
-            raise OptionError(f"{caller} takes no {name}: it belongs to the run of one model")
+            raise OptionError(f"{caller} takes no {name}: that option is for runs of one model")
         if name not in known:
             raise OptionError(f"{caller} has no option {name!r}; expected {', '.join(known)}")
     Options(**options)

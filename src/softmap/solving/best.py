@@ -23,11 +23,11 @@ from softmap.solving.proof import Penalty, Proof
 from softmap.solving.values import BestValues
 
 if TYPE_CHECKING:
+    from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
-    from softmap.proof.search.partial import PartialLog
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | PartialLog | list[Leaf] | None
+    Logged: TypeAlias = Log | CoreGuided | list[Leaf] | None
 
 __all__ = ["Best"]
 
@@ -70,6 +70,7 @@ class Best(BestValues):
         self.problem = problem
         super().__init__(problem.unit, self._zeros(), labels, cutoff)
         self._proved = _Proved()  # the best bound that λ alone does not prove
+        self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
         self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
@@ -130,7 +131,7 @@ class Best(BestValues):
         ----------
         bound : float
         proof : Proof
-        log : Log, PartialLog or list of Leaf, optional
+        log : Log, CoreGuided or list of Leaf, optional
             The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:
@@ -168,19 +169,35 @@ class Best(BestValues):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all values, for a checkpoint."""
+        proved = max(self._proved, self._unrecorded, key=lambda one: one.bound)
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
-            "proved": self._proved.bound, "proof": self._proved.proof, "rounded": self._rounded,
+            "proved": proved.bound, "proof": proved.proof, "rounded": self._rounded,
         }  # fmt: skip
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Restore the values of `snapshot`."""
+    def restore(self, kept: dict[str, Any], *, recorded: bool = False) -> None:
+        """Restore the values of `snapshot`.
+
+        Parameters
+        ----------
+        kept : dict
+            The values.
+        recorded : bool, default False
+            Whether a proof file is asked for: the bound of a search, whose records are not here,
+            is set aside, so that the search is done again.
+        """
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        self._proved = _Proved(kept["proved"], kept["proof"])
+        proved = _Proved(kept["proved"], kept["proof"])
+        again = recorded and proved.proof.stated
+        self._proved, self._unrecorded = (_Proved(), proved) if again else (proved, _Proved())
         self._rounded = kept["rounded"]
+
+    def take_unrecorded(self) -> bool:
+        """Take the bound that was set aside, if it is the better one; return whether it is."""
+        return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
 
     def unmade_lam(self) -> Any:
         """Return λ, or the function that computes it."""

@@ -143,9 +143,9 @@ def proof_arrays(proof: Proof) -> Arrays:
 def proof_from_arrays(arrays: Arrays) -> Proof:
     """Return the proof of the arrays of `proof_arrays`."""
     if arrays["sizes"].sum() != len(arrays["members"]) or (arrays["sizes"] < 0).any():
-        raise ValueError("the clusters of the proof have other sizes than members")
+        raise ValueError("the cluster sizes of the proof do not match its members")
     if not 0 <= int(arrays["kind"]) < len(ProofKind):
-        raise ValueError("no such kind of proof")
+        raise ValueError("the kind of the proof is unknown")
     cuts = np.cumsum(arrays["sizes"])[:-1]
     parts = np.split(arrays["members"], cuts) if len(arrays["sizes"]) else []
     return Proof(
@@ -161,7 +161,7 @@ def proof_from_arrays(arrays: Arrays) -> Proof:
 def _multipliers(arrays: Arrays) -> Multipliers:
     parts = [arrays[name] for name in ("rows", "columns", "labels")]
     if any(part.dtype != np.int64 for part in parts) or [p.ndim for p in parts] != [3, 3, 1]:
-        raise ValueError("the multipliers of the proof are none")
+        raise ValueError("the proof has no valid multipliers")
     rows, columns, labels = parts
     return Multipliers(int(arrays["exponent"]), rows, columns, labels, float(arrays["proved"]))
 
@@ -169,5 +169,5 @@ def _multipliers(arrays: Arrays) -> Multipliers:
 def _beliefs(arrays: Arrays) -> ClusterBeliefs:
     nodes, coupling, eta = arrays["beliefs"], arrays["coupling"], float(arrays["eta"])
     if nodes.ndim != 1 or coupling.ndim != 1 or not (nodes >= 0).all() or not eta > 0:
-        raise ValueError("the beliefs of the proof are none")
+        raise ValueError("the proof has no valid beliefs")
     return ClusterBeliefs(nodes, coupling, eta)

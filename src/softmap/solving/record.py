@@ -98,7 +98,16 @@ class Record:
         self.trace.rows.append(row)
         LOG.debug("%s", row)
         lam = lambda: problem.lam_back(seen.lam()).copy()  # noqa: E731
-        return Snapshot(problem.given, row, self.labels, lam)
+        return Snapshot(problem.given, row, self.labels, lam, seen.done)
+
+    def complete(self, seen: Seen) -> bool:
+        """Whether the last row has the present values."""
+        if not len(self.trace):
+            return False
+        self.price()
+        row, bound = self.trace[-1], self.problem.bound_back(self._best.bound)
+        present = (self._budget.work, seen.sweeps, bound, self.energy)
+        return (row.work, row.sweeps, row.bound, row.energy) == present
 
     def result(self, options: Options, seen: Seen, status: Status) -> Result:
         """Return the best values as a result, as they are."""

@@ -40,11 +40,11 @@ def assignment_bound(
     """
     n, d, exponent = _shape(model, shape)
     if len(rows) != n * d * n or len(columns) != n * d * d or len(labels) != d:
-        raise Rejected("there is not one multiplier for each constraint")
+        raise Rejected("expected one multiplier for each constraint")
     if any((np.abs(part) > LARGEST).any() for part in (rows, columns, labels)):
         raise Rejected("a multiplier is too large")
     if n < d and ((columns > 0).any() or (labels > 0).any()):
-        raise Rejected("a multiplier of a label that may be unused is positive")
+        raise Rejected("the multiplier of a label that may stay unused is positive")
     row, column = rows.reshape(n, d, n), columns.reshape(n, d, d)
     flat = flat_model(model)
     pairs = _pairs(flat, n)
@@ -67,9 +67,9 @@ def assignment_bound(
 def _shape(model: Model, shape: Ints) -> tuple[int, int, int]:
     n, d, exponent = (int(x) for x in shape) if len(shape) == 3 else (0, 0, 0)
     if n != model.num_visible or not n <= d <= MOST_LABELS or abs(exponent) > 5000:
-        raise Rejected("the sizes are not those of a permutation")
+        raise Rejected("the numbers of variables and labels are not those of a permutation")
     if int(model.num_labels[:n].max(initial=0)) > d:
-        raise Rejected("a variable has more labels")
+        raise Rejected("a variable has more labels than the permutation")
     return n, d, exponent
 
 
@@ -87,9 +87,9 @@ def _pairs(flat: Flat, n: int) -> Pairs:
                 raise Rejected("two variables have more than one table")
             pairs[i, j] = table if scope == (i, j) else table.T
         elif (table < 0).any():
-            raise Rejected("a factor that is left out has negative costs")
+            raise Rejected("a factor outside of the permutation has negative costs")
     if any((costs < 0).any() for costs in flat.unary[n:]):
-        raise Rejected("a variable that is left out has negative costs")
+        raise Rejected("a variable outside of the permutation has negative costs")
     for i, j in combinations(range(n), 2):
         both = possible[i][:, None] & possible[j]
         pairs[i, j] = np.where(both, pairs.get((i, j), 0.0), np.inf)
@@ -138,7 +138,7 @@ class _Grid:
             scaled = np.ldexp(np.where(finite, costs, 0.0), -self._exponent)
             back = np.ldexp(scaled, self._exponent)
         if not np.array_equal(back[finite], costs[finite]) or (np.abs(scaled) > LARGEST).any():
-            raise Rejected("a cost is too large or too small for the unit")
+            raise Rejected("a cost is not a multiple of the unit, or too large")
         whole = np.floor(scaled)
         self._exact = self._exact and np.array_equal(whole, scaled)
         units = whole.astype(np.int64)

@@ -54,9 +54,9 @@ class Conclusion:
         kinds = {one.value: one for one in What}
         what = kinds.get((int(kind[0]) if len(kind) == 1 else -1, len(values)))
         if what is None or not all(map(math.isfinite, values)):
-            raise Rejected("there is no such conclusion")
+            raise Rejected("the kind of the conclusion is unknown")
         if hard is not (what is What.INFEASIBLE) or (what is What.WITHIN and energy is None):
-            raise Rejected("the conclusion needs other records")
+            raise Rejected("the records before the conclusion do not suffice for it")
         if what in (What.WITHIN, What.NONE_BELOW) and values[-1] < 0:
             raise Rejected("the gap of the conclusion is negative")
         return cls(what, tuple(map(Fraction, values)), energy)
@@ -114,7 +114,7 @@ def exact_energy(model: Model, labels: Ints) -> Fraction:
     """The exact cost of a labelling; raise `Rejected` if it is none or violates a constraint."""
     counts = model.num_labels[: model.num_visible]
     if labels.shape != counts.shape or ((labels < 0) | (labels >= counts)).any():
-        raise Rejected("the labels are not one label of each variable")
+        raise Rejected("expected one label for each variable")
     terms = energy_terms(model, labels)
     if not all(map(math.isfinite, terms)):
         raise Rejected("the labelling violates a hard constraint")

@@ -98,7 +98,7 @@ class Scale:
 
     def __init__(self, granule: int, exponent: int, most: int) -> None:
         if granule < 1 or not -5000 < exponent < 5000 or not 0 <= most < HALF:
-            raise Rejected("the unit of costs is not a valid one")
+            raise Rejected("the unit of the costs is not valid")
         self._granule, self._exponent, self.most = granule, exponent, most
         self.unit = Fraction(granule) * Fraction(2) ** exponent
         self.base, self.common = 0, 0

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, WriteError
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
@@ -28,8 +28,12 @@ KINDS = (
     ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
     ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
+    ("booleans", 2), ("costs", 2), ("given", 2), ("learned", 2), ("core", 1), ("group", 3),
 )  # fmt: skip
-REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment"}  # read as arrays
+RANKED = {30: ("except", 2), 31: ("part", 2), 32: ("ranks", 1)}  # of m-best proofs
+BY_NUMBER = dict(enumerate(KINDS, 1)) | RANKED
+REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment", "except", "part", "ranks"}
+"""Records whose numbers are read as arrays."""
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
@@ -60,7 +64,7 @@ def read_header(data: mmap, path: Path) -> tuple[dict[str, Any], int]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError("not a proof written by softmap", path)
     if header.get("version") != VERSION:
-        raise FormatError(f"a proof of version {header.get('version')!r}", path)
+        raise FormatError(f"found version {header.get('version')!r}; expected {VERSION}", path)
     return header, begin
 
 
@@ -72,18 +76,25 @@ def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tupl
     size, given = header.get("bytes"), len(data) - begin
     if not header.get("packed"):
         if size != given:
-            raise FormatError(f"{given} bytes of records, of {size!r}: it was cut", path)
+            raise FormatError(
+                f"found {given} bytes of records; expected {size!r} (truncated)", path
+            )
         parts = (data[at : at + CHUNK] for at in range(begin, len(data), CHUNK))
         _check_sum(parts, header, path)
         return data, begin
     if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
-        raise FormatError(f"records of {size!r} bytes, from {given}", path)
-    with tempfile.TemporaryFile() as file:
-        _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
-        if file.tell() != size:
-            raise FormatError(f"{file.tell()} bytes of records, of {size}: it was cut", path)
-        file.flush()
-        return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+        raise FormatError(f"{given} compressed bytes cannot hold {size!r} bytes", path)
+    try:
+        with tempfile.TemporaryFile() as file:
+            _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
+            if file.tell() != size:
+                raise FormatError(
+                    f"found {file.tell()} bytes of records; expected {size} (truncated)", path
+                )
+            file.flush()
+            return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+    except OSError as error:
+        raise WriteError(f"a temporary file in {tempfile.gettempdir()}", error) from error
 
 
 def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
@@ -97,9 +108,9 @@ def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
                 yield part
                 part = stream.decompress(stream.unconsumed_tail, left) if left > 0 else b""
     except zlib.error as error:
-        raise FormatError(f"its records cannot be decompressed ({error})", path) from error
+        raise FormatError(f"the records cannot be decompressed ({error})", path) from error
     if not stream.eof or stream.unused_data:
-        raise FormatError("its records are cut, or followed by other bytes", path)
+        raise FormatError("the records are truncated, or followed by other bytes", path)
 
 
 def _written(parts: Iterator[bytes], file: Any) -> Iterator[bytes]:
@@ -114,7 +125,7 @@ def _check_sum(parts: Iterator[bytes], header: dict[str, Any], path: Path) -> No
     for part in parts:
         found = zlib.crc32(part, found)
     if header.get("crc32") != found:
-        raise FormatError("the check sum is another one: it was damaged or altered", path)
+        raise FormatError("the checksum differs: the file was damaged or altered", path)
 
 
 class Records:
@@ -137,9 +148,9 @@ class Records:
         while self._at < end:
             self.place, self.count = self._at, self.count + 1
             kind = data[self._at]
-            if not 1 <= kind <= len(KINDS):
+            if kind not in BY_NUMBER:
                 raise Rejected(f"there is no record of kind {kind}")
-            name, arrays = KINDS[kind - 1]
+            name, arrays = BY_NUMBER[kind]
             self._at += 1
             try:
                 found = [self._array(name) for _ in range(arrays)]

@@ -49,7 +49,7 @@ def _amounts(values: Numbers, sizes: list[int]) -> Iterator[Ints]:
     """Split the costs that a record moves into those of one axis of a factor after another."""
     moved = np.array(values, dtype=np.int64)
     if len(moved) != sum(sizes) or ((moved > LARGEST_MOVE) | (moved < -LARGEST_MOVE)).any():
-        raise Rejected("the amounts are not one for each label, or too large")
+        raise Rejected("expected one amount for each label, none of them too large")
     return iter(np.split(moved, np.cumsum(sizes, dtype=np.int64))[:-1])
 
 
@@ -168,7 +168,7 @@ class Reduction:
         rows, kept = self._rows(v), dict.fromkeys(range(len(self._costs(v))))
         for a, reason in _pairs(labels):
             if a not in kept or a == reason or (reason != -1 and reason not in kept):
-                raise Rejected(f"variable {v} has no label {a}, or no label {reason} instead")
+                raise Rejected(f"variable {v} lacks label {a}, or label {reason} that dominates it")
             least = sum(int(row[a].min()) for row in rows)  # of nonnegative costs
             if not (least >= HALF if reason == -1 else _dominates(rows, reason, a)):
                 raise Rejected(f"label {a} of variable {v} is neither forbidden nor dominated")
@@ -186,13 +186,13 @@ class Reduction:
         costs = {v: 2 * self._costs(v) for v in fixed}
         for v, a in fixed.items():
             if not 0 <= a < len(costs[v]) or costs[v].max() >= HALF:
-                raise Rejected(f"label {a} of variable {v} cannot be fixed")
+                raise Rejected(f"variable {v} lacks label {a}, or has forbidden labels")
         factors = sorted({f for v in fixed for f in self._of[v]})
         moves = _amounts(amounts, [size for f in factors for size in self.tables[f].shape])
         for f in factors:
             scope, table = self.scopes[f], 2 * self.tables[f]
             if table.max() >= HALF:
-                raise Rejected("a factor that forbids labels says nothing about others")
+                raise Rejected("a factor of persistent labels has forbidden entries")
             for axis, (v, amount) in enumerate(zip(scope, moves, strict=False)):
                 table = _minus(table, along(amount, axis, table.ndim))
                 if v in fixed:
@@ -201,10 +201,10 @@ class Reduction:
             for axis, v in enumerate(scope):
                 best = best.take([fixed[v]], axis=axis) if v in fixed else best
             if (best > table).any():
-                raise Rejected(f"labels are worse in factor {f}")
+                raise Rejected(f"the persistent labels increase the cost of factor {f}")
         for v, a in fixed.items():
             if costs[v][a] > costs[v].min():
-                raise Rejected("a label is worse than another one")
+                raise Rejected("a persistent label increases the unary cost of its variable")
             self._keep(v, [a])
 
     def split(self, which: Numbers) -> None:
@@ -223,16 +223,16 @@ class Reduction:
             if pair.any():
                 self._add((scope[i], scope[j]), pair)
         if (total > table).any():
-            raise Rejected("pairs cost more than their factor")
+            raise Rejected("the pairs of a split factor cost more than the factor")
 
     def substitute(self, which: Numbers, function: Numbers) -> None:
         """Eliminate a variable y = f(x) if a factor forbids all other pairs (x, y)."""
         tie, x, y = which
         image, labels = list(function), len(self._costs(y))
         if self.scopes.get(tie) != tuple(sorted((x, y))) or len(image) != len(self._costs(x)):
-            raise Rejected("a function is not of the two variables of a factor")
+            raise Rejected("expected a function between the two variables of a factor")
         if not all(0 <= b < labels for b in image):
-            raise Rejected("a function leads to no label")
+            raise Rejected("a function has a value that is no label")
         costs = self.tables[tie] if x < y else self.tables[tie].T
         others = np.ones(costs.shape, dtype=bool)
         others[np.arange(len(image)), image] = False
@@ -284,7 +284,7 @@ class Reduction:
         """Move costs from factors to labels of their variables, then normalise."""
         moved = list(_pairs(places))
         if not all(f in self.scopes and 0 <= axis < len(self.scopes[f]) for f, axis in moved):
-            raise Rejected("there is no such factor, or not that axis of it")
+            raise Rejected("costs are moved from a factor or axis that does not exist")
         parts = _amounts(amounts, [self.tables[f].shape[axis] for f, axis in moved])
         for (f, axis), amount in zip(moved, parts, strict=True):
             v, table = self.scopes[f][axis], self.tables[f]
@@ -301,9 +301,9 @@ class Reduction:
         self.normalise()
         place = {v: k for k, v in enumerate(variables)}
         if not variables or len(place) < len(variables) or len(set(factors)) < len(factors):
-            raise Rejected("the variables or factors of a component are named twice")
+            raise Rejected("a component is empty, or names a variable or a factor twice")
         if not all(f in self.scopes and set(self.scopes[f]) <= set(place) for f in factors):
-            raise Rejected("a factor of a component is gone, or has other variables")
+            raise Rejected("a factor of a component was removed, or has variables outside of it")
         unary = [self._costs(v).tolist() for v in variables]
         return unary, [([place[v] for v in self.scopes[f]], self.tables[f]) for f in factors]
 

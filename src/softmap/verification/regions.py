@@ -59,7 +59,7 @@ def tightened(model: Model, clusters: Sequence[Scope], held: int) -> Model:
             raise ValueError(f"there is no variable {i}")
     scopes = list(dict.fromkeys(tuple(sorted(scope)) for scope in clusters))
     if any(len(scope) < 3 or len(set(scope)) < len(scope) for scope in scopes):
-        raise ValueError("a cluster has three or more different variables")
+        raise ValueError("expected three or more different variables in a cluster")
     states = sum(math.prod(labels[i] for i in scope) for scope in scopes)
     if states > held:
         raise ValueError(f"clusters have {states:.6g} joint states, λ has {held} numbers")

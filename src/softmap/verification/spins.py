@@ -39,7 +39,7 @@ class SpinLeaves:
     def __init__(self, flat: Flat, effort: TableLimit) -> None:
         pairs = all(len(scope) == 2 and scope[0] != scope[1] for scope, _ in flat.factors)
         if not pairs or any(len(costs) != 2 for costs in flat.unary):
-            raise Rejected("spins of a model that has not two labels and pairs only")
+            raise Rejected("a proof by spins needs two labels and factors of pairs")
         n = len(flat.unary)
         effort.spend([n + 1, n + 1], 4)
         self._effort, self._leaves = effort, dict[Path, Fraction]()
@@ -81,7 +81,7 @@ class SpinLeaves:
         matrix[:, -1] += row
         y, g = diagonal.view(np.float64), weights.view(np.float64)
         if len(y) != len(free) or not np.isfinite(y).all():
-            raise Rejected("there is not one finite number for each spin")
+            raise Rejected("expected one finite number for each spin")
         found = _certified(matrix, self._quarter / 2, y, (_corners(triangles, len(y), g), g))
         self._effort.spend([len(y), len(y)], 4 + len(y) // 64)
         total = found + self._offset + constant * self._quarter
@@ -98,7 +98,7 @@ def _integers(unary: Floats, tables: Floats) -> tuple[Any, Any, int]:
     """Costs as integers in units of 2**exponent: int64 if their sums fit, else Python's."""
     costs = np.concatenate([unary.ravel(), tables.ravel()])
     if not np.isfinite(costs).all():
-        raise Rejected("spins of a model with hard constraints")
+        raise Rejected("a proof by spins needs a model without hard constraints")
     ratios = [cost.as_integer_ratio() for cost in np.unique(costs).tolist()]
     lowest = max((below.bit_length() - 1 for _, below in ratios), default=0)
     largest = max((abs(above) << lowest - below.bit_length() + 1 for above, below in ratios))
@@ -113,7 +113,7 @@ def _path(decisions: Ints, last: int) -> Path:
     spins, labels = decisions[::2].tolist(), decisions[1::2].tolist()
     path = tuple(zip(spins, labels, strict=True))
     if len(set(spins)) < len(spins) or not all(0 <= i < last and 0 <= a <= 1 for i, a in path):
-        raise Rejected("a decision is none, or is made twice")
+        raise Rejected("a decision is not about a spin, or is made twice")
     return path
 
 
@@ -122,7 +122,7 @@ def _corners(triangles: Ints, n: int, weights: Floats) -> Ints:
     rising = (corners[:, 0] < corners[:, 1]) & (corners[:, 1] < corners[:, 2])
     inside = (corners[:, 0] >= 0) & (corners[:, 2] < n)
     if not (rising & inside & (corners[:, 3] >= 0) & (corners[:, 3] < 4)).all():
-        raise Rejected("there is no such triangle")
+        raise Rejected("a triangle has spins that do not exist")
     if len(weights) != len(corners) or not (weights >= 0).all() or np.isinf(weights).any():
         raise Rejected("a multiplier of a triangle is missing or negative")
     return corners
@@ -139,7 +139,7 @@ def _certified(matrix: Any, unit: Fraction, y: Floats, triangles: tuple[Ints, Fl
     largest = max(largest, Fraction(float(g.max(initial=0.0))))
     power = math.frexp(float(largest))[1] if largest < 2**900 else 5000
     if abs(power) > 1000:
-        raise Rejected("the costs are too large or too small for spins")
+        raise Rejected("the costs are too large or too small for a proof by spins")
     scale = math.frexp(float(unit))[1] - 1 - power
     scaled = np.ldexp(matrix.astype(np.float64), scale)
     y_scaled, g_scaled = np.ldexp(y, -power), np.ldexp(g, -power)

@@ -122,7 +122,7 @@ class NodeCosts:
         moves = list(zip(map(self._word, words), amounts, strict=True))
         lowered = list(zip(variables, falls, strict=True))
         if any(x < 0 or amount < 0 for x, amount in lowered):
-            raise Rejected("the bound falls, or by no variable")
+            raise Rejected("the bound is lowered, or no variable raises it")
         self._move(moves, lowered)
         self._undo.append(partial(self._move, moves, lowered, -1))
         self._check_costs(moves)
@@ -134,10 +134,10 @@ class NodeCosts:
 
     def _word(self, w: int) -> Word:
         if not 0 <= w < len(self._words):
-            raise Rejected(f"there is no label {w} in a factor")
+            raise Rejected(f"there is no label of a factor with number {w}")
         found = self._words[w]
         if not found[0].active:
-            raise Rejected("costs of a factor that is gone")
+            raise Rejected("costs are moved from a factor that was removed")
         return found
 
     def _move(
@@ -178,7 +178,7 @@ class NodeCosts:
                 x = factor.scope[axis]
                 least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
             if least < room:
-                raise Rejected("a label goes whose costs do not reach the cut")
+                raise Rejected("a label is removed whose costs do not reach the cut")
             self._remove(x, a, removed)
 
     def _least(self, factor: Factor, axis: int, a: int, own: int) -> int:
@@ -226,13 +226,13 @@ class NodeCosts:
         a lower bound. Its entries are nonnegative, as those of the factors are.
         """
         if not 1 <= len(set(members)) == len(members) <= MOST_COMBINED or min(members) < 0:
-            raise Rejected("so many factors are not combined")
+            raise Rejected(f"expected 1 to {MOST_COMBINED} different factors to combine")
         factors = [self._factors[f] for f in members]
         if not all(factor.active for factor in factors):
-            raise Rejected("factors are combined that are gone")
+            raise Rejected("a factor to combine was removed")
         known = {v for factor in factors for v in factor.scope}
         if len(scope) != 2 or len(own) > 1 or len(known & {*scope, *own}) != 2 + len(own):
-            raise Rejected("factors are combined to one over two of their variables")
+            raise Rejected("expected factors to be combined into one over two of their variables")
         table = self._least_sum(own, factors, scope)
         words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
         self._add(Factor(list(scope), table))
@@ -312,7 +312,7 @@ class Tree(NodeCosts):
     def bound(self) -> int:
         """Lower bound on all labellings of the component, proved by the search so far."""
         if self._dive is not None:
-            raise Rejected("the search ends within a dive")
+            raise Rejected("the search ends before its last dive does")
         least = [max(bound, self.lower) for bound, _ in self._open.values()]
         return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
 
@@ -339,7 +339,7 @@ class Tree(NodeCosts):
         x, kind, a = decision
         dive = self._dive
         if dive is None or not 0 <= kind < 4 or not 0 <= x < len(self._cost):
-            raise Rejected("a decision outside of a dive, or about nothing")
+            raise Rejected("a decision is made outside of a dive, or about no variable")
         dive.levels.append((len(self._undo), (x, kind, a), self.lower, dive.path))
         dive.path = (dive.path, (x, kind, a))
         self._restrict((x, kind, a))

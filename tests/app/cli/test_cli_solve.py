@@ -238,7 +238,7 @@ def test_lines_of_competitions_are_for_two_labels(grid, tmp_path, capsys):
     path = tmp_path / "toy.wcnf"
     path.write_text(CLAUSES)
     assert main(["solve", str(path), "--competition", "maxsat", "--json"]) == 2
-    assert "no --json" in capsys.readouterr().err
+    assert "leave out --json" in capsys.readouterr().err
 
 
 def test_a_query_is_marginal_map(tmp_path, capsys):

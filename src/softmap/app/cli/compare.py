@@ -48,8 +48,8 @@ def compare_command(
         float, typer.Option("--time-limit", "-t", help="Seconds for each method.")
     ] = 10.0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
-    eta: Annotated[float, typer.Option(help="η of the methods that keep it fixed.")] = 1000.0,
-    seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
+    eta: Annotated[float, typer.Option(help="η of the methods with a fixed η.")] = 1000.0,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     threads: Annotated[
         int | None, typer.Option("--threads", "-j", help="Threads; all by default.")
     ] = None,

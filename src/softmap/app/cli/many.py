@@ -29,7 +29,7 @@ from softmap.app.cli.options import (
     SeedOption,
     ValuesOption,
 )
-from softmap.app.cli.targets import check_folder
+from softmap.app.cli.targets import Targets, check_folder
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio, say
 
@@ -68,10 +68,10 @@ def solve_many_command(
         float | None, typer.Option("--time-limit", "-t", help="Seconds for each model.")
     ] = None,
     evidence: Annotated[
-        bool, typer.Option(help="Read X.uai with the evidence X.uai.evid, where that exists.")
+        bool, typer.Option(help="Read X.uai with the evidence X.uai.evid, if that file exists.")
     ] = True,
     checkpoints: Annotated[
-        Path | None, typer.Option(help="A folder that all workers see, to go on from.")
+        Path | None, typer.Option(help="Folder of checkpoints, shared by all workers.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
     goal: GoalOption = None,
@@ -110,10 +110,14 @@ def solve_many_command(
     written = {"--out": out, "--checkpoints": checkpoints, "--proofs": proofs}
     _check_folders(written, items, paths)
     settings = Settings(given, values, shared_folder(checkpoints), pick, shared_folder(proofs))
-    failed = _run(folder, items, settings, Connection(cluster, workers), no_progress or as_json)
+    targets, quiet = Targets({}, {}), no_progress or as_json
+    with targets.solving():
+        failed = _run(folder, items, settings, Connection(cluster, workers), quiet)
+    targets.write_to("summary", folder.summary, lambda path: folder.summarise())
     if as_json:
-        print(json.dumps(_object(folder)))
-    raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
+        with targets.printing():
+            print(json.dumps(_object(folder)))
+    raise typer.Exit(targets.exit_code(Exit.FAILURE if failed else Exit.OK))
 
 
 WRITTEN = {
@@ -150,7 +154,6 @@ def _run(
                 with suppress(WriteError):  # the final summary reports the error
                     folder.summarise()
                 written = time.monotonic()
-    folder.summarise()
     return sum(row["state"] == "failed" for row in folder.rows.values())
 
 

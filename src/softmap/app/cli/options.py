@@ -74,7 +74,7 @@ def _bytes(text: str) -> int:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        raise typer.BadParameter(f"{text!r} is no number of bytes; such as 500M or 2G is one")
+        raise typer.BadParameter(f"{text!r} is no number of bytes; expected for example 500M or 2G")
     return int(number * 1024**unit)
 
 
@@ -158,7 +158,7 @@ LPGapOption = Annotated[
 
 EtaOption = Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")]
 
-SeedOption = Annotated[int | None, typer.Option(help="Seed of what is random [0].")]
+SeedOption = Annotated[int | None, typer.Option(help="Seed of the random numbers [0].")]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

@@ -34,7 +34,7 @@ def reproduce_command(
     ),
     trials: Annotated[int | None, typer.Option(help="Trials of each method [10].")] = None,
     updates: Annotated[int | None, typer.Option(help="Updates of each trial [100000].")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of graphs and trials [0].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of graphs and trials [0].")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small run, for a first look.")] = False,
     threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
@@ -78,7 +78,7 @@ def _find_experiments() -> None:
     if find_spec("experiments") is None:
         if not Path("experiments", "plan.py").is_file():
             raise OptionError(
-                "softmap reproduce runs the experiments of softmap's sources: go to a clone of them"
+                "softmap reproduce needs softmap's sources: run it in a clone of the repository"
             )
         sys.path.insert(0, str(Path.cwd()))
 

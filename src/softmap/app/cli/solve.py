@@ -93,12 +93,12 @@ def solve_command(
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     proof: Annotated[Path | None, typer.Option(help="Write a proof, for softmap verify.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Save the run here at intervals.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue from a checkpoint.")] = None,
     as_json: JsonOption = False,
     competition: Annotated[
         Literal["maxsat", "pb"] | None,
-        typer.Option(help="Print o, s and v lines, as the MaxSAT or PB competitions want them."),
+        typer.Option(help="Print o, s and v lines in the format of the MaxSAT or PB competition."),
     ] = None,
     no_progress: QuietOption = False,
 ) -> None:
@@ -167,9 +167,9 @@ def _targets(given: Mapping[str, Any]) -> Targets:
         raise OptionError("--json holds the labels: leave out --output -")
     other = given["as_json"] or given["output"] == STANDARD or given["mbest"] is not None
     if given["competition"] is not None and other:
-        raise OptionError("--competition prints the answer: no --json, --output - or --mbest")
+        raise OptionError("--competition prints the answer: leave out --json, --output -, --mbest")
     if given["diversity"] is not None and given["mbest"] is None:
-        raise OptionError("--diversity is for --mbest: how many labellings?")
+        raise OptionError("--diversity needs --mbest, the number of labellings")
     for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
@@ -198,7 +198,7 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     names = ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
     if fixed := [_option(name) for name in names if name in given]:
         raise softmap.OptionError(
-            f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
+            f"--resume keeps the options of the stopped run: {', '.join(fixed)} cannot change"
         )
     return softmap.resume(resume, model, **given)
 
@@ -217,7 +217,7 @@ def _other_question(
     return solve_ranked(model, options.pop("mbest"), options, targets, as_json)
 
 
-TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
+TAKEN = ("gap", "time_limit", "threads", "seed", "diversity", "proof")
 
 
 def solve_ranked(
@@ -228,8 +228,9 @@ def solve_ranked(
 
     given = {name: value for name, value in options.items() if value is not None}
     if other := [_option(name) for name in given if name not in TAKEN]:
-        raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
-    found = softmap.solve_mbest(model, most, **given)
+        raise OptionError(f"--mbest proves each labelling, and does not take {', '.join(other)}")
+    with targets.solving():
+        found = softmap.solve_mbest(model, most, **given)
     from softmap.io.results import format_labellings, write_labellings
 
     labellings = [entry.labels for entry in found]
@@ -258,7 +259,7 @@ def solve_query(
 
     given = {name: value for name, value in options.items() if value is not None}
     if other := [_option(name) for name in given if name not in ("gap", "time_limit")]:
-        raise OptionError(f"--query takes --gap and --time-limit: no {', '.join(other)}")
+        raise OptionError(f"--query takes --gap and --time-limit only, not {', '.join(other)}")
     maxima = read_query(query)
     if wrong := [v for v in maxima if v >= model.num_visible]:
         raise OptionError(f"{query}: the model has no variable {wrong[0]}")

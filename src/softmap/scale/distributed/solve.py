@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive, time_limit_of
-from softmap.errors import OptionError, shown
+from softmap.errors import CheckpointWarning, NotEnoughMemory, OptionError, WriteError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
@@ -23,6 +24,7 @@ from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
 from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
+from softmap.solving.memory import TAKES, memory_needed
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 from softmap.solving.values import Tolerances
@@ -116,6 +118,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     time_limit: float | None = None,
     max_passes: int | None = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
@@ -147,6 +150,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Stop after this many passes.
     threads : int, optional
         Number of threads of each process.
+    memory_limit : int, optional
+        Bytes that each process may take, as in `softmap.solve`. A run whose estimate is larger
+        raises `NotEnoughMemory` in all processes.
     eta : float, optional
         The first inverse temperature, as in `softmap.solve`.
     checkpoint : str or Path, optional
@@ -172,6 +178,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
     team, whole, pieces = _begun(model, comm, parts, partition)
+    _require_memory(team, pieces, memory_limit)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     every = not_negative("checkpoint_every", checkpoint_every)
     return _loop(run, limits, _folder(checkpoint), every, on_check)
@@ -188,6 +195,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     time_limit: float | None = None,
     max_passes: int | None = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     on_check: OnCheck = None,
@@ -201,6 +209,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     stored = storage.checked_folder(folder)
     manifest = storage.read_manifest(stored)
     team, whole, pieces = _begun(model, comm, len(manifest["digests"]), partition)
+    _require_memory(team, pieces, memory_limit)
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(stored, manifest, run)
     every = not_negative("checkpoint_every", checkpoint_every)
@@ -245,6 +254,17 @@ def _begun(
     return team, whole, [storage.read_part(Path(model), number, whole) for number in team.mine]
 
 
+def _require_memory(team: Team, pieces: list[ModelPart], limit: Any) -> None:
+    """Raise `NotEnoughMemory` in all processes if one of them needs more than the limit."""
+    if limit is None:
+        return
+    most = count("memory_limit", limit)
+    own = TAKES.small + sum(memory_needed(piece.model) for piece in pieces)
+    needed = max(team.comm.allgather(own))
+    if needed > most:
+        raise NotEnoughMemory(needed, most, "for each process; more processes take less each")
+
+
 def _folder(checkpoint: Any) -> Path | None:
     if checkpoint is None:
         return None
@@ -263,16 +283,30 @@ def _loop(
     while status is None:
         limited = run.advance(limits)
         if limited is not None and folder is not None:
-            storage.save(folder, run)  # before the last check, which a longer run would not do
+            _save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
         if show is not None and run.team.rank == 0:
             show(run.progress.trace[-1])
         if limited is None and folder is not None:
             due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
             if due or status is not None:
-                storage.save(folder, run)
+                _save(folder, run)
                 saved = time.perf_counter()
     return _result(run, status)
+
+
+def _save(folder: Path, run: PartsRun) -> None:
+    """Write a checkpoint. If that fails, the last one remains and the run continues."""
+    try:
+        storage.save(folder, run)
+    except WriteError as error:  # raised by all processes
+        if run.team.rank == 0:
+            warnings.warn(
+                f"{folder}: the checkpoint cannot be written ({error.reason}); the run continues, "
+                "and an earlier checkpoint is unchanged",
+                CheckpointWarning,
+                stacklevel=4,
+            )
 
 
 def _result(run: PartsRun, status: Status) -> DistributedResult:

@@ -226,9 +226,9 @@ def read_whole(folder: Path) -> Whole:
             **{name: count(name, facts[name]) for name in COUNTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"not a whole manifest ({error})", path) from error
+        raise FormatError(f"damaged manifest ({error})", path) from error
     if len(whole.turns) != whole.parts or not np.isfinite(whole.constant):
-        raise FormatError("not a whole manifest: its numbers do not fit together", path)
+        raise FormatError("damaged manifest: its numbers contradict each other", path)
     return whole
 
 
@@ -244,7 +244,7 @@ def read_part(folder: Path, number: int, whole: Whole) -> ModelPart:
     found["own"] = int(found["own"])
     part = ModelPart(number=number, model=model, **found)
     if not _sound(part, whole):
-        raise FormatError("not a sound part: its arrays do not fit together", path)
+        raise FormatError("damaged part: the sizes of its arrays contradict each other", path)
     return part
 
 
@@ -284,8 +284,12 @@ def save(folder: Path, run: PartsRun) -> None:
         raise WriteError(folder, words)
     every = {k: text for found in team.comm.allgather(digests) for k, text in found.items()}
     if team.rank == 0:
-        _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
-    team.comm.Barrier()  # no process continues before the manifest is written
+        try:
+            _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
+        except OSError as error:
+            problem = str(error)
+    if words := team.first_problem(problem):  # no process continues before it is written
+        raise WriteError(folder, words)
 
 
 def _state_file(folder: Path, serial: str, number: int) -> Path:

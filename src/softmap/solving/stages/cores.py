@@ -57,7 +57,8 @@ class Cores(Stage):
         if self._search is None:
             from softmap.proof.cores.search import CoreGuided  # imported late
 
-            self._search = CoreGuided(self.problem.model, self.problem.given)
+            logged = 0 if self._proof is None else self.tuning.cores_logged
+            self._search = CoreGuided(self.problem.model, self.problem.given, logged)
         search, prepared = self._search, time.perf_counter() - began
         before = best.bound, best.energy
         labels = search.run(
@@ -72,8 +73,9 @@ class Cores(Stage):
         whole = None if labels is None else complete_labels(self.problem.model, labels)
         if whole is not None:
             best.offer_labels(whole)
-        if self._proof is None:  # cores leave no records
-            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores))
+        if search.proved:
+            log = None if self._proof is None else search
+            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores), log)
         limit = self.options.seconds
         early = share.rest > self.tuning.first_labels * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):

@@ -176,7 +176,7 @@ class Decode(Stage):
         model, options = self.problem.model, self.options
         room = room_beside(model, options.memory_limit)
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, room, self.problem.threads)
+        return LabelSearch(model, order, room, self.problem.threads, self.tuning.label_search)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
@@ -227,7 +227,7 @@ class Decode(Stage):
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
                 model, normalised(model, nodes), given=self.problem.given, deadline=share.deadline,
-                work=work // 2,
+                conflicts=work // (2 * self.tuning.conflict_entries),
             )  # fmt: skip
             if found is not None:
                 priced = found, energy_of(model, found, threads)

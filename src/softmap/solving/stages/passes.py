@@ -20,6 +20,7 @@ from softmap.errors import OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
 from softmap.methods.policy import Ask, CheckTimes
+from softmap.relaxation.dual import SmoothedDual
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
@@ -84,6 +85,8 @@ class PassChecks:
     def steps_to_next(self, best: Best, at: Progress) -> int:
         """The number of steps until the next check."""
         options, tuning = self._options, self._options.tuning
+        if options.every is not None:
+            return options.every
         if options.whole_run and options.updates:
             return max(1, options.updates // 40)
         if self._method.sweeping:
@@ -370,9 +373,19 @@ class Passes(Stage):
         decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=found.smoothed, decoder=decoder, nodes=nodes,
+            self.seen(), smoothed=self._smoothed(found), decoder=decoder, nodes=nodes,
             slack=verdict.slack, primal=primal, last=last,
         )  # fmt: skip
+
+    def _smoothed(self, found: Proposal) -> float | None:
+        """The smoothed dual of a check; in a whole run also for methods that do not compute it."""
+        model = self.problem.model
+        small = model.half_size <= self.tuning.lazy_entries
+        if found.smoothed is not None or not (self.options.whole_run and small):
+            return found.smoothed
+        if not np.isfinite(found.lam).all():  # λ of a diverging method
+            return None
+        return -SmoothedDual(model, found.eta).value(found.lam)
 
     # --- the current state ------------------------------------------------------------------------
 
@@ -386,7 +399,7 @@ class Passes(Stage):
         at, best = self._at, self._best
         if done != at.done:
             raise OptionError(
-                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "λ of a snapshot is lost when the run continues: read it in on_snapshot, or "
                 "before the next step of iterate"
             )
         if self._state is None or (not done and self._first is None):

@@ -29,7 +29,7 @@ class Semidefinite(Stage):
 
     def applies(self) -> bool:
         self._tree: SpinTree | None = None
-        self._gain = math.inf  # of the last bound without triangles
+        self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
         self._next = self.tuning.searched_passes  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
@@ -92,9 +92,7 @@ class Semidefinite(Stage):
     def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            before = tree.bound
-            tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
-            self._gain = tree.bound - before
+            self._gain = tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
             return True
         if not self._few:
             return False
