@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 import softmap
 from softmap.model.joining import joined
 from softmap.relaxation.dual import cost_scale
-from softmap.solving.device_batch import buckets
+from softmap.solving.device_batch import buckets, relax_batch
+from softmap.solving.options import Options
 from support.small_models import random_model
 
 
@@ -78,6 +82,21 @@ def test_limits_hold_for_each_model(place):
     )
     assert [result.sweeps for result in results] == [3, 7, 11]
     assert {result.status.name for result in results} == {"WORK_LIMIT"}
+
+
+def test_memory_on_the_device_is_free_once_results_are_asked_for(place):
+    models = several()[:2]
+    found = relax_batch(models, [Options(backend="cuda", goal="lp")] * 2)
+    batch = weakref.ref(found._batch)
+    results = [found.result(k) for k in range(2)]
+    gc.collect()
+    assert batch() is None
+    for model, result in zip(models, results, strict=True):
+        last = result.trace[-1]
+        assert (last.bound, last.primal, last.energy) == (
+            result.bound, result.primal, result.energy,
+        )  # fmt: skip
+        assert result.energy == model.energy(result.labels)
 
 
 @pytest.mark.parametrize("family", ["potts", "truncated-linear", "tables", "shared"])

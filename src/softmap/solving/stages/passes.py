@@ -61,7 +61,7 @@ class Progress(CheckTimes):
 
 
 class PassChecks:
-    """The checks of the passes: what is computed, and what the judge makes of it.
+    """The checks of the passes: when they are due, what they compute, and what follows from it.
 
     Parameters
     ----------
@@ -81,6 +81,40 @@ class PassChecks:
         """The judge of the run: the method's own judge, if it has one."""
         found: Judge = self._method.judge_by(Judge(self._best))
         return found
+
+    def steps_to_next(self, best: Best, at: Progress) -> int:
+        """The number of steps until the next check."""
+        options, tuning = self._options, self._options.tuning
+        if options.every is not None:
+            return options.every
+        if options.whole_run and options.updates:
+            return max(1, options.updates // 40)
+        if self._method.sweeping:
+            asked = max(options.lp_gap, options.gap, 1e-12)
+            return tuning.checks.passes_to_next(at.done, best.gaps().lp / asked)
+        return max(2 * best.problem.model.m, at.done // 5)
+
+    def closed(self, best: Best, at: Progress) -> Status | None:
+        """The status if a gap is within its tolerance, or neither has improved for long.
+
+        The LP gap does not count while passes may still prove the labels optimal.
+        """
+        options = self._options
+        if options.whole_run:
+            return None
+        status = best.met(Tolerances(options.lp_gap, options.gap))
+        if status is Status.LP_GAP and self._proving(best, at):
+            return None
+        stalled = at.stalled or not best.problem.model.m  # without edges, λ is empty
+        return status or (Status.STALLED if stalled and at.checked_at >= 0 else None)
+
+    def _proving(self, best: Best, at: Progress) -> bool:
+        """Whether the labels are an LP solution, so that further passes may prove them optimal."""
+        options = self._options
+        if options.goal == "lp" or not self._method.sweeping:
+            return False
+        tight = best.tight and best.gaps().lp <= options.lp_gap
+        return tight and at.done < 2 * at.solved_at + options.tuning.proving
 
     def check(
         self, best: Best, state: Any, at: Progress, share: Share, *, last: bool, cold: bool
@@ -178,7 +212,7 @@ class Passes(Stage):
         self._warm, self._recalled = warm, warm is None or warm.result is None
         self._first = None if warm is None else warm.lam
         self._at = Progress()
-        self._at.next_check = self._interval(best)
+        self._at.next_check = self._checks.steps_to_next(best, self._at)
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
 
@@ -218,7 +252,7 @@ class Passes(Stage):
         if not begun:
             why = share.budget.stop() or Status.TIME_LIMIT
             return Outcome(active=False, ran=False, ended=why)
-        if status := self._closed(best):
+        if status := self._checks.closed(best, self._at):
             return self._end(status)
         limit = self._advance(best, share)
         if limit is not None:
@@ -249,34 +283,11 @@ class Passes(Stage):
         """Labels that the method itself has rounded, or None."""
         return None if self._state is None else self._method.rounded(self._state)
 
-    # --- why passes end ---------------------------------------------------------------------------
-
-    def _closed(self, best: Best) -> Status | None:
-        """The status if a gap is within its tolerance, or neither has improved for long.
-
-        The LP gap does not count while passes may still prove the labels optimal.
-        """
-        if self.options.whole_run:
-            return None
-        status = best.met(Tolerances(self.options.lp_gap, self.options.gap))
-        if status is Status.LP_GAP and self._proving(best):
-            return None
-        stalled = self._at.stalled or not self.problem.model.m  # without edges, λ is empty
-        return status or (Status.STALLED if stalled and self._at.checked_at >= 0 else None)
-
-    def _proving(self, best: Best) -> bool:
-        """Whether the labels are an LP solution, so that further passes may prove them optimal."""
-        if self.options.goal == "lp" or not self._method.sweeping:
-            return False
-        at = self._at
-        tight = best.tight and best.gaps().lp <= self.options.lp_gap
-        return tight and at.done < 2 * at.solved_at + self.tuning.proving
+    # --- an earlier result ------------------------------------------------------------------------
 
     def _end(self, status: Status) -> Outcome:
         seen = replace(self.seen(), last=True)
         return Outcome(active=False, ran=False, ended=status, work=0, seen=seen)
-
-    # --- an earlier result ------------------------------------------------------------------------
 
     def _recall(self, best: Best) -> Outcome:
         """Evaluate the earlier result with the costs of this model."""
@@ -304,7 +315,7 @@ class Passes(Stage):
         if not self._state.work and self._first is None:
             self._start_coarse(share)
         if at.checked_at == at.done:  # labels of the last check are known by now
-            at.next_check = at.done + self._interval(best)
+            at.next_check = at.done + self._checks.steps_to_next(best, at)
         while at.done < at.next_check:
             if status := budget.stop(at.done):
                 return status
@@ -342,18 +353,6 @@ class Passes(Stage):
             self._method.start_coarse(self._state, share.deadline)
             budget.spend(self._state.work - before)
             self._hand_back_memory()
-
-    def _interval(self, best: Best) -> int:
-        """The number of steps until the next check."""
-        options, at = self.options, self._at
-        if options.every is not None:
-            return options.every
-        if options.whole_run and options.updates:
-            return max(1, options.updates // 40)
-        if self._method.sweeping:
-            asked = max(options.lp_gap, options.gap, 1e-12)
-            return self.tuning.checks.passes_to_next(at.done, best.gaps().lp / asked)
-        return max(2 * self.problem.model.m, at.done // 5)
 
     # --- checks -----------------------------------------------------------------------------------
 
