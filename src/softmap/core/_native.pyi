@@ -491,6 +491,8 @@ def couplings(
 
 RELAX: float = 0.75
 
+TURN: float = 0.3
+
 def by_strip(
     layout: Layout,
     nodes: Annotated[
@@ -2108,7 +2110,7 @@ class TransportNetwork:
         | None = None,
     ) -> tuple[float, float]:
         """
-        Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`.
+        Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`. At η = 0 the coupling does not depend on messages.
         """
 
     def messages(

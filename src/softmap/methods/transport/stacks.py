@@ -33,7 +33,8 @@ class EdgeStack:
     ) -> None:
         self.xp, self.tables, self.entries, self.states = xp, tables, entries, states
         self.earlier, self.keeps = earlier, keeps
-        self._eta, self._factors = 0.0, None
+        self._eta = 0.0
+        self._factors: Any = None
         self._then: list[Any] = [None, None]
         self._reduced: list[Any] = [None, None]
 
