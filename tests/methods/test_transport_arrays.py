@@ -8,7 +8,7 @@ from test_transport import FAMILIES, assert_promises, optimum, problem
 
 import softmap
 from softmap import transport
-from softmap.methods.transport import arrays
+from softmap.methods.transport import stacks
 from softmap.methods.transport.arrays import ArrayNetwork
 from softmap.methods.transport.problem import TransportProblem
 
@@ -41,13 +41,13 @@ def test_the_verbs_are_those_of_the_compiled_network(room, seed, cycle, momentum
             assert costs[0] == pytest.approx(costs[1], abs=1e-7)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_a_run_keeps_its_promises(seed, cycle):
     marginals, edges, tables = problem(seed, cycle)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOFTMAP_CUDA", "host")
-        patch.setattr(arrays, "BLOCK", 7)
+        patch.setattr(stacks, "BLOCK", 7)
         found = transport.multimarginal(marginals, edges, tables, backend="cuda")
         assert_promises(found, edges, tables, optimum(marginals, edges, tables))
     assert found.relative_gap <= 1e-3

@@ -45,7 +45,8 @@ std::pair<double, double> coupled(HeldNetwork &self, Index e, double eta, In<dou
     if (plan)
         require_size(*plan, Index(p.size() * q.size()), "plan");
     std::vector<double> a(p.size()), b(q.size());
-    self.network.reduced(e, eta, a.data(), b.data());
+    if (eta > 0.0) // at 0 the plan does not depend on messages
+        self.network.reduced(e, eta, a.data(), b.data());
     const Index g = lay.group_of(e);
     return Families::visit(lay.kind[g], [&](auto family) {
         const Coupled found = Rounding()(family.template at<1>(lay, g, &e, 1), a.data(), b.data(),
@@ -91,7 +92,7 @@ void bind_transport(nb::module_ &m) {
         .def("coupled", &coupled, arg("edge"), arg("eta"), arg("p"), arg("q"),
              nb::arg("plan").none() = nb::none(), Unlocked(),
              "Return the cost of a coupling of p and q along an edge, and the rounded mass; add "
-             "the coupling to `plan`.")
+             "the coupling to `plan`. At η = 0 the coupling does not depend on messages.")
         .def("messages", &messages, arg("out"), "Write the messages into all half-edges.")
         .def("set_messages", &set_messages, arg("msg"), "Set the messages into all half-edges.");
 }

@@ -3,10 +3,12 @@
 // Families with a closed form have the optimal plan: Potts and truncated linear costs, and convex
 // costs |x - y|^k (monotone plan). For all others the plan exp(-η (C + a + b)) is rounded as in
 // Altschuler et al. (2017): rows and columns with too much mass are scaled down, and a rank-one
-// plan with the missing mass is added. All sums are those of the rounded plan itself.
+// plan with the missing mass is added. All sums are those of the rounded plan itself. At η = 0 the
+// monotone plan is taken for any costs: it needs O(d) of them.
 #pragma once
 
 #include "families/all.hpp"
+#include "kernels/kernels.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -31,6 +33,8 @@ class Rounding {
         if constexpr (View::banded)
             if (view.plain && view.reach >= rows_)
                 return monotone(view, p, q, plan);
+        if (eta == 0.0)
+            return monotone(view, p, q, plan);
         return rounded(view, a, b, p, q, eta, plan);
     }
 
@@ -159,11 +163,12 @@ class Rounding {
                 if (eta * (value - low_row[x]) > depth && eta * (value - low_col[y]) > depth)
                     continue;
                 label_.push_back(std::int32_t(y));
-                mass_.push_back(exp_one(-eta * (value - low)));
+                mass_.push_back(-eta * (value - low));
                 cost_.push_back(cost);
             }
             start_.push_back(Index(label_.size()));
         }
+        kernels->exponentials(mass_.data(), mass_.data(), Index(mass_.size()));
     }
 
     Index rows_ = 0, cols_ = 0;

@@ -2088,7 +2088,7 @@ class TransportNetwork:
         | None = None,
     ) -> tuple[float, float]:
         """
-        Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`.
+        Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`. At η = 0 the coupling does not depend on messages.
         """
 
     def messages(

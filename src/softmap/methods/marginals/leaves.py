@@ -19,6 +19,8 @@ from softmap.relaxation.dual import Floats
 LABELLINGS = 1 << 20  # of the variables that are not fixed: a matrix of 8 MB
 UNDERFLOW = 2.0**-1000  # more than an underflow takes off a product of three numbers up to 1
 
+Factor = tuple[tuple[int, ...], Floats]
+
 
 class Leaves:
     """Sums over the first variables of an order, for cases that fix the labels of all others.
@@ -55,8 +57,10 @@ class Leaves:
         self._fixed = {int(v): k for k, v in enumerate(order[::-1][: self.depth])}
         self._num = logs.flat.num_labels
         self._sizes = [int(d) for d in self._num[order[::-1]]]
-        self._shift, self._outside, self._between = logs.shift, [], []
-        self._sides: list[list[tuple[tuple[int, ...], Floats]]] = [[], []]
+        self._shift = logs.shift
+        self._outside: list[Factor] = []
+        self._between: list[Factor] = []
+        self._sides: tuple[list[Factor], list[Factor]] = ([], [])
         size, terms = abs(logs.shift), 1
         for scope, table in logs.factors():
             size += float(np.abs(table, where=np.isfinite(table), out=np.zeros(table.shape)).max())

@@ -1,6 +1,6 @@
 """`accel-sweeps`: momentum over whole star sweeps with a safeguard, so that its rate is proved.
 
-Theorem and proof are in `docs/theory/accelerated-sweeps.md`, the constants in
+Theorem and proof are in `docs/theory/rates.md`, the constants in
 `experiments/theory.py`.
 """
 

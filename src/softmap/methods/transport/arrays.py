@@ -10,7 +10,6 @@ Schmitzer 2019). No bound depends on them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,96 +18,10 @@ from softmap import core
 from softmap.machine import available_memory
 from softmap.methods.cuda.cupy_device import find_arrays
 from softmap.methods.transport.problem import TransportProblem
+from softmap.methods.transport.stacks import LEAST, EdgeStack, RoundedPlan
 
-BLOCK = 1 << 24  # entries of a table that are worked on at a time: temporary arrays of 128 MiB
-DRIFT = 8.0  # change of η times a message after which factors are computed again
 LONGEST = 1.0  # longest extrapolation of a message, times η (decision 75)
-LEAST = 1e-300
 ALL = slice(None)
-
-
-class EdgeStack:
-    """Edges with tables of one shape that send at the same time.
-
-    Parameters
-    ----------
-    xp : module
-        numpy or CuPy.
-    tables : array (1 or g, rows, cols)
-        Costs.
-    entries, states : pairs of int64 arrays (g, labels)
-        Places of the labels of both endpoints in half-edge arrays and in node arrays.
-    earlier : int
-        The side, 0 for rows and 1 for columns, that sends in the forward half of a pass.
-    keeps : bool
-        Whether factors are kept; without them every message is a sum of exponentials.
-    """
-
-    def __init__(
-        self, xp: Any, tables: Any, entries: Any, states: Any, earlier: int, keeps: bool
-    ) -> None:
-        self.xp, self.tables, self.entries, self.states = xp, tables, entries, states
-        self.earlier, self.keeps = earlier, keeps
-        self._eta, self._factors = 0.0, None
-        self._then: list[Any] = [None, None]
-        self._reduced: list[Any] = [None, None]
-
-    def message(self, side: int, sent: Any, own: Any, eta: float) -> Any:
-        """Return the messages into one side; `own` are the costs there, for the factors."""
-        if not self.keeps or eta == math.inf:
-            return self.softmin(side, sent, eta)
-        if not self._serve(side, sent, eta):
-            self._build(side, sent, own, eta)
-        xp, sender = self.xp, self._reduced[1 - side]
-        low = (sent - sender).min(axis=1, keepdims=True)
-        mass = xp.exp(-eta * (sent - sender - low))
-        if len(mass) == 1:  # a product of a matrix and a vector, not of two stacks
-            factors = self._factors[0]
-            out = (mass[0] @ factors if side else factors @ mass[0])[None]
-        elif side:
-            out = xp.matmul(mass[:, None, :], self._factors)[:, 0]
-        else:
-            out = xp.matmul(self._factors, mass[:, :, None])[:, :, 0]
-        return low - self._reduced[side] - xp.log(xp.maximum(out, LEAST)) / eta
-
-    def softmin(self, side: int, sent: Any, eta: float) -> Any:
-        """Return the minima of cost + sent into one side, soft at finite η, block by block."""
-        xp, labels = self.xp, self.tables.shape[1 + side]
-        out = xp.empty((len(sent), labels))
-        for part in self._parts(labels, sent.size):
-            table = self.tables[:, :, part] if side else self.tables[:, part]
-            value = table + (sent[:, :, None] if side else sent[:, None, :])
-            low = value.min(axis=2 - side)
-            if eta < math.inf:
-                value -= xp.expand_dims(low, 2 - side)
-                value *= -eta
-                low = low - xp.log(xp.exp(value, out=value).sum(axis=2 - side)) / eta
-            out[:, part] = low
-        return out
-
-    def _parts(self, labels: int, others: int) -> Iterator[slice]:
-        step = max(1, BLOCK // max(others, 1))
-        return (slice(k, min(k + step, labels)) for k in range(0, labels, step))
-
-    def _serve(self, side: int, sent: Any, eta: float) -> bool:
-        if eta != self._eta:
-            return False
-        moved = sent - self._then[1 - side]
-        return eta * float((moved.max(axis=1) - moved.min(axis=1)).max()) <= DRIFT
-
-    def _build(self, side: int, sent: Any, own: Any, eta: float) -> None:
-        xp, self._eta = self.xp, eta
-        self._then[1 - side], self._then[side] = sent.copy(), own.copy()
-        self._reduced[side] = -self.softmin(side, sent, math.inf)
-        self._reduced[1 - side] = -self.softmin(1 - side, self._reduced[side], math.inf)
-        row, col = self._reduced
-        if self._factors is None:
-            self._factors = xp.empty((len(row), row.shape[1], col.shape[1]))
-        for part in self._parts(row.shape[1], col.size):
-            value = self.tables[:, part] + row[:, part, None]
-            value = xp.maximum(value + col[:, None, :], 0.0)
-            value *= -eta
-            xp.exp(value, out=self._factors[:, part])
 
 
 class ArrayNetwork:
@@ -132,29 +45,17 @@ class ArrayNetwork:
         self._owner = xp.asarray(problem.owner)
         self._given = xp.asarray(~problem.free())
         self._logs = xp.log(xp.maximum(self._mass, LEAST))
-        ends, forward, backward = model.edges, *_levels(model)
-        first = (ends[:, 0] > ends[:, 1]).astype(np.int64)
-        node = np.take_along_axis(ends, np.stack([first, 1 - first], axis=1), axis=1)
-        earlier = np.bincount(node[:, 1], minlength=model.n)
-        later = np.bincount(node[:, 0], minlength=model.n)
-        chains = np.maximum(1, np.maximum(earlier, later)).astype(np.float64)
+        chains, groups = _grouped(model)
         self._chains = xp.asarray(np.repeat(chains, model.num_labels))
-        sizes = model.num_labels[ends].astype(np.int64)
-        keeps = room is None or 8 * int(sizes.prod(axis=1).sum()) <= room // 2
-        keys = np.stack([*sizes.T, first, forward[node[:, 0]], backward[node[:, 1]]], axis=1)
-        rows = {tuple(map(int, key)) for key in keys}
-        groups = {key: np.flatnonzero((keys == key).all(axis=1)) for key in sorted(rows)}
-        self._edges = list(groups.values())
+        entries = int(model.num_labels[model.edges].astype(np.int64).prod(axis=1).sum())
+        keeps = room is None or 8 * entries <= room // 2
+        self._edges, times = list(groups.values()), list(groups)
         self._stacks = [self._stack(k, key[2], keeps) for key, k in groups.items()]
-        number = range(len(self._stacks))
-        times = list(groups)
-        self._order = [
-            sorted(number, key=lambda k: times[k][3]),
-            sorted(number, key=lambda k: times[k][4]),
-        ]
+        number = range(len(times))
+        self._order = [sorted(number, key=lambda k: times[k][turn]) for turn in (3, 4)]
         self._msg, self._drift = xp.zeros(len(problem.owner)), xp.zeros(len(problem.owner))
         self._t, self._product, self._loss = 1.0, 0.0, math.inf
-        self._point: Any = None  # what `coupled` needs of the messages
+        self._point: dict[str, Any] = {}  # what `coupled` needs of the messages
         self._place = {
             int(e): (k, place)
             for k, edges in enumerate(self._edges)
@@ -228,7 +129,7 @@ class ArrayNetwork:
 
     def set_messages(self, msg: Any) -> None:
         """Set the messages into all half-edges."""
-        self._msg, self._point = self.xp.asarray(msg).copy(), None
+        self._msg, self._point = self.xp.asarray(msg).copy(), {}
 
     def coupled(
         self, edge: int, eta: float, p: Any, q: Any, plan: Any = None
@@ -237,23 +138,24 @@ class ArrayNetwork:
 
         The coupling is added to `plan`. Its marginals are those of Altschuler et al. (2017).
         """
-        if self.problem.family:  # has a plan in closed form
+        if self.problem.family or eta == 0.0:  # a plan that needs no messages, or few costs
             return self._on_host().coupled(edge, eta, p, q, plan)
-        if self._point is None:
-            self._point = self._theta(self._msg)
+        if "theta" not in self._point:
+            self._point["theta"] = self._theta(self._msg)
+        theta = self._point["theta"]
         k, place = self._place[edge]
         stack, one = self._stacks[k], slice(place, place + 1)
-        a, b = (self._prepared(stack, s, self._point, self._msg, eta, one)[0] for s in (0, 1))
+        a, b = (self._prepared(stack, s, theta, self._msg, eta, one)[0] for s in (0, 1))
         table = stack.tables[place % len(stack.tables)]
-        rounding = _Rounding(self.xp, table, a, b, eta)
+        rounding = RoundedPlan(self.xp, table, a, b, eta)
         return rounding(self.xp.asarray(p), self.xp.asarray(q), plan)
 
     def _on_host(self) -> Any:
         """Return the compiled network with the same messages."""
-        if self._point is None:
-            self._point = self.problem.compiled()
-            self._point.set_messages(self._fetched(self._msg))
-        return self._point
+        if "host" not in self._point:
+            self._point["host"] = self.problem.compiled()
+            self._point["host"].set_messages(self._fetched(self._msg))
+        return self._point["host"]
 
     def _fetched(self, array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array
@@ -270,7 +172,7 @@ class ArrayNetwork:
         return own - msg[stack.entries[side][edges]]
 
     def _extrapolate(self, eta: float, momentum: bool) -> None:
-        self._point = None
+        self._point = {}
         now = 1.0 if self._product > 0 else self._t
         self._t, self._product = 0.5 * (1 + math.sqrt(1 + 4 * now * now)), 0.0
         beta = (now - 1) / self._t if momentum else 0.0
@@ -281,7 +183,7 @@ class ArrayNetwork:
 
     def _half_pass(self, forward: bool, eta: float, deadline: Any, before: Any = None) -> bool:
         """Send along all edges; call before(k, new messages) before messages are replaced."""
-        self._point, theta = None, self._theta(self._msg)
+        self._point, theta = {}, self._theta(self._msg)
         for k in self._order[0 if forward else 1]:
             stack = self._stacks[k]
             to = 1 - stack.earlier if forward else stack.earlier
@@ -323,54 +225,23 @@ class ArrayNetwork:
         return mass / mass.sum(axis=1, keepdims=True)
 
 
-class _Rounding:
-    """The plan exp(-η (C + a + b)) of one edge, in blocks of rows, and its rounding."""
+def _grouped(model: Any) -> tuple[Any, dict[tuple[int, ...], Any]]:
+    """Return, per node, among how many chains it divides its cost, and groups of edges.
 
-    def __init__(self, xp: Any, table: Any, a: Any, b: Any, eta: float) -> None:
-        self.xp, self.table, self.a, self.b, self.eta = xp, table, a, b, eta
-        step = max(1, BLOCK // max(len(b), 1))
-        self.parts = [slice(k, k + step) for k in range(0, len(a), step)]
-        low = [float(self._value(part).min()) for part in self.parts]
-        self.low = min(low)
-
-    def _value(self, part: slice) -> Any:
-        return self.table[part] + self.a[part, None] + self.b
-
-    def _masses(self, part: slice, rows: Any, cols: Any) -> Any:
-        mass = self.xp.exp(-self.eta * (self._value(part) - self.low))
-        return mass * rows[part, None] * cols
-
-    def __call__(self, p: Any, q: Any, plan: Any) -> tuple[float, float]:
-        xp = self.xp
-        rows, cols = xp.ones(len(p)), xp.ones(len(q))
-        sums = xp.concatenate([self._masses(k, rows, cols).sum(axis=1) for k in self.parts])
-        every = sums.sum()
-        sums /= every
-        slack = float(xp.abs(sums - p).sum())
-        rows = xp.minimum(1.0, p / xp.maximum(sums, LEAST)) / every
-        have = sum(self._masses(k, rows, cols).sum(axis=0) for k in self.parts)
-        slack += float(xp.abs(have - q).sum())
-        cols = xp.minimum(1.0, q / xp.maximum(have, LEAST))
-        return self._scaled(p.copy(), q.copy(), rows, cols, plan), slack
-
-    def _scaled(self, rest: Any, need: Any, rows: Any, cols: Any, plan: Any) -> float:
-        """Return the cost of the scaled plan and of the rank-one plan of what is missing."""
-        xp, cost = self.xp, 0.0
-        for part in self.parts:
-            mass = self._masses(part, rows, cols)
-            cost += float((mass * self.table[part]).sum())
-            rest[part] -= mass.sum(axis=1)
-            need -= mass.sum(axis=0)
-            if plan is not None:
-                plan[part] += mass.get() if hasattr(mass, "get") else mass
-        rest, need = xp.maximum(rest, 0.0), xp.maximum(need, 0.0)
-        most = float(xp.maximum(rest.sum(), need.sum()))
-        if most == 0.0:
-            return cost
-        if plan is not None:
-            lack = xp.outer(rest, need) / most
-            plan += lack.get() if hasattr(lack, "get") else lack
-        return cost + float(rest @ (self.table @ need)) / most
+    The edges of a group have one key: number of rows and of columns, the side of the earlier node,
+    and its turn in the forward and that of the later node in the backward half of a pass.
+    """
+    ends, forward, backward = model.edges, *_levels(model)
+    first = (ends[:, 0] > ends[:, 1]).astype(np.int64)
+    node = np.take_along_axis(ends, np.stack([first, 1 - first], axis=1), axis=1)
+    met = [np.bincount(node[:, side], minlength=model.n) for side in (0, 1)]
+    chains = np.maximum(1.0, np.maximum(*met))
+    times = forward[node[:, 0]], backward[node[:, 1]]
+    keys = np.stack([*model.num_labels[ends].T, first, *times], axis=1).astype(np.int64)
+    kinds, which = np.unique(keys, axis=0, return_inverse=True)
+    return chains, {
+        tuple(kind.tolist()): np.flatnonzero(which.reshape(-1) == k) for k, kind in enumerate(kinds)
+    }
 
 
 def _levels(model: Any) -> tuple[Any, Any]:

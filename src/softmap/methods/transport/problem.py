@@ -58,8 +58,10 @@ class TransportProblem:
         low, high = model.extremes()
         node, edge = np.split(high - low, [model.n])
         ranges = edge + np.where(fixed, 0.0, node)[model.edges].sum(axis=1)
-        family = isinstance(tables, Potential)
-        shared = tables.alike if family else all(table is tables[0] for table in tables)
+        if family := isinstance(tables, Potential):
+            shared = tables.alike
+        else:
+            shared = all(table is tables[0] for table in tables)
         return TransportProblem(model, mass, fixed, ranges, _owner(model), shared, family)
 
     def free(self) -> NDArray[np.bool_]:

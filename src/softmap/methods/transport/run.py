@@ -35,10 +35,9 @@ class TransportRun:
         self.passes = 0
 
     def start(self) -> None:
-        """Offer the bound of λ = 0 and the plan of independent nodes: an answer at any moment."""
+        """Offer the bound of λ = 0 and a plan that needs no messages: an answer at any moment."""
         self.bound = self.problem.bound(self.lam)
-        first = self.ladder.first / max(self._range(), 1e-300)
-        self._offer_point(first, None)
+        self._offer_point(0.0, None)
 
     def climb(self) -> None:
         """Make passes level by level, and a check after each, until the gap is closed."""
