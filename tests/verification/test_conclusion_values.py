@@ -58,6 +58,7 @@ def test_what_conclusions_need_and_when_they_hold():
         assert found.needed == needed
         assert found.holds(needed)
         assert not found.holds(needed - Fraction(1, 10**30))
+    assert Conclusion(What.WITHIN, (Fraction(1),), None).needed == 0
     never = read([2], [], None, hard=True)
     assert never.needed == 0
     assert never.holds(Fraction(1, 10**30))
@@ -96,16 +97,20 @@ def models() -> list[softmap.Model]:
     rng = np.random.default_rng(1)
     pair, three = rng.integers(0, 9, (2, 3)), rng.integers(0, 9, (2, 3, 2))
     sums = softmap.Linear(range(3), [np.arange(2), np.arange(3), np.arange(2)], low=1, high=3)
-    return [
+    rows = [np.arange(2) * (k + 1) for k in range(7)]
+    long = [((0, 6), pair[:, :2]), softmap.Linear(range(7), rows, low=3, high=20)]
+    found = [
         softmap.Model.from_factors([2, 3, 2], [((0, 1), pair), *more])
         for more in ([], [((0, 1, 2), three)], [sums], [((0, 1, 2), three), sums])
     ]
+    return [*found, softmap.Model.from_factors([2] * 7, long)]
 
 
-@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("which", range(5))
 def test_costs_of_labellings_are_those_of_the_model(which):
     model, forbidden = models()[which], 0
-    for labels in itertools.product(range(2), range(3), range(2)):
+    assert (len(model.running) > 0) == (which == 4)
+    for labels in itertools.product(*map(range, model.num_labels[: model.num_visible].tolist())):
         given, cost = np.array(labels), float(model.energy(np.array(labels)))
         if math.isfinite(cost):
             assert exact_energy(model, given) == Fraction(cost)
