@@ -32,6 +32,7 @@ before = resident("VmRSS")
 if kind.startswith("{"):
     given = json.loads(kind)
     model = getattr(softmap.generators, given.pop("make"))(**given)
+    model = model[0] if isinstance(model, tuple) else model  # with the planted labels
 else:
     model = softmap.read(kind)
 needed = memory_needed(model)
@@ -94,7 +95,7 @@ def main() -> int:
         name = kind[10:-1].replace('"', "") if kind.startswith("{") else Path(kind).name
         size, needed, limit, peak, ended = measured(kind, "limited", said.seconds)
         free = measured(kind, "free", said.seconds)[3]
-        worse += peak > limit
+        worse += peak > limit or not limit
         row = f"{name[:36]:36} {size:7.1f} {needed:7.1f} {limit:7.1f} {peak:7.1f} {free:7.1f}"
         print(f"{row}  {ended}", flush=True)
     print(f"{len(kinds)} models, {worse} beyond their limit")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +16,7 @@ import pytest
 import softmap
 from softmap import core
 from softmap.model.layout import _arrays
+from softmap.solving import archive
 
 HERE = Path(__file__).resolve().parent
 needs_compiler = pytest.mark.skipif(
@@ -33,7 +37,8 @@ def ran(program: str, *words: str) -> str:
 @needs_compiler
 @pytest.mark.timeout(900)  # many processes, perhaps on a busy machine
 def test_calls_of_the_operating_system_that_fail():
-    said = ran("files.py", "--only", "files", "json", "convert-uai.gz", "verify", "--every", "12")
+    some = ["json", "verify-proof", "many-proofs", "large", "convert-lp", "convert-from-lp"]
+    said = ran("files.py", "--only", *some, "--every", "20")
     assert int(said.splitlines()[-1].split()[0]) > 20
 
 
@@ -44,6 +49,19 @@ def test_allocations_that_fail():
     counts = [int(line.split()[1]) for line in said.splitlines()]
     assert len(counts) == 2
     assert min(counts) > 1
+
+
+def test_an_archive_that_cannot_be_read_says_why(tmp_path, monkeypatch):
+    path = tmp_path / "result.npz"
+    softmap.solve(softmap.generators.random_tree(5, seed=1)).save(path)
+
+    class Broken(io.FileIO):
+        def readinto(self, room):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(archive, "_open", lambda path: io.BufferedReader(Broken(path)))
+    with pytest.raises(softmap.SoftmapError, match=r"cannot be read: Input/output error"):
+        softmap.load_result(path)
 
 
 @pytest.mark.parametrize("name", ["kind", "half"])
