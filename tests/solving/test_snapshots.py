@@ -33,7 +33,7 @@ def test_lam_is_gone_when_the_run_has_gone_on():
     run = softmap.iterate(CYCLE, method="trws", updates=8, goal="lp")
     first, second = next(run), next(run)
     kept = second.lam
-    with pytest.raises(softmap.OptionError, match="until the run goes on"):
+    with pytest.raises(softmap.OptionError, match="when the run continues"):
         _ = first.lam
     next(run)
     assert second.lam is kept
