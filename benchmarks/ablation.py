@@ -1,8 +1,8 @@
-"""One mechanism of a run switched off at a time, over some thirty models.
+"""One mechanism of a run switched off at a time, over models of all kinds.
 
-`python -m benchmarks.ablation [--seconds S] [--processes P] [--only MODEL] [--without TEXT]
-[--out FILE]`: proofs, energies, bounds and times beside the unchanged solver. What wins nowhere
-should go.
+`python -m benchmarks.ablation [--seconds S] [--processes P] [--each K] [--only MODEL]
+[--without TEXT] [--out FILE]`: proofs, energies, bounds and times beside the unchanged solver.
+What wins nowhere should go.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "interior-point method": {"interior_after": FAR},
     "passes that prove LP labels": {"proving": -FAR},
     "early search": {"searched_passes": FAR},
-    "annealing before a search": {"cooled": 0},
     "annealing of labels": {"annealed_entries": 0},
     "exact search over small parts": {"moved_variables": 0},
-    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
     "unions of clusters": {"tighten_unions": 0},
+    "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
 }
 
 
@@ -69,10 +68,7 @@ def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
 @contextmanager
 def without_moves(**changes: Any) -> Iterator[dict[str, Any]]:
     """A run whose decoded labels are improved less."""
-    from softmap.labels import search
-
-    with patch.object(search, "EFFORT", replace(search.EFFORT, **changes)):
-        yield {}
+    yield {"tuning": replace(TUNING, label_search=replace(TUNING.label_search, **changes))}
 
 
 @contextmanager
@@ -81,6 +77,24 @@ def without_neighbourhoods() -> Iterator[dict[str, Any]]:
     from softmap.labels.improving import Neighbourhoods
 
     with patch.object(Neighbourhoods, "improve", lambda self, labels, **_: labels):
+        yield {}
+
+
+@contextmanager
+def without_penalties() -> Iterator[dict[str, Any]]:
+    """A run that takes no large cost for a hard constraint."""
+    from softmap.solving import feasible
+
+    with patch.object(feasible, "dominating_penalty", lambda model: None):
+        yield {}
+
+
+@contextmanager
+def without_recovery() -> Iterator[dict[str, Any]]:
+    """A run that keeps its momentum when the smoothed dual falls."""
+    from softmap.methods.sweeps import anneal
+
+    with patch.object(anneal, "RECOVERY", replace(anneal.RECOVERY, fall=float("inf"))):
         yield {}
 
 
@@ -95,6 +109,8 @@ def variants() -> dict[str, Any]:
     found["annealed tree moves"] = partial(without_moves, annealed_from=FAR)
     found["fusion of decoded labels"] = partial(without_moves, fused=FAR)
     found["neighbourhoods"] = without_neighbourhoods
+    found["penalties as hard constraints"] = without_penalties
+    found["less momentum after a fall"] = without_recovery
     return found
 
 
@@ -104,6 +120,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--each", type=int, default=1, help="models of each family, at most")
     parser.add_argument("--only", default="")
     parser.add_argument("--without", default="")
     parser.add_argument("--out", type=Path)
@@ -111,7 +128,7 @@ def main() -> None:
     chosen = {n: v for n, v in variants().items() if n == PLAIN or given.without in n}
     found = run_all(
         chosen, seconds=given.seconds, processes=given.processes, repeats=given.repeats,
-        out=given.out, only=given.only,
+        out=given.out, only=given.only, each=given.each,
     )  # fmt: skip
     print(table(compared(found)))
 

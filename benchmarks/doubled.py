@@ -1,4 +1,5 @@
-"""More time, no worse answer: python -m benchmarks.doubled [--seconds 0.5 1 2 4] [--processes P].
+"""More time, no worse answer: python -m benchmarks.doubled [--seconds 0.5 1 2 4]
+[--processes P] [--each K].
 
 Every model of `benchmarks.variants` under limits that double; a pair counts against us if the
 longer run has a higher energy or a lower bound, by more than a thousandth of the gap of the
@@ -37,13 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0])
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--each", type=int, default=1, help="models of each family, at most")
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     runs: dict[tuple[str, float], Ran] = {}
     for seconds in given.seconds:
         found = run_all(
             {PLAIN: plain}, seconds=seconds, processes=given.processes, repeats=1, out=None,
-            only=given.only,
+            only=given.only, each=given.each,
         )  # fmt: skip
         runs |= {(ran.model, seconds): ran for ran in found}
     pairs = bad = 0

@@ -21,7 +21,7 @@ from benchmarks.variants import PLAIN, compared, run_all, table
 from softmap.solving.tuning import TUNING, Tuning
 
 PAGES = (
-    "labels.decoding:DECODING", "labels.feasibility:TUNING", "labels.search:EFFORT",
+    "labels.decoding:DECODING", "labels.feasibility:TUNING",
     "labels.penalties:TUNING", "methods.sweeps.anneal:COARSENING", "methods.sweeps.anneal:RECOVERY",
     "methods.sweeps.chains:AVERAGING", "proof.tightening.clusters:SEARCHED",
     "proof.tightening.point:CORRECTIONS",

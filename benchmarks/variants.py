@@ -1,7 +1,7 @@
 """Runs of one set of models under variants of the solver, several at a time, compared in one table.
 
 `benchmarks.tuning` varies numbers, `benchmarks.ablation` switches mechanisms off. The models are
-some thirty of all kinds: those of a data folder where there is one, and generated ones. Every run
+of all kinds: some of each family of a data folder where there is one, and generated ones. Every run
 has one thread and the same time limit; the unchanged solver runs several times, so that the table
 shows what noise alone does.
 """
@@ -29,15 +29,16 @@ from support.data import shared_data
 
 PLAIN = "unchanged"
 SAME = 1e-6  # relative difference under which two values count as equal
-FILES = (
-    "uai-grid/grid20x20.f10.wrap.uai", "uai-grid/grid40x40.f10.uai", "uai-protein/*",
-    "uai-segmentation/*", "uai-scene/*", "uai-objectdetection/*", "uai-dbn/*", "uai-wcsp/*",
-    "uai-relational/*", "uai-imagealignment/*", "wcsp/*", "cfn/*", "qpbo/*", "qaplib/nug12.dat",
-    "more/maxcut-gset/G11.mc", "more/maxcut-gset/G14.mc", "more/maxcut-be/*",
-    "more/maxcut-bqp/*", "more/uai-spot5/spot5_42.uai", "more/uai-pedigree/*",
-    "more/uai-linkage/*", "more/uai-promedas/*", "more/uai-planning/sg_p01_10.uai", "more/bif/*",
-    "more/wcsp-frequency/*", "more/wcnf/*", "more/ising-chimera/*",
+FAMILIES = (
+    "uai-grid/*", "uai-protein/*", "uai-segmentation/*", "uai-scene/*", "uai-objectdetection/*",
+    "uai-dbn/*", "uai-wcsp/*", "uai-relational/*", "uai-imagealignment/*", "uai-bayes/*", "wcsp/*",
+    "cfn/*", "qpbo/*", "graph-matching/*.dd.xz", "qaplib/*", "more/maxcut-gset/*",
+    "more/maxcut-be/*", "more/maxcut-bqp/*", "more/uai-spot5/*", "more/uai-pedigree/*",
+    "more/uai-linkage/*", "more/uai-promedas/*", "more/uai-planning/*", "more/bif/*",
+    "more/wcsp-frequency/*", "more/wcnf/*", "more/opb-qplib/*", "more/opb/*",
+    "more/ising-chimera/*", "more/uai-cnf/*", "more/wcsp-spot5-vac/*", "more/qaplib/*",
 )  # fmt: skip
+"""The families of models of a data folder, as patterns of their files."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,31 @@ def generated() -> dict[str, Callable[[], softmap.Model]]:
     }
 
 
-def of_folder() -> dict[str, Path]:
-    """One file of each family of the data folder."""
+def of_folder(each: int = 1) -> dict[str, Path]:
+    """Files of the data folder, evenly out of each family.
+
+    Parameters
+    ----------
+    each : int
+        Number of files of a family, at most.
+    """
     root = shared_data()
     if root is None:
         return {}
     found = {}
-    for pattern in FILES:
+    for pattern in FAMILIES:
         files = sorted(p for p in root.glob(pattern) if _is_model(p))
-        if files:
-            path = files[len(files) // 2]
-            found[str(path.relative_to(root))] = path
+        for k in sorted({(2 * i + 1) * len(files) // (2 * each) for i in range(each)}):
+            if files:
+                found[str(files[k].relative_to(root))] = files[k]
     return found
 
 
 def _is_model(path: Path) -> bool:
     name = path.name.removesuffix(".xz").removesuffix(".gz")
-    return name.endswith((".uai", ".wcsp", ".cfn", ".bif", ".mc", ".dat", ".qpbo", ".wcnf", ".txt"))
+    return name.endswith(
+        (".uai", ".wcsp", ".cfn", ".bif", ".mc", ".dat", ".dd", ".qpbo", ".wcnf", ".opb", ".coo")
+    )
 
 
 def _read(path: Path) -> softmap.Model:
@@ -93,9 +102,9 @@ def _read(path: Path) -> softmap.Model:
 def _run(job: tuple[str, str, float, Callable[..., object]]) -> Ran | None:
     """Run one variant on one model; None if the model cannot be read."""
     name, variant, seconds, change = job
-    files = of_folder()
+    own = generated()
     try:
-        model = _read(files[name]) if name in files else generated()[name]()
+        model = own[name]() if name in own else _read(Path(shared_data() or ".") / name)
     except softmap.SoftmapError:
         return None
     began = time.perf_counter()
@@ -111,10 +120,10 @@ def _run(job: tuple[str, str, float, Callable[..., object]]) -> Ran | None:
 
 def run_all(
     variants: dict[str, Callable[..., object]], *, seconds: float, processes: int, repeats: int,
-    out: Path | None, only: str = "",
+    out: Path | None, only: str = "", each: int = 1,
 ) -> list[Ran]:  # fmt: skip
     """Run all variants on all models; write one line per run to a file."""
-    names = [n for n in [*generated(), *of_folder()] if only in n]
+    names = [n for n in [*generated(), *of_folder(each)] if only in n]
     plain = variants[PLAIN]
     changed = {name: change for name, change in variants.items() if name != PLAIN}
     jobs = [(n, f"{PLAIN} {k}", seconds, plain) for k in range(repeats) for n in names]

@@ -349,7 +349,8 @@ class Attempt:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             if not mutant.inside:
-                command = [sys.executable, __file__, "--one", mutant.name]
+                files = dict.fromkeys(str(test.item.path) for test in tests)
+                command = [sys.executable, __file__, "--one", mutant.name, "--tests", *files]
                 return int(subprocess.run(command, check=False).returncode != 0)
             install(mutant)
             return run_items([test.item for test in reached])
@@ -467,7 +468,7 @@ def main() -> int:
     if said.one is not None:
         found = next(mutant for mutant in every_mutant() if mutant.name == said.one)
         sys.meta_path.insert(0, Changed(found))
-        return int(pytest.main([*PYTEST, *TESTS]))
+        return int(pytest.main([*PYTEST, *said.tests]))
     mutants = chosen(said)
     for name in known().keys() - {mutant.name for mutant in every_mutant()}:
         print("listed, but no mutant any more:", name)

@@ -55,18 +55,22 @@ def random_model(rng: np.random.Generator) -> softmap.Model:
     return model.replace(unary=unary, constant=float(rng.integers(-3, 4)))
 
 
-def optimum(model: softmap.Model) -> Fraction | None:
-    """The least energy, added up in fractions; None where no labelling is allowed."""
-    best = None
+def energies(model: softmap.Model) -> dict[tuple[int, ...], Fraction]:
+    """The exact cost of every labelling that is allowed, by its labels."""
+    found = {}
     tables = [model.table(e) for e in range(model.m)]
     for x in itertools.product(*(range(d) for d in model.num_labels[: model.num_variables])):
         states = np.concatenate([x, model.auxiliaries.states(np.array(x))]).astype(int)
         terms = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
         terms += [float(t[tuple(states[e])]) for t, e in zip(tables, model.edges, strict=True)]
         if np.isfinite(terms).all():
-            total = sum(map(Fraction, terms))
-            best = total if best is None else min(best, total)
-    return best
+            found[x] = sum(map(Fraction, terms))
+    return found
+
+
+def optimum(model: softmap.Model) -> Fraction | None:
+    """The least energy, added up in fractions; None where no labelling is allowed."""
+    return min(energies(model).values(), default=None)
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,23 @@ def untrue(found: Checked, best: Fraction) -> str | None:
         return f"{last} is accepted, {float(best)!r} is the optimum"
     if found.bound > best:
         return f"{float(found.bound)!r} is accepted, {float(best)!r} is the optimum"
+    return None
+
+
+def false_rank(found: Checked, costs: dict[tuple[int, ...], Fraction]) -> str | None:
+    """What is false about the ranks that the checker has accepted."""
+    least = sorted(costs.values())
+    if len(found.ranks) > len(least):
+        return "more labellings than there are"
+    if found.bound > least[0]:
+        return f"{float(found.bound)!r} is accepted, {float(least[0])!r} is the optimum"
+    for k, (rank, true) in enumerate(zip(found.ranks, least, strict=False), 1):
+        if rank.bound > true or rank.energy != costs.get(rank.labels):
+            return f"rank {k}: {rank} is accepted, {float(true)!r} is true"
+    listed = {rank.labels for rank in found.ranks}
+    left = [cost for labels, cost in costs.items() if labels not in listed]
+    if listed and left and found.others > min(left):
+        return f"{found.others!r} is accepted of the others, {float(min(left))!r} is true"
     return None
 
 

@@ -21,7 +21,7 @@ from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.flat import flat_lam
 from softmap.relaxation.gaps import scaled
 from softmap.solving.problem import Problem
-from support.stage_runs import partly_searched, tightened
+from support.stage_runs import tightened
 
 __all__ = ["false_claims"]
 
@@ -60,9 +60,6 @@ def _claims(problem: Problem, seed: int) -> Iterator[tuple[str, float, np.ndarra
     yield "search from λ", r.lower_bound, r.labels
     if not first.found or not model.m:
         return
-    if not len(model.auxiliaries):
-        part = partly_searched(model, lam, first.labels, backtrack_limit=50)
-        yield "the loose part", part.bound, part.labels
     tight, _ = tightened(model, first.lam, first.labels, max_work=3_000)
     yield "tightening", tight.bound, tight.labels
 

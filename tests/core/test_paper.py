@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
+from softmap.arguments import seeded
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
 from support import numpy_twins as twins
@@ -23,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def _words(seed):
-    return np.random.SeedSequence(seed).generate_state(4, np.uint64)
+    return seeded(seed)
 
 
 def _order(model):

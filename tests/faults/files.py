@@ -10,7 +10,10 @@ interpreter that lets the k-th call fail: a full disk (ENOSPC, from the k-th cal
 - no temporary file remains;
 - the answer was printed, if only a file could not be written.
 
-    python tests/faults/files.py [--only solve] [--every 1] [--workers 2]
+Temporary files are made below the same folder, so that their calls fail, too. A command that begins
+with `library` is a function of Python.
+
+    python tests/faults/files.py [--only solve] [--every 1]
 """
 
 from __future__ import annotations
@@ -30,9 +33,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
 
 SHORT = -1  # as in shim.c
 KINDS = {
@@ -41,10 +45,12 @@ KINDS = {
 }  # fmt: skip
 REASONS = [os.strerror(number) for number, _ in KINDS.values() if number > 0]
 OLD = b"what was here before\n"
+BITS = 6  # variables of the binary model
 LIMIT = 120  # seconds for one run
 INSIDE = {"stdout", "stderr"}
 TEMPORARY = re.compile(
-    r"(?<=\.)[a-z0-9_]{8}(?=\.part)|(?<=proof-)[a-z0-9_]{8}|/tmp/softmap-faults-[^/]*"
+    r"(?<=\.)[a-z0-9_]{8}(?=\.part)|(?<=proof-)[a-z0-9_]{8}|(?<=tmp/tmp)[a-z0-9_]{8}"
+    r"|/tmp/softmap-faults-[^/]*"
 )
 
 
@@ -63,17 +69,22 @@ class Command:
         What it writes, and a function that raises an exception unless the file is complete.
     answer : str
         A text in the answer on standard output; empty if the command prints none.
+    code : int
+        The exit code if nothing fails.
     """
 
     words: str
     targets: dict[str, Callable[[Path], object]] = field(default_factory=dict)
     answer: str = ""
+    code: int = 0
 
 
 def model_of(folder: Path):
+    """The model of a run, from its folder or one below."""
     import softmap
 
-    return softmap.read(str(folder / "m.npz"))
+    near = next(place for place in (folder, folder.parent) if (place / "m.npz").exists())
+    return softmap.read(str(near / "m.npz"))
 
 
 def whole_labels(path: Path) -> None:
@@ -122,7 +133,7 @@ def whole_model(path: Path) -> None:
 
 
 def whole_text(path: Path) -> None:
-    assert path.read_text().rstrip().endswith(("End", "ENDATA"))
+    assert path.read_text().rstrip().lower().endswith(("end", "endata"))
 
 
 def whole_parts(path: Path) -> None:
@@ -136,6 +147,119 @@ def whole_parts(path: Path) -> None:
 def whole_summary(path: Path) -> None:
     whole_table(path / "summary.csv")
 
+
+def whole_picture(path: Path) -> None:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        image.load()
+
+
+def whole_large(path: Path) -> None:
+    whole_json(path / "result.json")
+    whole_labels(path / "labels.MPE")
+
+
+def whole_experiment(path: Path) -> None:
+    whole_json(path / "manifest.json")
+    for table in path.glob("*.csv"):
+        whole_table(table)
+
+
+def whole_binary(path: Path) -> None:
+    import softmap
+
+    assert softmap.read(str(path)).num_variables == BITS
+
+
+def whole_network(path: Path) -> None:
+    import softmap
+
+    assert softmap.read(str(path)).num_variables
+
+
+def whole_export(path: Path) -> None:
+    assert path.read_text().strip()
+
+
+def each(check: Callable[[Path], object], pattern: str = "*") -> Callable[[Path], object]:
+    """A function that checks all files of a folder, and that there are some."""
+
+    def found(folder: Path) -> None:
+        paths = [path for path in folder.glob(pattern) if not path.name.startswith(".")]
+        assert paths
+        for path in paths:
+            check(path)
+
+    return found
+
+
+# --- functions of Python --------------------------------------------------------------------------
+
+
+def denoised() -> None:
+    import softmap
+
+    softmap.denoise("grey.png", levels=4, time_limit=5).save("clean.png")
+
+
+def segmented() -> None:
+    import softmap
+
+    softmap.segment("grey.png", 2, time_limit=5).save("parts.png")
+
+
+def programmed() -> None:
+    import softmap
+
+    softmap.lp.write(model_of(Path()), "y.lp")
+    softmap.read("b.lp")
+
+
+def many_solved() -> None:
+    import softmap
+
+    for _, answer in softmap.solve_many(["m.npz", "m.npz.gz"], workers=1):
+        if isinstance(answer, Exception):
+            raise answer
+
+
+def resumed() -> None:
+    import softmap
+
+    softmap.resume("before.npz", model_of(Path()), threads=1).save("r.npz")
+
+
+LIBRARY = {
+    "denoise": denoised, "segment": segmented, "programs": programmed, "solve-many": many_solved,
+    "resume": resumed,
+}  # fmt: skip
+
+
+def called(name: str) -> int:
+    """Call a function; the exit code is that of a command which ends with its exception."""
+    from softmap.app.cli.app import _explain
+    from softmap.views.console import say
+
+    try:
+        LIBRARY[name]()
+    except Exception as error:
+        sentence, code = _explain(error)
+        say(sentence)
+        return code
+    return 0
+
+
+def alone() -> Any:
+    """One process without MPI: a fork cannot start it."""
+    from softmap.scale import processes
+
+    found: Any = processes.Alone()
+    found.gather = lambda value, root=0: [value]
+    return found
+
+
+# --- the table of commands ------------------------------------------------------------------------
 
 ALL = (
     "solve m.npz --no-progress --threads 2 -o x.MPE --trace t.csv --report r.html --save r.npz "
@@ -164,33 +288,93 @@ COMMANDS = {
     "mbest": Command(
         "solve m.npz --no-progress --mbest 3 -o x.MPE.xz", {"x.MPE.xz": whole_labels}, "rank"
     ),
-    "infeasible": Command("solve never.npz --no-progress", {}, "Infeasible"),
+    "infeasible": Command("solve never.npz --no-progress", {}, "Infeasible", 4),
+    "start": Command(
+        "solve m.npz.gz --no-progress --initial found.MPE --evidence e.evid -o x.sol",
+        {"x.sol": whole_export},
+        "energy",
+    ),
+    "query": Command(
+        "solve m.npz --no-progress --query q.query -o x.MPE", {"x.MPE": whole_export}, "optimal"
+    ),
+    "competition": Command("solve b.wcnf --competition maxsat", {}, "s OPTIMUM"),
     "verify": Command("verify found.npz m.npz --proof found.proof", {}, "result"),
     "verify-json": Command("verify found.npz m.npz --json", {}, '"verdict"'),
+    "verify-proof": Command(
+        "verify m.npz --proof found.proof --export y.txt", {"y.txt": whole_export}, "proof"
+    ),
     "energy": Command("energy m.npz found.npz", {}, "."),
+    "energy-labels": Command("energy m.npz.gz found.MPE --json", {}, '"energy"'),
     "info": Command("info m.npz", {}, "edges"),
-    "info-json": Command("info m.npz --json", {}, '"edges"'),
+    "info-json": Command("info m.npz.gz --json", {}, '"edges"'),
     **{
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_model})
-        for kind in ("uai", "uai.gz", "npz", "wcsp", "cfn", "cfn.bz2")
+        for kind in ("uai", "uai.gz", "npz", "wcsp", "cfn", "cfn.bz2", "h5")
+    },
+    **{
+        f"convert-{kind}": Command(f"convert b.{source} y.{kind}", {f"y.{kind}": whole_binary})
+        for source, kinds in (("qubo", ("qubo", "coo", "qpbo")), ("wcnf", ("wcnf", "opb")))
+        for kind in kinds
+    },
+    **{
+        f"convert-{kind}": Command(f"convert n.bif y.{kind}", {f"y.{kind}": whole_network})
+        for kind in ("bif", "xmlbif", "net", "xdsl")
     },
     **{
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_text})
         for kind in ("lp", "mps")
     },
+    "convert-from-lp": Command("convert b.lp y.npz", {"y.npz": whole_binary}),
     "parts": Command("convert m.npz cut --parts 2", {"cut": whole_parts}),
     "many": Command("solve-many m.npz -o out --no-progress --workers 1", {"out": whole_summary}),
-    "compare": Command("compare m.npz --methods anneal --time-limit 1", {}, "anneal"),
-    "demo": Command("demo denoise --out pictures", {}),
+    "many-proofs": Command(
+        "solve-many m.npz -o out --json --workers 1 --proofs proofs",
+        {"out": whole_summary, "proofs": each(whole_proof)},
+        '"models"',
+    ),
+    "large": Command(
+        "solve-large m.npz -o out --no-progress --threads 1 --max-passes 20 --parts 2",
+        {"out": whole_large},
+        "energy",
+    ),
+    "compare": Command(
+        "compare m.npz --methods anneal,highs --no-progress --plot c.png",
+        {"c.png": whole_picture},
+        "anneal",
+    ),
+    **{
+        f"demo-{name}": Command(
+            f"demo {name} --size {size} --no-progress --out pictures --report d.html",
+            {"pictures": each(whole_picture, "*.png"), "d.html": whole_page},
+            "proved",
+        )
+        for name, size in (("denoise", 12), ("potts", 8), ("matching", 5))
+    },
+    "demo-image": Command(
+        "demo segment --image grey.png --no-progress --out pictures",
+        {"pictures": each(whole_picture, "*.png")},
+        "proved",
+    ),
     "doctor": Command("doctor", {}, "softmap"),
+    "reproduce": Command(
+        "reproduce figure1 --trials 1 --updates 200 --threads 1 --no-progress --out paper",
+        {"paper": whole_experiment},
+    ),
+    "denoise": Command("library denoise", {"clean.png": whole_picture}),
+    "segment": Command("library segment", {"parts.png": whole_picture}),
+    "programs": Command("library programs", {"y.lp": whole_text}),
+    "library-many": Command("library solve-many"),
+    "library-resume": Command("library resume", {"r.npz": whole_result}),
 }
 
 
 def prepare(folder: Path) -> None:
     """Write the inputs of all commands."""
     import numpy as np
+    from PIL import Image
 
     import softmap
+    from support.samples import SAMPLES
 
     model = softmap.generators.erdos_renyi(24, 3, seed=3)
     softmap.write(model, folder / "m.npz")
@@ -199,6 +383,21 @@ def prepare(folder: Path) -> None:
     result = softmap.solve(model, threads=1, proof=folder / "found.proof")
     result.save(folder / "found.npz", with_model=False)
     softmap.solve(model, goal="lp", threads=1, max_work=1, checkpoint=folder / "before.npz")
+    softmap.write(model, folder / "m.npz.gz")
+    softmap.io.write_labels(result.labels, folder / "found.MPE")
+    (folder / "e.evid").write_text(f"1 0 {result.labels[0]}\n")
+    (folder / "q.query").write_text("2 0 1\n")
+    bits = softmap.Model.from_qubo(np.random.default_rng(1).integers(-3, 4, (BITS, BITS)))
+    softmap.write(bits, folder / "b.qubo")
+    (folder / "b.wcnf").write_text("h 1 2 3 4 5 6 0\nh -1 -2 0\n3 -3 0\n5 2 4 0\n1 -4 0\n")
+    columns = " ".join(f"x{k}" for k in range(BITS))
+    (folder / "b.lp").write_text(
+        f"min\n obj: x0 + 2 x1\nst\n c: x0 + x1 >= 1\nbin\n {columns}\nend\n"
+    )
+    (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
+    grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
+    Image.fromarray(grey).save(folder / "grey.png")
+    (folder / "tmp").mkdir()
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -267,11 +466,15 @@ def run(words: str, folder: Path, number: int, kind: str) -> Ended:
             file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
             os.dup2(file, stream)
             os.close(file)
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "tmp")
         from softmap.app.cli.app import main
+        from softmap.scale import processes
 
+        processes.world = alone
+        first, *rest = words.split()
         shim = Shim()
         shim.arm(folder, number, kind)
-        code = main(words.split())
+        code = called(*rest) if first == "library" else main([first, *rest])
         calls, hit = shim.counted()
         shim.arm("", 0, kind)
         told.write_text(json.dumps([calls, hit, sorted(sys.modules)]))
@@ -397,7 +600,10 @@ class Campaign:
             if name not in sys.modules and not name.startswith("_"):
                 forgiving_import(name)
         calls = ended.calls
+        if ended.code != command.code:
+            wrong.append(f"exit code {ended.code} without a failure")
         if wrong or not calls:
+            self.failed += 1
             yield "none", 0, ended, wrong or ["no call was counted"]
         for kind in kinds or KINDS:
             for number in range(1, calls + 1, every):

@@ -39,10 +39,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import softmap
+from softmap import core
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
 from softmap.labels.feasibility import find_feasible
+from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch
+from softmap.proof.spins.form import SpinForm
+from softmap.proof.spins.steps import SpinSteps
+from softmap.proof.spins.tree import SpinTree
 from support.oracles import brute_force
+from support.permutations import permutation_model
 from support.stage_runs import tightened
 
 HERE = Path(__file__).resolve().parent
@@ -157,9 +163,68 @@ def decoding(seed: int) -> tuple[softmap.Model, Run]:
     return model, run
 
 
-KINDS: dict[str, Callable[[int], tuple[softmap.Model, Run]]] = {
+def permutations(seed: int) -> tuple[softmap.Model, Run]:
+    rng = np.random.default_rng(seed)
+    tables = [
+        (pair, 1.0 * rng.integers(0, 9, (5, 5))) for pair in itertools.combinations(range(5), 2)
+    ]
+    model = permutation_model(5, 5, tables)
+    return model, lambda: whole_answer(softmap.solve(model, threads=4))
+
+
+def cores(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(7, 2, seed=seed)
+
+    def run() -> tuple[float, float]:
+        found = CoreGuided(model)
+        labels = found.run()
+        return found.bound + model.constant, float(model.energy(labels[: model.num_visible]))
+
+    return model, run
+
+
+def semidefinite(seed: int) -> tuple[softmap.Model, Run]:
+    rng = np.random.default_rng(seed)
+    pairs = np.array(list(itertools.combinations(range(7), 2)))
+    model = softmap.Model(
+        rng.normal(size=(7, 2)), pairs, softmap.Tables(rng.normal(size=(21, 2, 2)))
+    )
+    steps, never = SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1), core.Deadline(math.inf)
+
+    def run() -> tuple[float, float]:
+        tree = SpinTree(SpinForm.of(model), seed, steps, logged=True)
+        tree.relax(3, never, never)
+        energy = float(model.energy(tree.labels(7)))
+        tree.run(energy, never, never)
+        return tree.bound, float(model.energy(tree.labels(7)))
+
+    return model, run
+
+
+def transported(seed: int) -> tuple[float, Run]:
+    costs = np.random.default_rng(seed).random((4, 4))
+    every = itertools.permutations(range(4))  # one of them is optimal (Birkhoff)
+    least = min(float(costs[np.arange(4), list(one)].mean()) for one in every)
+    even = np.full(4, 0.25)
+
+    def run() -> tuple[float, float]:
+        found = softmap.transport.sinkhorn(even, even, costs, gap=1e-2)
+        return found.bound, found.cost
+
+    return least, run
+
+
+def labelled(seed: int) -> tuple[softmap.Model, Run]:
+    model = softmap.generators.erdos_renyi(9, 3, seed=seed)
+    options = {"goal": "labels", "threads": 4, "max_work": 3000}
+    return model, lambda: whole_answer(softmap.solve(model, **options))
+
+
+KINDS: dict[str, Callable[[int], tuple[softmap.Model | float, Run]]] = {
     "pass": passes, "search": search, "cut": cut, "elimination": elimination,
     "tightening": tightening, "feasibility": feasibility, "decoding": decoding, "solve": solved,
+    "permutations": permutations, "cores": cores, "semidefinite": semidefinite,
+    "transport": transported, "labels": labelled,
 }  # fmt: skip
 
 
@@ -217,8 +282,8 @@ def one_run(run: Run, optimum: float) -> str:
 
 def campaign(kind: str, seed: int, first: int, every: int, told: Path) -> None:
     """Repeat one run until no allocation of it fails; `told` holds the place and what is wrong."""
-    model, run = KINDS[kind](seed)
-    optimum = float(brute_force(model)[0])
+    given, run = KINDS[kind](seed)
+    optimum = given if isinstance(given, float) else float(brute_force(given)[0])
     allocations = Allocations()
     expected = rounded(run())
     run()

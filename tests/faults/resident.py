@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 CHILD = """
-import json, sys
+import ctypes, gc, json, sys
 import softmap
 from softmap.solving.memory import TAKES, memory_needed
 kind, limited, seconds = sys.argv[1], sys.argv[2] == "limited", float(sys.argv[3])
@@ -36,6 +36,8 @@ else:
     model = softmap.read(kind)
 needed = memory_needed(model)
 limit = needed + TAKES.small
+gc.collect()
+ctypes.CDLL(None).malloc_trim(0)  # what the reader has freed goes back to the system
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here, after the file was read
 try:
     options = {"memory_limit": limit} if limited else {}
@@ -57,6 +59,16 @@ GENERATED = [
     {"make": "random_tree", "n": 20000, "d": 5, "seed": 1},
     {"make": "planted", "n": 3000, "d": 4, "seed": 1},
     {"make": "ragged_constrained", "n": 500, "seed": 1},
+    {"make": "potts_grid", "rows": 500, "cols": 400, "d": 2, "seed": 4},
+    {"make": "potts_grid", "rows": 30, "cols": 30, "d": 100, "seed": 5},
+    {"make": "random_grid", "rows": 200, "cols": 150, "d": 3, "seed": 2},
+    {"make": "random_grid", "rows": 20, "cols": 20, "d": 40, "seed": 3},
+    {"make": "stereo_grid", "rows": 100, "cols": 120, "d": 8, "seed": 2},
+    {"make": "erdos_renyi", "n": 3000, "d": 4, "seed": 3},
+    {"make": "erdos_renyi", "n": 60, "d": 30, "seed": 4},
+    {"make": "random_tree", "n": 500, "d": 60, "seed": 2},
+    {"make": "planted", "n": 500, "d": 12, "seed": 2},
+    {"make": "ragged_constrained", "n": 3000, "seed": 2},
 ]
 
 

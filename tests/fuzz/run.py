@@ -1,7 +1,8 @@
-"""Fuzz one reader, or all: `python tests/fuzz/run.py all --seconds 600 --workers 16`.
+"""Fuzz one reader, or all: `python tests/fuzz/run.py all --count 10000000 --workers 15`.
 
 With atheris installed it drives a single reader (and takes its own options); otherwise the small
-fuzzer of `mutate.py` does, in as many processes as there are workers, for so many seconds in all.
+fuzzer of `mutate.py` does, in as many processes as there are workers, for so many seconds in all or
+(with `--count`) until so many inputs were tried; every reader has the same time.
 Findings are printed and written to the folder given by `--out`; small files of the folder given by
 `--data` are added to the inputs to start from. The last line says how many inputs were tried.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import itertools
 import multiprocessing
 import resource
 import sys
@@ -111,7 +113,8 @@ def work(task: tuple[str, int, float, Path | None, Path | None]) -> tuple[str, i
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=[*targets(), "all"])
-    parser.add_argument("--seconds", type=float, default=60.0, help="in all")
+    parser.add_argument("--seconds", type=float, default=60.0, help="in all, or between counts")
+    parser.add_argument("--count", type=int, default=0, help="go on until so many were tried")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path)
@@ -123,17 +126,22 @@ def main() -> int:
     names = list(targets()) if options.name == "all" else [options.name]
     turns = -(-SHARES * options.workers // len(names))  # of each reader, with seeds of their own
     each = options.seconds * options.workers / (turns * len(names))
-    tasks = [
-        (name, options.seed + turn, each, options.data, options.out)
-        for turn in range(turns)
-        for name in names
-    ]
     done: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
     pool = multiprocessing.get_context("spawn").Pool(options.workers, limit_memory)
     with pool:
-        for name, runs, pairs, found in pool.imap_unordered(work, tasks):
-            before = done[name]
-            done[name] = [before[0] + runs, max(before[1], pairs), before[2] + found]
+        for first in itertools.count(options.seed, turns):
+            tasks = [
+                (name, seed, each, options.data, options.out)
+                for seed in range(first, first + turns)
+                for name in names
+            ]
+            for name, runs, pairs, found in pool.imap_unordered(work, tasks):
+                before = done[name]
+                done[name] = [before[0] + runs, max(before[1], pairs), before[2] + found]
+            total = sum(numbers[0] for numbers in done.values())
+            if total >= options.count:
+                break
+            print(f"# {total:,} inputs", flush=True)
     for name, (runs, pairs, found) in done.items():
         print(f"{name}: {runs:,} runs, {pairs} pairs of lines, {found} findings")
     total, findings = (sum(numbers[k] for numbers in done.values()) for k in (0, 2))

@@ -41,3 +41,11 @@ def test_empty_columns_and_rows():
 def test_damaged_files_name_the_line(text, message):
     with pytest.raises(softmap.FormatError, match=message):
         softmap.io.parse(text, format="alist")
+
+
+@pytest.mark.parametrize("number", [b"1e300", b"inf", b"-2", b"4", b"1.5"])
+@pytest.mark.filterwarnings("error")
+def test_places_beyond_the_matrix_are_refused(number):
+    text = PADDED[: PADDED.index(b"1 2\n2 0")] + number + PADDED[PADDED.index(b" 2\n2 0") :]
+    with pytest.raises(softmap.FormatError):
+        softmap.io.parse(text, "alist")

@@ -23,8 +23,6 @@ LARGE = 2**40 if os.environ.get("SOFTMAP_EVERY_FILE") else 3_000  # bytes as sto
 # The files that are refused, and the sentence; all others of a known format are read.
 REFUSED = {
     "arrays/rbm_mnist.npz": "expected an array 'format'",
-    "more/opb-qplib/QPLIB_2017.opb": r"line \d+: a constraint with products or fractions over 21",
-    "more/opb-qplib/QPLIB_3562.opb": r"line \d+: a constraint with products or fractions over 49",
     "more/wcsp-toulbar2/B1-LU04-test.wcsp": r"line 75: expected states below 2 in wregular",
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
+from softmap.io import logic
 from softmap.io.dem import parse_detectors
 from softmap.io.formats import FORMATS
 from support.samples import DEM, OPB
@@ -182,3 +185,38 @@ def test_clauses_of_weight_0_cost_nothing():
         assert [model.energy([a, b]) for a in (0, 1) for b in (0, 1)] == [np.inf, 0.0, 2.0, 2.0]
     with pytest.raises(softmap.FormatError, match="at least 0"):
         parse_wcnf(b"p wcnf 1 1 9\n-3 1 0\n")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_products_of_long_constraints_are_variables(seed, monkeypatch) -> None:
+    """With a low limit, the least cost over the new variables is that of the table."""
+    rng = np.random.default_rng(seed)
+    terms = [
+        f"{rng.integers(-4, 5):+d} "
+        + " ".join(
+            ("~" if rng.random() < 0.4 else "") + f"x{v}" for v in rng.permutation(8)[:k] + 1
+        )
+        for k in (1, 1, 2, 3, 7)
+    ]
+    relation = (">=", "<=", "=")[seed % 3]
+    terms += [f"+{v} x{v}" for v in range(1, 9)]
+    text = f"min: 2 x1 -3 x4 x6 ;\n[5] {' '.join(terms)} {relation} 1 ;\n+1 x2 +1 x5 >= 1 ;\n"
+    table = parse_opb(text.encode())
+    monkeypatch.setattr(logic, "LIMITS", dataclasses.replace(logic.LIMITS, joint_variables=6))
+    model, n = parse_opb(text.encode()), table.num_visible
+    assert model.num_visible > n
+    rest = list(itertools.product((0, 1), repeat=model.num_visible - n))
+    for labels in rng.integers(0, 2, (40, n)).tolist():
+        costs = [model.energy([*labels, *own]) for own in rest]
+        assert min(costs) == table.energy(labels)
+        assert np.isfinite(costs).sum() <= 1
+
+
+def test_products_of_named_literals_have_names() -> None:
+    literals = [f"y{i}" for i in range(22)]
+    text = "min: 1 y0 ;\n" + " ".join(f"+1 {a} ~{b}" for a, b in pairwise(literals)) + " >= 2 ;"
+    model = parse_opb(text.encode())
+    assert model.num_visible == 22 + 21
+    assert model.names.variables[22] == "y0 ~y1"
+    with pytest.raises(softmap.FormatError, match=r"line 2: a constraint with fractions over 22"):
+        parse_opb(text.replace("+1 y3 ~y4", "+1.5 y3 ~y4").encode())

@@ -124,3 +124,8 @@ def test_a_maximum_and_an_offset():
     text = b"maximize\n 2 x + 3 y + 10\nsubject to\n one: x + y <= 1\nbinary\n x y\nend\n"
     model = parse(text, "lp")
     assert model.energy([[0, 0], [1, 0], [0, 1], [1, 1]]).tolist() == [-10, -12, -13, INF]
+
+
+def test_names_that_are_no_text_are_refused():
+    with pytest.raises(softmap.FormatError, match=r"text in UTF-8, found byte 0x80"):
+        parse(b"min\n x\nst\n c: x + \x80b >= 1\nbin\n x\nend\n", "lp")

@@ -174,7 +174,10 @@ def _whole(flat: FlatModel) -> FlatModel:
     )  # fmt: skip
 
 
-@given(models(max_n=5), seeds)
+BINARY = {"hard": False, "max_d": 2, "families": ("tables", "potts")}  # stored as flips
+
+
+@given(models(max_n=5) | models(max_n=5, **BINARY), seeds)
 def test_runs_are_those_of_the_twin(model, seed):
     flat = _whole(flatten(model))
     compiled, twin = native(flat, seed), Twin(flat, seed)
@@ -189,7 +192,11 @@ def test_runs_are_those_of_the_twin(model, seed):
             assert labels.tolist() == twin.best
 
 
-@given(models(max_n=6), seeds, st.lists(st.integers(1, 400), min_size=1, max_size=5))
+@given(
+    models(max_n=6) | models(max_n=6, **BINARY),
+    seeds,
+    st.lists(st.integers(1, 400), min_size=1, max_size=5),
+)
 def test_costs_are_those_of_the_current_labels(model, seed, works):
     flat = flatten(model)
     search, twin = native(flat, seed), Twin(flat, seed)

@@ -251,8 +251,9 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch)
     monkeypatch.setattr(feasibility, "TUNING", few)
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6), None)
-    assert find_feasible(_pigeons(12), None, work=50 * few.conflict_work) is None
+    assert find_feasible(_pigeons(12), None, conflicts=50) is None
     assert find_feasible(_pigeons(12), None, deadline=core.Deadline(0.0)) is None
+    assert infeasibility(_pigeons(12), core.Deadline(0.0)).constraints == ()
     search = FeasibleSearch(HardConstraints.of(_pigeons(12)))
     stop = core.Deadline()
     stop.stop_after(200)
@@ -296,12 +297,28 @@ def test_a_run_says_which_constraints_contradict_each_other():
     assert named == {0, 1, 2}
 
 
+def test_constraints_that_arc_consistency_has_used_are_named_as_well():
+    """Arc consistency removes joint states of the factor, by the pairs around it."""
+    inf = np.inf
+    model = Model.from_factors(
+        [2, 2, 2, 3],
+        [
+            ((0, 2), [[inf, inf], [0.0, 0.0]]),
+            ((1, 2), [[0.0, inf], [inf, 0.0]]),
+            ((1, 2, 3), [[[0.0, inf, inf], [inf, 0.0, inf]], [[0.0, inf, 0.0], [inf] * 3]]),
+            ((0, 3), [[0.0, 0.0, 0.0], [inf, 0.0, 0.0]]),
+        ],
+    )
+    with pytest.raises(softmap.InfeasibleModel) as bad:
+        softmap.solve(model)
+    named = {c.variables for c in bad.value.constraints}
+    assert named == {(0, 2), (1, 2), (1, 2, 3), (0, 3)}
+
+
 def test_the_error_survives_pickling():
     import pickle
 
-    search = FeasibleSearch(HardConstraints.of(_pigeons(4)))
-    search.run()
-    error = infeasibility(_pigeons(4), search)
+    error = infeasibility(_pigeons(4))
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.variable, copy.constraints) == (
         str(error), error.variable, error.constraints,

@@ -10,7 +10,9 @@ from scipy.optimize import linprog
 
 import softmap
 from softmap import transport
-from softmap.methods.transport import LADDER, _Network, _Run
+from softmap.methods.transport.problem import TransportProblem
+from softmap.methods.transport.results import LADDER
+from softmap.methods.transport.run import TransportRun
 from softmap.model.potentials.base import softmin
 from support.deadlines import stopping
 
@@ -90,7 +92,9 @@ def test_the_optimum_of_highs_is_between_bound_and_cost(seed, cycle):
 @given(st.integers(0, 10**6), st.integers(1, 60))
 def test_a_run_that_is_stopped_keeps_its_promises(seed, looks):
     marginals, edges, tables = problem(seed, True)
-    run = _Run(_Network.of(marginals, edges, tables, None), LADDER, 1e-4, stopping(looks), None)
+    run = TransportRun(
+        TransportProblem.of(marginals, edges, tables, None), LADDER, 1e-4, stopping(looks), None
+    )
     run.start()
     run.climb()
     assert_promises(run.result(), edges, tables, optimum(marginals, edges, tables))
@@ -102,7 +106,7 @@ def test_a_pass_is_that_of_numpy(d, eta):
     rng = np.random.default_rng(d)
     masses = rng.dirichlet(np.ones(d), size=3)
     tables = rng.random((3, d, d))
-    network = _Network.of([*masses, d], [[k, 3] for k in range(3)], list(tables), None)
+    network = TransportProblem.of([*masses, d], [[k, 3] for k in range(3)], list(tables), None)
     compiled = network.compiled()
     into_leaf = np.zeros((3, d))
     for _ in range(3):

@@ -34,7 +34,7 @@ def test_a_module_of_a_run_exists(name):
 @pytest.mark.parametrize(
     "name",
     ["finished", "offer_lam", "offer_bound", "offer_point", "offer_labels", "Tolerances", "Share",
-     "ByWork", "ByTime", "Outcome", "Passes", "Decode", "Interior", "Judge", "Partial", "Search",
+     "ByWork", "ByTime", "Outcome", "Passes", "Decode", "Interior", "Judge", "Search",
      "Improve", "Tighten", "Stage", "Once"],
 )  # fmt: skip
 def test_a_name_of_a_run_is_defined(name):

@@ -43,7 +43,7 @@ def test_a_limit_is_kept_by_refusing_what_does_not_fit():
     with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600") as caught:
         softmap.solve(model, memory_limit=needed // 2 + always)
     assert caught.value.needed == needed + always
-    with pytest.raises(softmap.NotEnoughMemory, match="about 0 of its"):
+    with pytest.raises(softmap.NotEnoughMemory, match="a run of any model takes"):
         softmap.solve(model, memory_limit=0)
     assert softmap.solve(model, max_work=1, memory_limit=needed + always).energy < np.inf
 
@@ -54,9 +54,9 @@ import softmap
 from softmap.solving import memory
 def words(path, name):
     return next(int(line.split()[1]) << 10 for line in open(path) if line.startswith(name))
-options = {"goal": "map", "lp_gap": 0.0, "gap": 0.0, "threads": 1, "time_limit": 3.0}
+options = {"goal": "map", "lp_gap": 0.0, "gap": 0.0, "threads": 1, "time_limit": 1.5}
 small = softmap.generators.random_grid(6, 6, 3, seed=1)
-softmap.solve(small, **options | {"time_limit": 0.5})  # imports what there is to import
+softmap.solve(small, **options | {"time_limit": 0.2})  # imports what there is to import
 made = softmap.generators.random_grid(*map(int, sys.argv[1:4]), seed=0)
 gc.collect()
 before = words("/proc/self/status", "VmRSS") - made.nbytes

@@ -32,8 +32,8 @@ def model_of(seed: int) -> Model:
 
 
 def answer(model: Model, **options) -> tuple[float, float, float, bytes, bytes]:
-    """All that a run finds, in 25 passes."""
-    found = solve(model, max_work=2 * model.m * 25, lp_gap=0.0, gap=0.0, **options)
+    """All that a run finds, in 15 passes."""
+    found = solve(model, max_work=2 * model.m * 15, lp_gap=0.0, gap=0.0, **options)
     return found.bound, found.primal, found.energy, found.labels.tobytes(), found.lam.tobytes()
 
 
@@ -42,7 +42,7 @@ def answer(model: Model, **options) -> tuple[float, float, float, bytes, bytes]:
 def test_the_number_of_threads_changes_nothing(method):
     model = model_of(1)
     alone = answer(model, method=method, threads=1)
-    for threads in (2, 3, 7):
+    for threads in (2, 7):
         assert answer(model, method=method, threads=threads) == alone
 
 
@@ -160,7 +160,7 @@ def test_a_callback_may_solve():
         model_of(2), threads=2, on_snapshot=lambda _: found.append(solve(tree, threads=1).energy)
     )
     assert outer == answer(model_of(2), threads=2)
-    assert len(found) > 2
+    assert len(found) > 1
     assert set(found) == {expected}
 
 

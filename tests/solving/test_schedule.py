@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -116,6 +117,21 @@ def test_a_stage_is_tried_once_its_set_up_is_short_beside_the_run_so_far():
     assert schedule.choose([slow], Clock(9.0, 0.5)) is Status.EXHAUSTED
 
 
+def test_labels_that_fall_get_more_of_the_time_and_less_once_they_stall():
+    proving = Candidate(0, history=History(slices=9, seconds=8.0, rate=1.0))
+
+    def chosen(seconds: float, fruitless: float) -> int:
+        history = History(slices=9, seconds=seconds, idle=1.0, fruitless=fruitless)
+        labels = Candidate(1, proves=False, history=history)
+        return ByTime(TUNING).choose([proving, labels], Clock(10.0, 60.0)).key
+
+    share = 10.0 * TUNING.share
+    assert chosen(1.1 * share, 0.1) == 1
+    assert chosen(TUNING.falling * share, 0.1) == 0
+    assert chosen(0.4 * share, 0.3 * share) == 1
+    assert chosen(0.6 * share, 0.5 * share) == 0
+
+
 def test_time_before_new_clusters_gain_does_not_count_as_idle():
     turn = Turn(0, 1.0)
     history = History().after(TUNING, turn, 1.0, 1.0, 0.0, fell=False)
@@ -174,7 +190,7 @@ def test_tightening_that_is_cut_off_goes_on_in_its_next_slice():
     wanted, slices, budget = 0.3 * (relaxed.energy - relaxed.bound), 0, Budget(time_limit=600.0)
     while best.bound <= relaxed.bound + wanted:
         slices += 1
-        assert run.run(Share(budget).within(1e-3), math.inf, 1e-6)
+        assert run.run(Share(budget, time.perf_counter() + 1e-3), math.inf, 1e-6)
         assert slices < 10_000
     assert slices > 3
     assert run.tight.clusters

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.methods.marginals import smoothed_optimum
 
 CYCLE = softmap.Model(
     [[0.0, 0.3], [0.2, 0.0], [0.1, 0.0]], [[0, 1], [1, 2], [0, 2]], softmap.Potts([0.5, 0.4, 0.6])
@@ -33,7 +34,7 @@ def test_lam_is_gone_when_the_run_has_gone_on():
     run = softmap.iterate(CYCLE, method="trws", updates=8, goal="lp")
     first, second = next(run), next(run)
     kept = second.lam
-    with pytest.raises(softmap.OptionError, match="when the run continues"):
+    with pytest.raises(softmap.OptionError, match="lost when the run continues"):
         _ = first.lam
     next(run)
     assert second.lam is kept
@@ -49,3 +50,48 @@ def test_a_method_asked_for_by_name_makes_all_its_updates(method):
     assert {row.stage for row in result.trace} == {0}
     assert softmap.verify(result).holds
     assert softmap.solve(CYCLE, method=method, **options).status is softmap.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("method", ["trws", "mplp", "smp", "accel-emp", "greedy-smp", "anneal"])
+@pytest.mark.parametrize("every", [1, 3])
+def test_snapshots_come_as_often_as_asked(method, every):
+    options = {"eta": 10.0} if softmap.METHODS[method].fixed_eta else {}
+    model = softmap.generators.random_grid(3, 3, 2, seed=2)
+    seen = list(softmap.iterate(model, method=method, updates=10, every=every, goal="lp",
+                                lp_gap=0, gap=0, **options))  # fmt: skip
+    found = [snapshot.updates for snapshot in seen if snapshot.stage == 0]
+    wanted = [*range(every, 10, every), 10]
+    assert [k for k in dict.fromkeys(found) if k] == wanted[: len(set(found) - {0})]
+    assert method == "anneal" or max(found) == 10
+
+
+def test_an_interval_is_a_positive_number():
+    for wrong in (0, -1, 1.5, "all"):
+        with pytest.raises(softmap.OptionError, match="every="):
+            softmap.solve(CYCLE, method="trws", updates=5, every=wrong)
+
+
+@pytest.mark.parametrize("method", sorted(set(softmap.METHODS) - {"anneal"}))
+def test_every_method_shows_its_smoothed_dual(method):
+    """The value at λ and η of the check; a lower bound on the smoothed optimum."""
+    options = {"eta": 4.0} if softmap.METHODS[method].fixed_eta else {}
+    shown = []
+    for snapshot in softmap.iterate(CYCLE, method=method, updates=6, every=2, **options):
+        if snapshot.stage == 0 and snapshot.updates:
+            shown.append(snapshot.smoothed)
+            optimum = smoothed_optimum(CYCLE, snapshot.eta).value
+            assert snapshot.smoothed <= optimum + 1e-8
+            if method in ("smp", "emp", "trws"):
+                dual = softmap.SmoothedDual(CYCLE, snapshot.eta)
+                assert snapshot.smoothed == pytest.approx(-dual.value(snapshot.lam))
+    assert shown
+    assert np.isfinite(shown).all()
+
+
+def test_a_trace_is_a_table_in_a_notebook():
+    trace = softmap.solve(CYCLE, method="trws", updates=60, every=1).trace
+    page = trace._repr_html_()
+    assert page.count("<tr>") == 1 + 21  # the header, ten rows, dots, ten rows
+    assert "<th>bound</th>" in page
+    assert f"<td>{trace[-1].bound:.6g}</td>" in page
+    assert "relaxation" in page

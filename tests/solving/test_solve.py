@@ -100,7 +100,7 @@ def test_the_annealed_solvers_close_the_gap(method, name):
     model, relaxed, best = known(name)
     result = promised(solve(model, **options_of(method)), model, relaxed, best)
     assert result.status in (*PROVED, Status.LP_GAP)
-    scale = result.unit
+    scale = result.gap_unit
     assert result.primal - relaxed <= 1e-4 * scale + TINY
     assert relaxed - result.bound <= 1e-4 * scale + TINY
     if result.status in PROVED:

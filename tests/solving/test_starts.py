@@ -66,7 +66,7 @@ def test_an_upper_bound_leaves_every_claim_true(model, offset, data):
     assert result.bound <= optimum + 1e-9 * max(1, abs(optimum))
     assert result.energy >= optimum - 1e-9 * max(1, abs(optimum))
     if result.status is Status.NONE_BELOW:
-        assert result.bound >= limit - 2e-6 * max(1.0, result.unit)
+        assert result.bound >= limit - 2e-6 * max(1.0, result.gap_unit)
         assert result.energy >= limit - 1e-12 * max(1.0, abs(limit))  # up to rounding
     if offset > 1e-3 and goal == "optimal":
         assert result.energy == pytest.approx(optimum, abs=1e-5)

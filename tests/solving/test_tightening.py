@@ -19,7 +19,7 @@ from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
-from softmap.solving.proof import ProofKind
+from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Share
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
@@ -165,6 +165,18 @@ def test_an_interrupt_ends_a_slice_before_the_next_step():
     budget.interrupts.noted = True
     assert run.run(Share(budget), np.inf, 0.0)
     assert run.work == 0
+
+
+@pytest.mark.parametrize(("ahead", "counts"), [(0.3, True), (0.7, False)])
+def test_set_up_counts_as_idle_if_another_bound_is_far_ahead(ahead, counts):
+    """By more than the gap that it leaves."""
+    model = softmap.generators.erdos_renyi(200, seed=3)
+    best = begun(model, *start(model))
+    run = Tightening(best.problem, best, TUNING)
+    bound = best.bound + ahead * (best.energy - best.bound)
+    best.offer_bound(bound, Proof(ProofKind.SEARCH, nodes=1))
+    run.run(Share(Budget()), 100_000, 0.0)
+    assert (run.prepared > 0.0) == counts
 
 
 def test_a_stage_whose_run_ends_proves_what_it_has():

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc, logsumexp
 
+from softmap.arguments import seeded
 from softmap.methods.base import make
 from softmap.model import Model
 from softmap.model.potentials.base import softmin
@@ -27,7 +28,7 @@ class Xoshiro:
 
     @classmethod
     def seeded(cls, seed: int) -> Xoshiro:
-        return cls(np.random.SeedSequence(seed).generate_state(4, np.uint64))
+        return cls(seeded(seed))
 
     def __init__(self, words):
         self.s = [int(w) for w in words]

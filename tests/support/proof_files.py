@@ -20,12 +20,16 @@ from softmap import Model
 NAMES = [
     "LOAD", "REMOVE", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "SHIFT", "COMPONENT", "END",
     "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "STEP", "COMBINE", "DUAL", "PIECE", "LABELS",
-    "CONCLUDE", "HARD", "SPINS",
+    "CONCLUDE", "HARD", "SPINS", "ASSIGNMENT", "BOOLEANS", "COSTS", "GIVEN", "LEARNED", "CORE",
+    "GROUP",
 ]  # fmt: skip
+NUMBERS = {name: k for k, name in enumerate(NAMES, 1)} | {"EXCEPT": 30, "PART": 31, "RANKS": 32}
+BY_NUMBER = {k: name for name, k in NUMBERS.items()}
 ARRAYS = {
     "REMOVE": 2, "PERSISTENT": 2, "SUBSTITUTE": 2, "SHIFT": 2, "COMPONENT": 2, "END": 0, "CLOSE": 0,
     "LEAVE": 0, "STEP": 5, "COMBINE": 3, "DUAL": 3, "PIECE": 3, "CONCLUDE": 2, "HARD": 0,
-    "SPINS": 4,
+    "SPINS": 4, "ASSIGNMENT": 4, "BOOLEANS": 2, "COSTS": 2, "GIVEN": 2, "LEARNED": 2, "GROUP": 3,
+    "EXCEPT": 2, "PART": 2,
 }  # fmt: skip
 
 Record = tuple[str, list[list[int]]]
@@ -50,7 +54,7 @@ def taken_apart(path: Path) -> tuple[dict, list[Record]]:
     body = zlib.decompress(body) if header.pop("packed", False) else body
     records, at = [], 0
     while at < len(body):
-        name, at = NAMES[body[at] - 1], at + 1
+        name, at = BY_NUMBER[body[at]], at + 1
         arrays = []
         for _ in range(ARRAYS.get(name, 1)):
             width, count, at = 1 << (body[at] & 3), body[at] >> 2, at + 1
@@ -67,7 +71,7 @@ def packed(records: list[Record]) -> bytes:
     """Records as bytes, every number with eight of them."""
     out = bytearray()
     for name, arrays in records:
-        out.append(NAMES.index(name) + 1)
+        out.append(NUMBERS[name])
         for array in arrays:
             out.append(min(len(array), 63) << 2 | 3)
             if len(array) >= 63:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from softmap.model import Model
-from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
@@ -17,7 +16,7 @@ from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
 from softmap.solving.tuning import TUNING
 
-__all__ = ["begun", "finish", "partly_searched", "tightened", "tightening"]
+__all__ = ["begun", "finish", "tightened", "tightening"]
 
 
 def finish(steps: Any) -> Any:
@@ -50,8 +49,3 @@ def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Be
         outcome = stage(best, Share(Budget(), work=max_work))
         active, done = outcome.active, done + (outcome.work or max_work)
     return best, active
-
-
-def partly_searched(model: Model, lam: Any, labels: Any, **limits: Any) -> Any:
-    """The exact search of the part where λ does not decide the labels."""
-    return PartialSearch(model, lam, labels).run(**limits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import load_result
 from softmap.solving.trace import Status
 from softmap.verification import Verdict
-from softmap.verification.assignment import assignment_bound
+from softmap.verification.assignment import LARGEST, MOST_LABELS, _Grid, _pairs, assignment_bound
+from softmap.verification.integers import Flat, flat_model
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
 from support.permutations import least_cost, permutation_model, random_factors
@@ -129,3 +131,255 @@ def test_a_search_is_stated_and_its_file_proves_the_bound_it_started_from(weak, 
     assert result.proof.kind is ProofKind.SEARCH
     checked = check_proof(path, weak.model)
     assert Fraction(weak.bound) <= checked.bound < result.energy
+
+
+# --- every condition of the checker, on small models ----------------------------------------------
+
+
+def small_flat(rng: np.random.Generator, n: int, d: int) -> softmap.Model:
+    """A model whose labels all differ: whole costs in both directions of pairs, a constant."""
+    sizes = [d - int(rng.random() < 0.3) for _ in range(n)]
+    unary = [np.where(rng.random(k) < 0.1, np.inf, 1.0 * rng.integers(-5, 6, k)) for k in sizes]
+    edges = [p if rng.random() < 0.5 else p[::-1] for p in combinations(range(n), 2)]
+    tables = [rng.integers(-5, 6, (sizes[i], sizes[j])) + apart(sizes[i], sizes[j])
+              for i, j in edges]  # fmt: skip
+    for table in tables:
+        table[rng.random(table.shape) < 0.1] = np.inf
+    return softmap.Model(
+        unary, edges, softmap.SharedTables(tables, np.arange(len(edges))), constant=0.25
+    )
+
+
+def apart(rows: int, columns: int) -> np.ndarray:
+    return np.where(np.eye(rows, columns, dtype=bool), np.inf, 0.0)
+
+
+def expected(model: softmap.Model, d: int, row, column, labels) -> Fraction | None:
+    """The bound of multipliers, raised to a possible sum, by loops; None if they prove none."""
+    n, flat = model.num_visible, flat_model(model)
+    costs = [[x for x in own if math.isfinite(x)] for own in flat.unary]
+    tables = dict(flat.factors)
+    for i, j in combinations(range(n), 2):
+        own: list[float] = []
+        for p, q in product(range(len(flat.unary[i])), range(len(flat.unary[j]))):
+            cost = tables[i, j][p, q] if (i, j) in tables else tables[j, i][q, p]
+            possible = np.isfinite([cost, flat.unary[i][p], flat.unary[j][q]]).all()
+            paid = row[i, p, j] + column[i, p, q] + row[j, q, i] + column[j, q, p]
+            if possible and p != q:
+                own.append(cost)
+                if cost < paid:
+                    return None
+        costs.append(own)
+    total = flat.constant + int(labels.sum())
+    for i in range(n):
+        if not np.isfinite(flat.unary[i]).any():
+            return None
+        total += min(
+            Fraction(float(cost)) - int(labels[p])
+            + sum(int(row[i, p, j]) for j in range(n) if j != i)
+            + sum(int(column[i, p, q]) for q in range(d) if q != p)
+            for p, cost in enumerate(flat.unary[i]) if math.isfinite(cost)
+        )  # fmt: skip
+    first = flat.constant + sum(int(min(own)) for own in costs if own)
+    step = math.gcd(*(int(x - own[0]) for own in costs for x in own))
+    if not step:
+        return max(total, first)
+    return first + math.ceil((total - first) / step) * step
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_are_those_of_loops(seed):
+    rng = np.random.default_rng(seed)
+    n, d = (3, 3) if seed % 2 else (3, 4)
+    model = small_flat(rng, n, d)
+    low = -6 if seed % 4 < 2 else -2
+    high = 1 if n < d else 2
+    row = rng.integers(low, 2, (n, d, n))
+    column, labels = rng.integers(low, high, (n, d, d)), rng.integers(-3, high, d)
+    arrays = (np.array([n, d, 0]), row.ravel(), column.ravel(), labels)
+    wanted = expected(model, d, row, column, labels)
+    if wanted is None:
+        with pytest.raises(Rejected, match=r"exceed their costs|no label"):
+            assignment_bound(model, *arrays)
+        return
+    found = assignment_bound(model, *arrays)
+    assert found == wanted
+    best = [model.energy(x) for x in permutations(range(d), n)
+            if all(x[i] < model.num_labels[i] for i in range(n))]  # fmt: skip
+    assert found <= min(best, default=math.inf)
+
+
+def plain(n: int = 2, d: int = 2, **options) -> softmap.Model:
+    """All labels differ; no other cost unless it is given."""
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    tables = softmap.SharedTables([apart(d, d)], [0] * len(pairs))
+    return softmap.Model(options.pop("unary", np.zeros((n, d))), pairs, tables, **options)
+
+
+def zeros(n: int = 2, d: int = 2, exponent: int = 0) -> list[np.ndarray]:
+    return [np.array([n, d, exponent]), *(np.zeros(k, int) for k in (n * d * n, n * d * d, d))]
+
+
+def test_every_array_has_its_length_and_the_shape_three_numbers():
+    for which, longer in product((1, 2, 3), (True, False)):
+        arrays = zeros()
+        arrays[which] = np.zeros(len(arrays[which]) + (1 if longer else -1), int)
+        with pytest.raises(Rejected, match="one multiplier for each"):
+            assignment_bound(plain(), *arrays)
+    for shape in ([2, 2], [2, 2, 0, 0], []):
+        with pytest.raises(Rejected, match="numbers of variables"):
+            assignment_bound(plain(), np.array(shape), *zeros()[1:])
+
+
+def test_sizes_are_those_of_the_model_and_within_limits():
+    assert assignment_bound(plain(constant=3.0), *zeros()) == 3
+    assert assignment_bound(plain(), *zeros(exponent=5000)) == 0
+    assert assignment_bound(plain(), *zeros(exponent=-5000)) == 0
+    for n, d, exponent in (
+        (2, 2, 5001),
+        (2, 2, -5001),
+        (1, 2, 0),
+        (3, 3, 0),
+        (2, 1, 0),
+        (-2, 2, 0),
+    ):
+        arrays = [np.array([n, d, exponent]), *(np.zeros(max(k, 0), int)
+                  for k in (n * d * n, n * d * d, d))]  # fmt: skip
+        with pytest.raises(Rejected, match="numbers of variables"):
+            assignment_bound(plain(), *arrays)
+    with pytest.raises(Rejected, match="more labels"):
+        assignment_bound(plain(2, 3), *zeros())
+    ragged = softmap.Model(
+        [np.zeros(2), np.zeros(3)], [[0, 1]], softmap.SharedTables([apart(2, 3)], [0])
+    )
+    with pytest.raises(Rejected, match="more labels"):
+        assignment_bound(ragged, *zeros())
+    assert assignment_bound(ragged, *zeros(2, 3)) == 0
+    assert assignment_bound(plain(), *zeros(2, MOST_LABELS)) == 0
+    with pytest.raises(Rejected, match="numbers of variables"):
+        assignment_bound(plain(), *zeros(2, MOST_LABELS + 1))
+
+
+@pytest.mark.parametrize("which", [1, 2, 3])
+def test_multipliers_have_a_largest_size(which):
+    arrays = zeros()
+    arrays[which][0] = -LARGEST
+    assert assignment_bound(plain(), *arrays) <= 0
+    arrays[which][0] = -LARGEST - 1
+    with pytest.raises(Rejected, match="too large"):
+        assignment_bound(plain(), *arrays)
+
+
+@pytest.mark.parametrize("which", [2, 3])
+def test_one_positive_multiplier_of_an_unused_label_is_enough_to_reject(which):
+    arrays = zeros(2, 3)
+    arrays[which][1] = 1
+    with pytest.raises(Rejected, match="positive"):
+        assignment_bound(plain(2, 3), *arrays)
+    arrays = zeros(2, 2)  # all labels are used
+    arrays[which][1] = 1
+    if which == 3:
+        assert assignment_bound(plain(), *arrays) == 0
+
+
+def flat_of(factors, unary=None) -> Flat:
+    return Flat(unary or [np.zeros(2)] * 3, factors, Fraction(0))
+
+
+def test_tables_of_pairs_have_one_direction_and_one_place():
+    table = np.array([[1.0, 2.0], [3.0, 4.0]])
+    pairs = _pairs(flat_of([((1, 0), table)]), 3)
+    assert np.array_equal(pairs[0, 1], table.T)
+    assert np.array_equal(_pairs(flat_of([((0, 1), table)]), 3)[0, 1], table)
+    assert np.array_equal(pairs[1, 2], np.zeros((2, 2)))
+    with pytest.raises(Rejected, match="more than one table"):
+        _pairs(flat_of([((0, 1), table), ((1, 0), table)]), 3)
+    closed = [np.array([0.0, np.inf]), np.zeros(2), np.zeros(2)]
+    found = _pairs(flat_of([((0, 1), table)], closed), 3)[0, 1]
+    assert np.array_equal(found, [[1.0, 2.0], [np.inf, np.inf]])
+
+
+def test_what_is_left_out_costs_at_least_nothing():
+    negative, free = np.array([[0.0, 0.0], [0.0, -1.0]]), np.zeros(2)
+    assert (1, 2) not in _pairs(flat_of([((1, 2), -negative)]), 2)
+    three = np.zeros((2, 2, 2))
+    three[0, 1, 0] = -1.0
+    for scope, table in (((1, 2), negative), ((0, 2), negative), ((0, 1, 2), three)):
+        with pytest.raises(Rejected, match="negative costs"):
+            _pairs(flat_of([(scope, table)]), 2)
+    _pairs(flat_of([((0, 1, 2), -three)]), 2)
+    with pytest.raises(Rejected, match="outside of the permutation has negative costs"):
+        _pairs(flat_of([], [free, free, np.array([0.0, -1.0])]), 2)
+    _pairs(flat_of([], [free, np.array([0.0, -1.0]), free]), 2)
+
+
+def test_a_variable_without_a_label_is_rejected():
+    with pytest.raises(Rejected, match="no label"):
+        assignment_bound(plain(unary=np.array([[0.0, 0.0], [np.inf, np.inf]])), *zeros())
+
+
+def test_labels_differ_by_a_constraint_over_all_variables_or_in_every_pair():
+    none = softmap.SharedTables([np.zeros((3, 3))], [0])
+    for members, ok in (([0, 1, 2], True), ([0, 1], False)):
+        model = softmap.Model.from_factors([3] * 3, [softmap.AllDifferent(members)])
+        if ok:
+            assert assignment_bound(model, *zeros(3, 3)) == 0
+        else:
+            with pytest.raises(Rejected, match="same label"):
+                assignment_bound(model, *zeros(3, 3))
+    other = softmap.Cardinality(range(3), [0] * 3, [0.0, 0.0, 0.0, np.inf])
+    with pytest.raises(Rejected, match="same label"):
+        assignment_bound(softmap.Model.from_factors([3] * 3, [other]), *zeros(3, 3))
+    half = apart(3, 3)
+    half[1, 1] = 0.0
+    for tables in (none, softmap.SharedTables([half], [0])):
+        with pytest.raises(Rejected, match="same label"):
+            assignment_bound(softmap.Model(np.zeros((2, 3)), [[0, 1]], tables), *zeros(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("tables", "total", "raised"),
+    [
+        ([[0.0, 6.0], [1.0, 5.0]], 2, 3),  # 1, 5, 7, 11: steps of 2
+        ([[0.0, 6.0], [1.0, 5.0]], 1, 1),
+        ([[0.0, 6.0], [1.0, 5.0]], -2, -1),
+        ([[0.0, 6.0, np.inf], [1.0, np.inf, 4.0]], 2, 4),
+        ([[2.0, 2.0], [3.0]], 1, 5),  # one sum only
+        ([[2.0, 2.0], [3.0]], 7, 7),
+        ([[0.5, 6.0], [1.0, 5.0]], 2, 2),  # not whole: nothing is raised
+        ([[0.0, 6.0], [1.5, 5.0]], 2, 2),
+    ],
+)
+def test_sums_are_raised_to_possible_ones(tables, total, raised):
+    grid = _Grid(0)
+    for table in tables:
+        assert grid.units(np.array(table)).tolist() == [
+            math.floor(cost) if math.isfinite(cost) else 0 for cost in table
+        ]
+    assert grid.raised(total) == raised
+
+
+def test_costs_fit_the_unit():
+    assert _Grid(3).units(np.array([8.0, -8.0, np.inf])).tolist() == [1, -1, 0]
+    assert _Grid(-3).units(np.array([1.0])).tolist() == [8]
+    assert _Grid(3).units(np.array([-1.0])).tolist() == [-1]
+    assert _Grid(0).units(np.array([float(LARGEST), -float(LARGEST)])).tolist() == [
+        LARGEST,
+        -LARGEST,
+    ]
+    assert _Grid(0).units(np.array([np.inf])).tolist() == [0]
+    for exponent, costs in ((0, [1.0, LARGEST + 1.0]), (0, [-LARGEST - 1.0]), (2000, [0.0, 1.0]),
+                            (-2000, [1.0, 0.0])):  # fmt: skip
+        with pytest.raises(Rejected, match="multiple of the unit"):
+            _Grid(exponent).units(np.array(costs))
+
+
+def test_pairs_pay_for_both_variables():
+    model = plain(3, 3, unary=np.arange(9.0).reshape(3, 3))
+    arrays = zeros(3, 3)
+    for which, at in ((1, 1), (2, 1), (1, 9), (2, 10)):  # of variable 0 and of 1
+        arrays[which][:] = 0
+        arrays[which][at] = 1
+        with pytest.raises(Rejected, match="exceed their costs"):
+            assignment_bound(model, *arrays)
+        arrays[which][at] = 0

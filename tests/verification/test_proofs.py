@@ -147,7 +147,7 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path, searched):
         (softmap.generators.potts_grid(30, 30, 3, seed=1), {}, ProofKind.SEARCH),
         (softmap.generators.erdos_renyi(14, seed=3), {"goal": "lp"}, ProofKind.RELAXATION),
     ],
-    ids=["tree", "pieces", "lp"],
+    ids=["tree", "search", "lp"],
 )
 def test_every_bound_of_a_run_is_checked(tmp_path, model, options, kind):
     path = tmp_path / "run.proof"
@@ -167,13 +167,12 @@ def test_costs_that_are_scaled_are_proved_in_the_users_units(tmp_path):
 
 
 def test_clusters_prove_their_bound(tmp_path):
-    from softmap.solving.stages import partial, search
+    from softmap.solving.stages import search
 
     model = softmap.generators.erdos_renyi(60, seed=5)
     path = tmp_path / "run.proof"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search.Search, "applies", lambda self: False)
-        patch.setattr(partial.Partial, "applies", lambda self: False)
         result = softmap.solve(model, proof=path)
     assert result.proof.kind is ProofKind.TIGHTENED
     assert softmap.verify(result, proof=path)["bound"].verdict is Verdict.CHECKED

@@ -2,8 +2,10 @@
 
 import io
 import logging
+import sys
 import threading
 import time
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -166,3 +168,28 @@ def _after_a_moment():
             break
         time.sleep(0.05)
     return threading.enumerate()
+
+
+def test_a_notebook_shows_the_bar_as_a_widget(monkeypatch, capsys):
+    class ZMQInteractiveShell:
+        """The class of a notebook's shell, by its name."""
+
+    shown = []
+    widgets = ModuleType("ipywidgets")
+    widgets.FloatProgress = widgets.Label = lambda **options: SimpleNamespace(**options)
+    widgets.HBox = tuple
+    ipython = ModuleType("IPython")
+    ipython.get_ipython, ipython.display = (
+        ZMQInteractiveShell,
+        SimpleNamespace(display=shown.append),
+    )
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "ipywidgets", widgets)
+    result = softmap.solve(random_tree(10), progress=True)
+    ((bar, words),) = shown
+    assert bar.value == 1.0
+    assert words.value.endswith(str(result.status))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)  # not installed
+    softmap.solve(random_tree(10), progress=True)
+    assert str(result.status) in capsys.readouterr().err

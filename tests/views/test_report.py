@@ -199,7 +199,7 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    other = {"unit": 10.0, "proof": Proof(), "status": softmap.Status.LP_GAP}
+    other = {"gap_unit": 10.0, "proof": Proof(), "status": softmap.Status.LP_GAP}
     other |= {"upper_bound": np.inf, "tolerances": (1e-4, 1e-6)}
     return SimpleNamespace(**(other | values | changes))
 

@@ -1,13 +1,10 @@
 // Python binding of the exact solver.
 #include "flat.hpp"
 
-#include <utility>
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "exact/solver.hpp"
-#include "labels/annealing.hpp"
 
 namespace softmap {
 namespace {
@@ -16,20 +13,17 @@ namespace ex = exact;
 
 struct ExactOptions : ex::Options {
     double open_bytes = 0x1p30; // memory for open nodes
-    std::int64_t anneal = 0;    // work of annealing before the search
 };
 
 // A model with its search; every call resumes the search.
 class ExactSearch {
   public:
     ExactSearch(const FlatModel &flat, const ExactOptions &options, In<double> lam,
-                In<Index> incumbent, In<std::uint64_t> words)
+                In<Index> incumbent)
         : flat_(flat), lam_(nb::borrow(lam.object)), in_(input(flat, lam, incumbent)),
-          solver_(in_, options, control_), anneal_(options.anneal) {
+          solver_(in_, options, control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(options.open_bytes);
         in_.incumbent = {}; // not kept alive
-        require_size(words, 4, "words");
-        std::copy_n(words.data(), 4, words_);
     }
 
     nb::dict run(In<Index> incumbent, const Deadline *deadline, const Deadline *end,
@@ -46,8 +40,6 @@ class ExactSearch {
         ex::Result found;
         {
             nb::gil_scoped_release release;
-            if (const auto work = std::exchange(anneal_, 0); work > 0)
-                improve(work);
             found = solver_.solve();
         }
         control_.deadline = control_.end = nullptr; // they need not outlive the call
@@ -62,16 +54,6 @@ class ExactSearch {
             flat.check_labels(incumbent);
         in.incumbent = span(incumbent);
         return in;
-    }
-    // Anneals labels, the known ones among them, so that the search begins with a lower cut.
-    void improve(std::int64_t work) {
-        Annealing annealing(in_, words_);
-        if (!solver_.known().empty())
-            annealing.offer(solver_.known());
-        Meter meter(control_.deadline, work);
-        annealing.run(meter);
-        if (!annealing.best().empty())
-            solver_.take(annealing.best());
     }
     static nb::dict as_dict(const ex::Result &r) {
         nb::dict out;
@@ -98,8 +80,6 @@ class ExactSearch {
     ex::Control control_;
     ex::Input in_;
     ex::Solver solver_;
-    std::int64_t anneal_; // work of annealing in the first call
-    std::uint64_t words_[4];
 };
 
 nb::tuple plan_component(double tables, double eliminated, const ex::Effort &effort, bool first) {
@@ -141,13 +121,11 @@ void bind_exact(nb::module_ &m) {
         .def_rw("threads", &O::threads)
         .def_rw("log", &O::log)
         .def_rw("effort", &O::effort)
-        .def_rw("open_bytes", &O::open_bytes)
-        .def_rw("anneal", &O::anneal);
+        .def_rw("open_bytes", &O::open_bytes);
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
-        .def(nb::init<const FlatModel &, const ExactOptions &, In<double>, In<Index>,
-                      In<std::uint64_t>>(),
+        .def(nb::init<const FlatModel &, const ExactOptions &, In<double>, In<Index>>(),
              nb::keep_alive<1, 2>(), nb::arg("model"), nb::arg("options"), arg("lam"),
-             arg("incumbent"), arg("words"))
+             arg("incumbent"))
         .def("run", &ExactSearch::run, arg("incumbent"), deadline_arg(),
              nb::arg("end").none() = nb::none(), nb::arg("backtrack_limit") = -1,
              "Continue the search up to a deadline or a limit on backtracks; what cannot be "

@@ -544,6 +544,7 @@ void arrange(const HeldLayout &lay, In<std::int32_t> nodes, In<std::uint8_t> row
 void bind_passes(nb::module_ &m) {
     ChainCalls::bind(m);
     m.attr("RELAX") = chain_momentum.relax;
+    m.attr("TURN") = chain_momentum.turn;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("rows"), arg("out"),
           arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {

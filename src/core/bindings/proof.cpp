@@ -3,7 +3,6 @@
 #include "kernels/kernels.hpp"
 #include "proof/couplings.hpp"
 #include "proof/cycles.hpp"
-#include "proof/loose.hpp"
 #include "proof/minima.hpp"
 #include "proof/short_cycles.hpp"
 #include "proof/transport.hpp"
@@ -44,28 +43,6 @@ void edge_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads
     require_size(out, lay.view.m, "out");
     split_by_lanes(threads, lay.view.m, [&](Index first, Index last) {
         kernels->edge_minima(lay.view, lam.data(), out.data(), first, last);
-    });
-}
-
-void nodes_above_of(const Lay &lay, In<double> lam, In<Index> labels, double rounding,
-                    Out<bool> out, int threads) {
-    require_lam(lay.view, lam, "lam");
-    require_labels(lay.view, labels, "labels", threads);
-    require_size(out, lay.view.n, "out");
-    split(threads, lay.view.n, [&](Index first, Index last) {
-        nodes_above(lay.view, lam.data(), labels.data(), rounding, out.data(), first, last);
-    });
-}
-
-void edges_above_of(const Lay &lay, In<double> lam, In<Index> labels, In<double> least,
-                    double rounding, Out<bool> out, int threads) {
-    require_lam(lay.view, lam, "lam");
-    require_labels(lay.view, labels, "labels", threads);
-    require_size(least, lay.view.m, "least");
-    require_size(out, lay.view.m, "out");
-    split(threads, lay.view.m, [&](Index first, Index last) {
-        edges_above(lay.view, lam.data(), labels.data(), least.data(), rounding, out.data(), first,
-                    last);
     });
 }
 
@@ -327,12 +304,6 @@ void bind_proof(nb::module_ &m) {
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(),
           "Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.");
-    m.def("nodes_above", &nodes_above_of, arg("layout"), arg("lam"), arg("labels"),
-          nb::arg("rounding"), arg("out"), nb::arg("threads"), Unlocked(),
-          "Tell which labels have no least reduced cost C_i - Σ λ, up to rounding.");
-    m.def("edges_above", &edges_above_of, arg("layout"), arg("lam"), arg("labels"), arg("least"),
-          nb::arg("rounding"), arg("out"), nb::arg("threads"), Unlocked(),
-          "Tell which edges are above their least reduced cost C_e + λ_i + λ_j, up to rounding.");
     m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), nb::arg("constant"),
           nb::arg("threads") = 1, Unlocked(),
           "Return a lower bound, in real numbers, on the dual objective at λ plus a constant.");

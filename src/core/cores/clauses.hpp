@@ -22,10 +22,13 @@ inline Why by_sum(Id sum) { return -2 - sum; }
 inline bool is_sum(Why why) { return why < decided; }
 inline Id sum_of(Why why) { return -2 - why; }
 
-// Clauses one after another in one array: size, levels, activity, then the literals.
+// The number of a constraint in the steps of a proof, or -1 - the number for a sum.
+using Source = std::int32_t;
+
+// Clauses one after another in one array: size, levels, activity, source, then the literals.
 class ClauseStore {
   public:
-    static constexpr Id header = 3;
+    static constexpr Id header = 4;
 
     std::span<Lit> literals(Id at) {
         return {data_.data() + at + header, std::size_t(data_[std::size_t(at)])};
@@ -37,11 +40,14 @@ class ClauseStore {
     Id &levels(Id at) { return data_[std::size_t(at) + 1]; }
     Id &used(Id at) { return data_[std::size_t(at) + 2]; } // the last conflict that needed it
 
-    Id add(std::span<const Lit> lits, Id levels, Id used) {
+    Source source(Id at) const { return data_[std::size_t(at) + 3]; }
+
+    Id add(std::span<const Lit> lits, Id levels, Id used, Source source) {
         const Id at = Id(data_.size());
         data_.push_back(Id(lits.size()));
         data_.push_back(levels);
         data_.push_back(used);
+        data_.push_back(source);
         data_.insert(data_.end(), lits.begin(), lits.end());
         return at;
     }
@@ -69,6 +75,7 @@ struct Sum {
         std::int64_t weight;
     };
     std::vector<Term> gone; // literals that fail, in the order in which they were counted
+    Source source = 0;
 };
 
 // Brings Σ weight · literal ≥ bound into the form of `Sum`: positive weights of at most `bound`, a

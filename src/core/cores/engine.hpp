@@ -5,7 +5,9 @@
 #pragma once
 
 #include "base/deadline.hpp"
-#include "clauses.hpp"
+#include "steps.hpp"
+
+#include <memory>
 
 namespace softmap::cores {
 
@@ -13,6 +15,8 @@ enum class Answer : int { none = 0, found = 1, unknown = 2 };
 
 class Engine {
   public:
+    std::unique_ptr<Steps> steps; // of the proof, if it is kept
+
     // A new variable; returns the literal that it is true. `phase`: the value that is tried first.
     Lit fresh(bool phase) {
         const Lit lit = Lit(value_.size());
@@ -21,7 +25,7 @@ class Engine {
         member_.resize(member_.size() + 2);
         place_.push_back(0), level_.push_back(0), why_.push_back(decided);
         weight_.push_back(0);
-        phase_.push_back(phase), seen_.push_back(0);
+        phase_.push_back(phase), seen_.push_back(0), marks_.push_back(0), kept_.push_back(0);
         activity_.push_back(0.0), heap_at_.push_back(-1);
         insert(Id(variable(lit)));
         return lit;
@@ -37,8 +41,8 @@ class Engine {
                    : 0;
     }
 
-    // At least one of the literals holds.
-    void add_clause(std::vector<Lit> lits) {
+    // At least one of the literals holds. `source`: the constraint that says so.
+    void add_clause(std::vector<Lit> lits, Source source) {
         back_to(0);
         std::sort(lits.begin(), lits.end());
         lits.erase(std::unique(lits.begin(), lits.end()), lits.end());
@@ -50,23 +54,27 @@ class Engine {
                 lits[kept++] = lits[k];
         }
         lits.resize(kept);
+        if (lits.size() > 1) {
+            attach(clauses_.add(lits, 0, 0, source));
+            return;
+        }
+        note_root(lits.empty() ? -1 : lits[0], source);
         if (lits.empty())
             broken_ = true;
-        else if (lits.size() == 1)
-            derive(lits[0], decided);
         else
-            attach(clauses_.add(lits, 0, 0));
+            derive(lits[0], decided);
     }
 
     // Σ weight · literal ≥ bound.
     void add_sum(std::span<const Lit> lits, std::span<const std::int64_t> weights,
-                 std::int64_t bound) {
+                 std::int64_t bound, Source source) {
         back_to(0);
         Sum sum = normal_sum(lits, weights, bound);
+        sum.source = source;
         if (sum.bound <= 0)
             return;
         if (sum.weights.empty() || sum.weights.back() >= sum.bound) {
-            add_clause(std::move(sum.lits));
+            add_clause(std::move(sum.lits), source);
             return;
         }
         const Id number = Id(sums_.size());
@@ -77,7 +85,7 @@ class Engine {
         }
         sums_.push_back(std::move(sum));
         if (sums_.back().slack < 0)
-            broken_ = true;
+            break_by(by_sum(number));
         else
             imply(number);
     }
@@ -92,10 +100,7 @@ class Engine {
             const Why conflict = propagate();
             meter.tick(16 * (Index(trail_.size()) - before) + 64);
             if (conflict != decided) {
-                if (!learn(conflict)) {
-                    broken_ = true;
-                    break;
-                }
+                learn(conflict);
                 continue;
             }
             if (meter.late() || conflicts_ >= end)
@@ -132,21 +137,33 @@ class Engine {
 
     // Calls f(other) for each literal that follows from a literal alone; nothing if it cannot hold.
     template <class Function> void follow(Lit lit, Function f) {
-        back_to(0);
-        broken_ = broken_ || propagate() != decided;
-        if (broken_ || value_[std::size_t(lit)] != 0)
+        if (!try_alone(lit))
             return;
-        const std::size_t first = trail_.size();
-        starts_.push_back(Id(first));
-        derive(lit, decided);
         if (propagate() == decided)
-            for (std::size_t k = first + 1; k < trail_.size(); ++k)
+            for (std::size_t k = std::size_t(starts_[0]) + 1; k < trail_.size(); ++k)
                 f(trail_[k]);
+        back_to(0);
+    }
+
+    // Adds hints by which other literals fail if a literal holds, as far as `follow` has found.
+    void explain_apart(Lit lit, std::span<const Lit> others, std::vector<Id> &hints) {
+        if (!try_alone(lit))
+            return;
+        hints_.clear();
+        if (const Why conflict = propagate(); conflict != decided)
+            gather(-1, conflict);
+        else
+            for (const Lit other : others)
+                marks_[variable(other)] = other != lit && fails(other) && level(other) > 0;
+        gather_marked();
+        hints.insert(hints.end(), hints_.begin(), hints_.end());
         back_to(0);
     }
 
     // Assumptions that contradict the constraints together; after `none`. Empty: nothing assumed.
     const std::vector<Lit> &core() const { return core_; }
+    // The clause that one of them fails.
+    Source core_source() const { return core_source_; }
     // Whether a literal holds in the values found last.
     bool found(Lit lit) const { return model_[std::size_t(lit)] > 0; }
 
@@ -170,6 +187,61 @@ class Engine {
         value_[std::size_t(lit)] = 1, value_[std::size_t(negated(lit))] = -1;
         place_[v] = Id(trail_.size()), level_[v] = levels(), why_[v] = why;
         trail_.push_back(lit);
+        if (why != decided && starts_.empty())
+            note_root(lit, source(why));
+    }
+
+    // Starts a level at which a literal holds; returns false if its value is known already.
+    bool try_alone(Lit lit) {
+        back_to(0);
+        if (const Why conflict = broken_ ? decided : propagate(); conflict != decided)
+            break_by(conflict);
+        if (broken_ || value_[std::size_t(lit)] != 0)
+            return false;
+        starts_.push_back(Id(trail_.size()));
+        derive(lit, decided);
+        return true;
+    }
+
+    // --- steps of a proof
+    // -------------------------------------------------------------------------
+
+    Source source(Why why) const {
+        return is_sum(why) ? sums_[std::size_t(sum_of(why))].source : clauses_.source(why);
+    }
+    void hint(Lit lit, Source source) {
+        if (source < 0)
+            hints_.push_back(lit); // they are reversed
+        hints_.push_back(source);
+    }
+    // Notes that a literal holds whatever is assumed, or a conflict if it is negative.
+    void note_root(Lit lit, Source source) {
+        if (!steps)
+            return;
+        hints_.clear();
+        hint(lit, source);
+        std::reverse(hints_.begin(), hints_.end());
+        steps->learned({&lit, std::size_t(lit >= 0)}, hints_);
+    }
+    void break_by(Why conflict) {
+        note_root(-1, source(conflict));
+        broken_ = true;
+    }
+    // Marks what `lit`, or a conflict if it is negative, follows from.
+    void gather(Lit lit, Why why) {
+        hint(lit, source(why));
+        explain(lit, why, [&](Lit other) { marks_[variable(other)] = level(other) > 0; });
+    }
+    // Collects the reasons of all marked literals, and of the literals that they follow from, in
+    // the order of the trail. Decisions and variables in `kept_` need none.
+    void gather_marked() {
+        for (std::size_t at = trail_.size(); at-- > std::size_t(starts_[0]);) {
+            const std::size_t v = variable(trail_[at]);
+            if (marks_[v] && why_[v] != decided && !kept_[v])
+                gather(trail_[at], why_[v]);
+            marks_[v] = 0;
+        }
+        std::reverse(hints_.begin(), hints_.end());
     }
 
     void attach(Id clause) {
@@ -309,13 +381,15 @@ class Engine {
     // --- learning
     // ---------------------------------------------------------------------------------
 
-    // Learns the first unique implication point; returns false if the conflict has no level.
-    bool learn(Why conflict) {
+    // Learns the first unique implication point; without a level, the constraints contradict.
+    void learn(Why conflict) {
         ++conflicts_;
         Id at_level = 0;
         explain(-1, conflict, [&](Lit lit) { at_level = std::max(at_level, level(lit)); });
-        if (at_level == 0)
-            return false;
+        if (at_level == 0) {
+            break_by(conflict);
+            return;
+        }
         back_to(at_level);
         clause_.assign(1, 0);
         Index ahead = 0;
@@ -348,8 +422,19 @@ class Engine {
         for (const Id v : marked_)
             seen_[std::size_t(v)] = 0;
         marked_.clear();
-        keep_clause();
-        return true;
+        keep_clause(steps ? note_learned(conflict) : 0);
+    }
+
+    // Notes the learned clause with its hints; returns its number.
+    Source note_learned(Why conflict) {
+        for (const Lit lit : clause_)
+            kept_[variable(lit)] = 1;
+        hints_.clear();
+        gather(-1, conflict);
+        gather_marked();
+        for (const Lit lit : clause_)
+            kept_[variable(lit)] = 0;
+        return steps->learned(clause_, hints_);
     }
 
     // Leaves out literals that the others imply.
@@ -380,7 +465,7 @@ class Engine {
         return out;
     }
 
-    void keep_clause() {
+    void keep_clause(Source source) {
         Id back = 0;
         for (std::size_t k = 1; k < clause_.size(); ++k)
             if (level(clause_[k]) > back) {
@@ -395,7 +480,7 @@ class Engine {
         if (clause_.size() == 1) {
             derive(clause_[0], decided);
         } else {
-            const Id added = clauses_.add(clause_, count, Id(conflicts_));
+            const Id added = clauses_.add(clause_, count, Id(conflicts_), source);
             attach(added);
             derive(clause_[0], added);
         }
@@ -416,8 +501,11 @@ class Engine {
     // Names the assumptions that make `lit`, an assumption, fail.
     void name_core(Lit lit) {
         core_.assign(1, lit);
-        if (level(lit) == 0)
+        hints_.clear();
+        if (level(lit) == 0) {
+            note_core();
             return;
+        }
         seen_[variable(lit)] = 1;
         for (std::size_t at = trail_.size(); at-- > std::size_t(starts_[0]);) {
             const Lit own = trail_[at];
@@ -431,6 +519,21 @@ class Engine {
                 explain(own, why_[v],
                         [&](Lit other) { seen_[variable(other)] = level(other) > 0; });
         }
+        if (const Why why = why_[variable(lit)]; steps && why != decided) {
+            gather(negated(lit), why);
+            gather_marked();
+        }
+        note_core();
+    }
+
+    // Notes that one of the assumptions in the core fails.
+    void note_core() {
+        if (!steps)
+            return;
+        std::vector<Lit> lits;
+        for (const Lit lit : core_)
+            lits.push_back(negated(lit));
+        core_source_ = steps->learned(lits, hints_);
     }
 
     bool restart_due() {
@@ -443,8 +546,8 @@ class Engine {
     // Forgets the less useful half of the learned clauses, and what the root has decided.
     void reduce() {
         back_to(0);
-        if (propagate() != decided) {
-            broken_ = true;
+        if (const Why conflict = propagate(); conflict != decided) {
+            break_by(conflict);
             return;
         }
         std::vector<Id> order;
@@ -476,7 +579,7 @@ class Engine {
                 if (!fails(lit))
                     clause_.push_back(lit);
             }
-            attach(clauses_.add(clause_, old.levels(c), old.used(c)));
+            attach(clauses_.add(clause_, old.levels(c), old.used(c), old.source(c)));
         });
         for (const Lit lit : trail_)
             why_[variable(lit)] = decided;
@@ -545,12 +648,14 @@ class Engine {
     std::vector<Id> place_, level_;           // per variable: on the trail
     std::vector<Why> why_;
     std::vector<std::int64_t> weight_; // of the literal in the sum that implied it
-    std::vector<char> phase_, seen_;
+    std::vector<char> phase_, seen_, marks_, kept_;
     std::vector<double> activity_;
     std::vector<Id> heap_, heap_at_;
     ClauseStore clauses_;
     std::vector<Sum> sums_;
     std::vector<Lit> trail_, clause_, core_;
+    std::vector<Id> hints_;
+    Source core_source_ = 0;
     std::vector<Id> starts_, marked_;
     std::vector<Index> stamp_;
     Id head_ = 0, counted_ = 0;

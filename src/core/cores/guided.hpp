@@ -146,6 +146,9 @@ class Guided {
         std::int64_t least = std::numeric_limits<std::int64_t>::max();
         for (const Lit lit : spared)
             least = std::min(least, cost(negated(lit)).weight);
+        const Source source = engine.steps ? note_group(spared, least) : 0;
+        if (engine.broken())
+            return;
         for (const Lit lit : spared) {
             Cost &own = cost(negated(lit));
             own.weight -= least;
@@ -155,8 +158,18 @@ class Guided {
         lower_ += least * std::int64_t(spared.size() - 1);
         const Lit none = engine.fresh(false);
         spared.push_back(none);
-        engine.add_clause(std::move(spared));
+        engine.add_clause(std::move(spared), source);
         cost(none).weight += least;
+    }
+
+    // Notes why at most one of the literals holds.
+    Source note_group(const std::vector<Lit> &spared, std::int64_t weight) {
+        std::vector<Id> hints;
+        for (const Lit lit : spared) {
+            engine.explain_apart(lit, spared, hints);
+            hints.push_back(Steps::apart);
+        }
+        return engine.broken() ? 0 : engine.steps->group(weight, spared, hints);
     }
 
     // The literals of large cost, assumed not to hold, from the largest cost on.
@@ -228,12 +241,22 @@ class Guided {
     void harden() {
         for (Cost &own : costs_)
             if (own.weight > 0 && own.weight >= upper_ - lower_ && !engine.fixed(own.lit))
-                engine.add_clause({negated(own.lit)});
+                forbid(own.lit);
+    }
+
+    void forbid(Lit lit) {
+        const Lit lits[] = {negated(lit)};
+        engine.add_clause({lits[0]}, note(Given::CUT, {upper_}, lits));
+    }
+    Source note(Given what, std::initializer_list<std::int64_t> numbers,
+                std::span<const Lit> lits = {}) {
+        return engine.steps ? engine.steps->given(what, numbers, lits) : 0;
     }
 
     // The literals of a core cannot all fail.
     void raise(std::vector<Lit> core, Meter &meter) {
-        shrink(core, meter);
+        Source source = engine.core_source();
+        shrink(core, source, meter);
         ++cores_;
         if (core.empty() || engine.broken()) {
             close();
@@ -246,7 +269,9 @@ class Guided {
             least = std::min(least, cost(negated(lit)).weight);
         }
         lower_ += least;
-        engine.add_clause(lits);
+        if (engine.steps)
+            engine.steps->core(least, source);
+        engine.add_clause(lits, source);
         for (const Lit lit : lits) {
             Cost &own = cost(lit);
             own.weight -= least;
@@ -274,9 +299,11 @@ class Guided {
             terms.push_back(core.outputs.back());
             std::vector<std::int64_t> weights(terms.size(), 1);
             weights.back() = size - count + 1;
-            engine.add_sum(terms, weights, size - count + 1);
+            const Source source = -1 - note(Given::COUNT, {number, count});
+            engine.add_sum(terms, weights, size - count + 1, source);
             if (fewer >= 0)
-                engine.add_clause({negated(core.outputs.back()), fewer});
+                engine.add_clause({negated(core.outputs.back()), fewer},
+                                  note(Given::ORDER, {number, count}));
         }
         const Lit out = core.outputs[std::size_t(count) - 2];
         Cost &own = cost(out);
@@ -302,18 +329,20 @@ class Guided {
                 return;
             cost(out).weight -= weight;
             lower_ += weight;
-            engine.add_clause({out});
+            if (engine.steps)
+                engine.steps->core(weight, engine.core_source());
+            engine.add_clause({out}, engine.core_source());
         }
     }
 
     // Leaves out assumptions without which the core is still one, as far as few conflicts show.
-    void shrink(std::vector<Lit> &core, Meter &meter) {
+    void shrink(std::vector<Lit> &core, Source &source, Meter &meter) {
         for (int round = 0; round < 4 && core.size() > 1; ++round) {
             std::vector<Lit> trial(core.rbegin(), core.rend());
             if (engine.solve(trial, few, meter) != Answer::none || engine.broken() ||
                 engine.core().size() >= core.size())
                 break;
-            core = engine.core();
+            core = engine.core(), source = engine.core_source();
         }
         // first those of least cost: the bound rises by the least that is left
         std::stable_sort(core.begin(), core.end(), [&](Lit a, Lit b) {
@@ -331,6 +360,7 @@ class Guided {
             if (answer == Answer::found)
                 keep();
             if (answer == Answer::none) {
+                source = engine.core_source();
                 const std::vector<Lit> &smaller = engine.core();
                 std::erase_if(core, [&](Lit lit) {
                     return std::find(smaller.begin(), smaller.end(), lit) == smaller.end();

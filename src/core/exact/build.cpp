@@ -112,21 +112,37 @@ void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f
         table[k] = sum(table[k], sorted[k]);
 }
 
-void load_factors(Work &w, const Given &given, const Scale &scale) {
+// Calls body(first, last, meter) on all threads; throws OutOfTime if one of them was late.
+template <class Body>
+void split_in_time(int threads, Index count, const Deadline *deadline, Body &&body) {
+    std::atomic<bool> late = false;
+    split(threads, count, [&](Index first, Index last) {
+        Meter meter(deadline);
+        body(first, last, meter);
+        if (meter.late())
+            late = true;
+    });
+    if (late)
+        throw OutOfTime();
+}
+
+void load_factors(Work &w, const Given &given, const Scale &scale, const Deadline *deadline) {
     std::mutex mutex;
     std::vector<char> again(given.number.size(), 0);
     for (const int f : given.again)
         again[f] = 1;
-    split(w.threads, given.in.num_factors(), [&](Index first, Index last) {
-        Wide base = 0;
-        bool hard = false;
-        for (Index f = first; f < last; ++f)
-            if (!again[f])
-                load_factor(w, given, scale, f, false, base, hard);
-        const std::lock_guard lock(mutex);
-        w.base += base;
-        w.hard |= hard;
-    });
+    const auto entries = [&](Index f) { return given.table[f + 1] - given.table[f]; };
+    split_in_time(w.threads, given.in.num_factors(), deadline,
+                  [&](Index first, Index last, Meter &meter) {
+                      Wide base = 0;
+                      bool hard = false;
+                      for (Index f = first; f < last && !meter.tick(entries(f)); ++f)
+                          if (!again[f])
+                              load_factor(w, given, scale, f, false, base, hard);
+                      const std::lock_guard lock(mutex);
+                      w.base += base;
+                      w.hard |= hard;
+                  });
     for (const int f : given.again)
         load_factor(w, given, scale, f, true, w.base, w.hard);
 }
@@ -158,9 +174,9 @@ void log_lam(const Work &w, const Given &given, const Scale &scale) {
 
 // Adds λ, in units, to the tables of factors first..last-1.
 void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
-             std::vector<Cost> &block) {
+             std::vector<Cost> &block, Meter &meter) {
     const Input &in = given.in;
-    for (Index f = first; f < last; ++f) {
+    for (Index f = first; f < last && !meter.tick(given.table[f + 1] - given.table[f]); ++f) {
         Factor *factor = w.factors[given.number[f]].get();
         auto at = given.lam[f];
         for (auto k = in.scope_start[f]; k < in.scope_start[f + 1] && factor != nullptr; ++k) {
@@ -174,17 +190,19 @@ void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index
 }
 
 // Moves λ, in units, from variables to their factors. Factors that were split keep their costs.
-void apply_lam(Work &w, const Given &given, const Scale &scale) {
+void apply_lam(Work &w, const Given &given, const Scale &scale, const Deadline *deadline) {
     const Input &in = given.in;
     const auto most = std::max_element(in.num_labels.begin(), in.num_labels.end());
     // factors with one scope have one table: one thread adds to it
-    split(given.again.empty() ? w.threads : 1, in.num_factors(), [&](Index first, Index last) {
+    const int threads = given.again.empty() ? w.threads : 1;
+    split_in_time(threads, in.num_factors(), deadline, [&](Index first, Index last, Meter &meter) {
         std::vector<Cost> block;
         block.reserve(most == in.num_labels.end() ? 0 : *most);
-        add_lam(w, given, scale, first, last, block);
+        add_lam(w, given, scale, first, last, block, meter);
     });
-    split(w.threads, in.n(), [&](Index first, Index last) { // each thread reads all scopes
-        for (int f = 0; f < in.num_factors(); ++f) {
+    // each thread reads all scopes
+    split_in_time(w.threads, in.n(), deadline, [&](Index first, Index last, Meter &meter) {
+        for (int f = 0; f < in.num_factors() && !meter.tick(1); ++f) {
             if (w.factors[given.number[f]] == nullptr)
                 continue;
             auto at = given.lam[f];
@@ -205,14 +223,15 @@ void apply_lam(Work &w, const Given &given, const Scale &scale) {
 
 // The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
 // between factors and variables.
-Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads,
-                Log *log) {
+Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads, Log *log,
+                const Deadline *deadline) {
     Work w;
     w.log = log;
     w.threads = threads;
     load_variables(w, in, scale);
+    require_time(deadline);
     const auto given = list_factors(w, in);
-    load_factors(w, given, scale);
+    load_factors(w, given, scale, deadline);
     w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
     if (log != nullptr)
         log->note(Op::LOAD,
@@ -220,7 +239,7 @@ Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int
     // split before λ is added: afterwards a factor may not be a sum over pairs
     split_factors(w, most_split);
     if (!in.lam.empty())
-        apply_lam(w, given, scale);
+        apply_lam(w, given, scale, deadline);
     normalise(w);
     return w;
 }

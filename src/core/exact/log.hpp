@@ -29,6 +29,10 @@ enum class Op : std::uint8_t {
     LEAVE,      // ends the dive: its unexplored nodes become open nodes
     STEP,       // moves costs, then removes labels, within the search
     COMBINE,    // replaces factors by one factor within the search
+    GIVEN = 26, // a clause or sum of a core-guided search that follows from the model
+    LEARNED,    // a clause that follows from earlier ones
+    CORE,       // raises the bound by a clause
+    GROUP,      // raises the bound by literals of which at most one holds
 };
 
 // Writes records to a file. An array is one byte, count << 2 | log2 of the width in bytes, and then

@@ -8,8 +8,9 @@ namespace softmap::exact {
 
 // The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
 // between factors and variables. Factors of three or more variables with up to `most_split` entries
-// are split into sums over pairs.
-Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads, Log *log);
+// are split into sums over pairs. Throws OutOfTime if the deadline passes.
+Work build_work(const Input &in, const Scale &scale, std::size_t most_split, int threads, Log *log,
+                const Deadline *deadline = nullptr);
 
 // Applies all rules, as long as they eliminate variables.
 void presolve(Work &w, const Effort &effort, Control &control);

@@ -128,8 +128,8 @@ Solver::~Solver() = default;
 
 Result Solver::solve() {
     for (; round_ < 4; ++round_) {
-        if (!now_)
-            begin();
+        if (!now_ && !begin())
+            break;
         solve_components();
         if (paused_ || control_.stopped || result_.infeasible)
             break;
@@ -236,6 +236,10 @@ bool Solver::solve_component(const std::vector<int> &vars, double share) {
         return false;
     if (options_.ascent && !raise_bound(vars, share))
         return true;
+    if (control_.end != nullptr && control_.end->passed()) {
+        control_.stopped = true; // no later call needs the tables of a search
+        return false;
+    }
     set_up_search(vars);
     if (first_)
         now_->search->backtrack_budget = options_.effort.first_backtracks;
@@ -314,7 +318,8 @@ bool Solver::collect(const std::vector<int> &vars) {
     return search.complete;
 }
 
-void Solver::begin() {
+// Begins a round. Returns false if the integer model is not made in time; a later call does it.
+bool Solver::begin() {
     Input in = in_;
     in.incumbent = result_.labels;
     scale_ = choose_scale(in, result_.energy, options_.threads);
@@ -323,8 +328,19 @@ void Solver::begin() {
         log_ = std::make_unique<Log>(result_.log);
     }
     first_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
-    now_ = std::make_unique<Round>();
-    now_->work = build_work(in, scale_, options_.effort.split, options_.threads, log_.get());
+    auto round = std::make_unique<Round>();
+    try {
+        const Control::ToTheEnd whole(control_);
+        round->work = build_work(in, scale_, options_.effort.split, options_.threads, log_.get(),
+                                 control_.deadline);
+    } catch (const OutOfTime &) {
+        control_.stopped = true;
+        result_.complete = false;
+        if (log_ != nullptr) // it proves the bound of this round only
+            result_.lower_bound = -INFINITY;
+        return false;
+    }
+    now_ = std::move(round);
     Work &w = now_->work;
     if (!w.infeasible && options_.presolve)
         presolve(w, options_.effort, control_);
@@ -332,6 +348,7 @@ void Solver::begin() {
     if (!w.infeasible)
         now_->parts = components(w);
     result_.components = static_cast<int>(now_->parts.size());
+    return true;
 }
 
 // Continues the proof in a new file without the records of the search. The file so far proves the

@@ -73,7 +73,7 @@ class Solver {
     bool search_component(const std::vector<int> &vars);
     void set_up_search(const std::vector<int> &vars);
     bool collect(const std::vector<int> &vars);
-    void begin();
+    bool begin();
     void write_log();
     void forget_search();
     void solve_components();

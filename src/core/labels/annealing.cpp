@@ -9,6 +9,7 @@ LabelCosts::LabelCosts(const exact::Input &in)
     hard_ = std::find(in.unary.begin(), in.unary.end(), infinity) != in.unary.end() ||
             std::find(in.tables.begin(), in.tables.end(), infinity) != in.tables.end();
     link();
+    link_flips();
 }
 
 double LabelCosts::scale() const {
@@ -54,6 +55,16 @@ void LabelCosts::change(Index i, Index next) {
     energy_ += cost_[own + next] - cost_[own + now];
     count_violated(in_.unary[own + next], in_.unary[own + now]);
     x_[i] = next;
+    if (!flips_.empty()) {
+        const double sign = next == 1 ? 1.0 : -1.0;
+        for (Index k = arc_start_[i]; k < arc_start_[i + 1]; ++k) {
+            double *cost = cost_.data() + 2 * flips_[k].to;
+            cost[0] += sign * flips_[k].by[0];
+            cost[1] += sign * flips_[k].by[1];
+        }
+        work_ += 2 * (arc_start_[i + 1] - arc_start_[i]);
+        return;
+    }
     for (Index k = arc_start_[i]; k < arc_start_[i + 1]; ++k) {
         const Arc &arc = arcs_[k];
         const double *table = in_.tables.data() + arc.table;
@@ -96,6 +107,17 @@ void LabelCosts::link() {
         arcs_[arc[i]++] = {j, table, columns, 1};
         arcs_[arc[j]++] = {i, table, same ? columns : 1, same ? 1 : columns};
     });
+}
+
+void LabelCosts::link_flips() {
+    const bool two = std::all_of(in_.num_labels.begin(), in_.num_labels.end(),
+                                 [](std::int64_t count) { return count == 2; });
+    if (!two || hard_ || !factors_.empty())
+        return;
+    for (const Arc &arc : arcs_) {
+        const double *table = in_.tables.data() + arc.table, *one = table + arc.own;
+        flips_.push_back({{one[0] - table[0], one[arc.step] - table[arc.step]}, arc.to});
+    }
 }
 
 Index LabelCosts::shared(std::unordered_multimap<std::size_t, Index> &known, Index table,

@@ -53,6 +53,13 @@ class LabelCosts {
         Index to, table, own, step;
     };
 
+    // An arc between variables of two labels: by[y] is added to the cost of label y of the other one
+    // if the own label becomes 1, and subtracted if it becomes 0.
+    struct Flip {
+        double by[2];
+        Index to;
+    };
+
     std::span<const std::int64_t> scope(Index f) const;
 
     template <class Body> void each_factor(Body body) const {
@@ -64,6 +71,10 @@ class LabelCosts {
     }
 
     void link();
+
+    // Stores the arcs as flips if all variables have two labels, all factors two variables, and no
+    // cost is infinite.
+    void link_flips();
 
     // The first table with the same entries: fewer tables need less of the cache.
     Index shared(std::unordered_multimap<std::size_t, Index> &known, Index table, Index size) const;
@@ -89,6 +100,7 @@ class LabelCosts {
     const exact::Input in_;
     std::vector<Index> offset_, arc_start_, factor_start_, factors_, table_;
     std::vector<Arc> arcs_;
+    std::vector<Flip> flips_;
     std::vector<std::int64_t> x_;
     std::vector<double> cost_;
     double energy_ = 0.0, penalty_ = 1.0;

@@ -234,6 +234,8 @@ class TransportNetwork {
     }
 
     static constexpr Index large = 4096; // entries of a table from which on a support is used
+    // Entries of the dense matrices of all edges together: 4 GiB.
+    static constexpr Index all_factors = Index(1) << 29;
     Support *support_of(Index h) {
         const Index e = h >> 1;
         const bool table = lay_.kind[group_[e]] == 0 && labels(h) * labels(h ^ 1) >= large;
@@ -256,10 +258,7 @@ class TransportNetwork {
         const int receiver = int(h & 1);
         if (eta < infinity && own != nullptr) {
             if (!support->serves(receiver, from, eta) && !support->crowded(eta))
-                support->build(table, receiver, from, own, eta,
-                               [](const DenseTable &t, int side, const double *a, double *o) {
-                                   kernels->table_message(t, side, a, o, infinity);
-                               });
+                support->build(table, receiver, from, own, eta, all_factors / lay_.m);
             if (support->serves(receiver, from, eta)) {
                 support->message(receiver, from, out);
                 return;

@@ -4,10 +4,12 @@
 // and every column. Pairs with η r > `depth` are left out. A soft message is then a product of a
 // sparse matrix of factors exp(-η r) and a vector (Schmitzer 2019: stabilised sparse scaling).
 // Pairs that are left out change messages by less than exp(-depth + 2 · drift), relative to them.
+// At small η most pairs carry mass: then the factors of all of them are kept as one dense matrix.
 // No bound depends on the support, and plans are rounded to exact marginals afterwards.
 #pragma once
 
 #include "dense.hpp"
+#include "kernels/kernels.hpp"
 
 #include <cmath>
 #include <vector>
@@ -21,7 +23,7 @@ class Support {
 
     // Whether messages from `from`, costs at rows (receiver 1) or columns (receiver 0), may use it.
     bool serves(int receiver, const double *from, double eta) const {
-        if (eta != eta_ || start_.empty())
+        if (eta != eta_ || crowded_)
             return false;
         const std::vector<double> &then = receiver == 1 ? from_rows_ : from_cols_;
         double low = infinity, high = -infinity;
@@ -32,13 +34,12 @@ class Support {
         return eta * (high - low) <= drift;
     }
     // Whether building failed at this η because too many pairs carry mass.
-    bool crowded(double eta) const { return eta == eta_ && start_.empty(); }
+    bool crowded(double eta) const { return eta == eta_ && crowded_; }
 
-    // Finds the pairs for costs `from` at the sender and `own` at the receiver. hard(t, receiver,
-    // from, out) computes a hard message.
-    template <class Hard>
+    // Finds the pairs for costs `from` at the sender and `own` at the receiver. `most`: the entries
+    // that a dense matrix may have.
     void build(const DenseTable &t, int receiver, const double *from, const double *own, double eta,
-               Hard hard) {
+               Index most) {
         eta_ = eta;
         rows_ = t.rows, cols_ = t.cols;
         const Index sizes[] = {rows_, cols_};
@@ -48,32 +49,12 @@ class Support {
         reduced[1 - receiver]->assign(from, from + sizes[1 - receiver]);
         for (const int side : {receiver, 1 - receiver}) {
             reduced[side]->resize(std::size_t(sizes[side]));
-            hard(t, side, reduced[1 - side]->data(), reduced[side]->data());
+            kernels->table_message(t, side, reduced[1 - side]->data(), reduced[side]->data(),
+                                   infinity);
             for (double &value : *reduced[side])
                 value = -value;
         }
-        start_.assign(1, 0);
-        label_.clear();
-        factor_.clear();
-        const double most = depth / eta;
-        const std::size_t limit = std::size_t(rows_) * std::size_t(cols_) / 4;
-        for (Index x = 0; x < rows_; ++x) {
-            const double *cost = t.cost + x * cols_;
-            for (Index y = 0; y < cols_; ++y) {
-                const double r = t.weight * cost[y] + row_[x] + col_[y];
-                if (r <= most) {
-                    label_.push_back(std::int32_t(y));
-                    factor_.push_back(-eta * std::max(r, 0.0));
-                }
-            }
-            start_.push_back(Index(label_.size()));
-            if (label_.size() > limit) {
-                start_.clear();
-                return;
-            }
-        }
-        for (double &value : factor_)
-            value = exp_one(value);
+        crowded_ = !gather_pairs(t) && !gather_all(t, most);
     }
 
     // As `table_message` at η, over the pairs of the support.
@@ -92,8 +73,50 @@ class Support {
     }
 
   private:
+    // Fills the sparse matrix; returns false if it would not be sparse.
+    bool gather_pairs(const DenseTable &t) {
+        const double most = depth / eta_;
+        const std::size_t limit = std::size_t(rows_) * std::size_t(cols_) / 4;
+        start_.assign(1, 0);
+        label_.clear(), factor_.clear();
+        for (Index x = 0; x < rows_; ++x) {
+            const double *cost = t.cost + x * cols_;
+            for (Index y = 0; y < cols_; ++y) {
+                const double r = t.weight * cost[y] + row_[x] + col_[y];
+                if (r <= most) {
+                    label_.push_back(std::int32_t(y));
+                    factor_.push_back(-eta_ * std::max(r, 0.0));
+                }
+            }
+            start_.push_back(Index(label_.size()));
+            if (label_.size() > limit)
+                return false;
+        }
+        kernels->exponentials(factor_.data(), factor_.data(), Index(factor_.size()));
+        return true;
+    }
+    // Fills the dense matrix; returns false if it has more entries than allowed.
+    bool gather_all(const DenseTable &t, Index most) {
+        start_.clear(), label_.clear(), factor_.clear();
+        if (rows_ * cols_ > most)
+            return false;
+        factor_.resize(std::size_t(rows_ * cols_));
+        for (Index x = 0; x < rows_; ++x) {
+            const double *cost = t.cost + x * cols_;
+            double *factor = &factor_[x * cols_];
+            for (Index y = 0; y < cols_; ++y)
+                factor[y] = -eta_ * std::max(t.weight * cost[y] + row_[x] + col_[y], 0.0);
+            kernels->exponentials(factor, factor, cols_);
+        }
+        return true;
+    }
+
     void to_rows(double *out) const {
         for (Index x = 0; x < rows_; ++x) {
+            if (start_.empty()) {
+                out[x] = product(&factor_[x * cols_], mass_.data(), cols_);
+                continue;
+            }
             double sum = 0.0;
             for (Index k = start_[x]; k < start_[x + 1]; ++k)
                 sum += factor_[k] * mass_[label_[k]];
@@ -102,12 +125,33 @@ class Support {
     }
     void to_cols(double *out) const {
         std::fill(out, out + cols_, 0.0);
-        for (Index x = 0; x < rows_; ++x)
+        for (Index x = 0; x < rows_; ++x) {
+            if (start_.empty()) {
+                const double *factor = &factor_[x * cols_];
+                for (Index y = 0; y < cols_; ++y)
+                    out[y] += factor[y] * mass_[x];
+                continue;
+            }
             for (Index k = start_[x]; k < start_[x + 1]; ++k)
                 out[label_[k]] += factor_[k] * mass_[x];
+        }
+    }
+    // Σ a[k] b[k], in eight sums that a compiler can keep in vector registers.
+    static double product(const double *a, const double *b, Index count) {
+        double part[8] = {}, rest = 0.0;
+        Index k = 0;
+        for (; k + 8 <= count; k += 8)
+            for (Index c = 0; c < 8; ++c)
+                part[c] += a[k + c] * b[k + c];
+        for (; k < count; ++k)
+            rest += a[k] * b[k];
+        for (const double sum : part)
+            rest += sum;
+        return rest;
     }
 
     double eta_ = 0.0;
+    bool crowded_ = true;
     Index rows_ = 0, cols_ = 0;
     std::vector<double> from_rows_, from_cols_, row_, col_, factor_, mass_;
     std::vector<std::int32_t> label_;

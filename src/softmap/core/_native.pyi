@@ -491,6 +491,8 @@ def couplings(
 
 RELAX: float = 0.75
 
+TURN: float = 0.3
+
 def by_strip(
     layout: Layout,
     nodes: Annotated[
@@ -1090,41 +1092,6 @@ def edge_minima(
     Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.
     """
 
-def nodes_above(
-    layout: Layout,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    rounding: float,
-    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None:
-    """
-    Tell which labels have no least reduced cost C_i - Σ λ, up to rounding.
-    """
-
-def edges_above(
-    layout: Layout,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    least: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    rounding: float,
-    out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None:
-    """
-    Tell which edges are above their least reduced cost C_e + λ_i + λ_j, up to rounding.
-    """
-
 def dual_bound(
     layout: Layout,
     lam: Annotated[
@@ -1489,10 +1456,6 @@ class ExactOptions:
     def open_bytes(self) -> float: ...
     @open_bytes.setter
     def open_bytes(self, arg: float, /) -> None: ...
-    @property
-    def anneal(self) -> int: ...
-    @anneal.setter
-    def anneal(self, arg: int, /) -> None: ...
 
 class ExactSearch:
     """Branch and bound over one model."""
@@ -1506,9 +1469,6 @@ class ExactSearch:
         ],
         incumbent: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        words: Annotated[
-            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> None: ...
     def run(
@@ -1828,7 +1788,12 @@ class CoreSearch:
         phases: Annotated[
             NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-    ) -> None: ...
+        logged: int = 0,
+    ) -> None:
+        """
+        Variables with the values tried first, and the largest size of a proof, in integers; none is kept if it is 0.
+        """
+
     def add_clauses(
         self,
         literals: Annotated[
@@ -1837,8 +1802,11 @@ class CoreSearch:
         start: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        tables: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
     ) -> None:
-        """Add clauses: at least one literal of each holds."""
+        """Add clauses, each of a table: at least one literal of each holds."""
 
     def add_sums(
         self,
@@ -1854,9 +1822,12 @@ class CoreSearch:
         bounds: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        sources: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
     ) -> None:
         """
-        Add sums: the weights of the literals that hold add up to the bound or more.
+        Add sums: the weights of the literals that hold add up to the bound or more. Four integers per sum say for the proof where it comes from.
         """
 
     def add_costs(
@@ -1880,6 +1851,15 @@ class CoreSearch:
         self, values: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")]
     ) -> bool:
         """Write the best values so far; return whether there are any."""
+
+    def write(self, path: str) -> int:
+        """
+        Write the records of the proof; return their size in bytes, 0 after an error.
+        """
+
+    @property
+    def full(self) -> bool:
+        """Whether the proof was too large to be kept."""
 
     @property
     def lower(self) -> int: ...

@@ -107,13 +107,15 @@ class _Lines:
         count = len(weights)
         text = b" ; ".join(line for _, line in self.lines[first : first + count])
         values = parse_decimals(text.replace(b";", b"-1"))
-        if values is not None and (np.floor(values) == values).all():
+        if (
+            values is not None
+            and ((values >= -1) & (values <= most) & (np.floor(values) == values)).all()
+        ):
             line = np.cumsum(values == -1)
             kept = values > 0
             owner, places = line[kept], values[kept].astype(np.int64) - 1
             right = np.array_equal(np.bincount(owner, minlength=count), weights)
-            fits = (values >= -1).all() and places.max(initial=0) < most
-            if right and fits and len(np.unique(owner * most + places)) == len(places):
+            if right and len(np.unique(owner * most + places)) == len(places):
                 return owner, places
         for at, weight in enumerate(weights):
             self.members(first + at, weight, most)

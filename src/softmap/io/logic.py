@@ -318,7 +318,8 @@ def parse_opb(content: Content) -> Model:
     Other names are allowed: variables are then in the order of their first occurrence, and the
     model keeps the names. `min:` is the energy (`max:` its negative). Constraints are hard; a
     constraint after `[weight]` costs its weight if it is violated. Sums of more than six literals
-    become chains, whose chain variables come after those of the file.
+    become chains, whose chain variables come after those of the file. In constraints over more than
+    20 variables, each product of literals becomes a variable, after those of the file.
     """
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
     return _ClauseReader(content, text).model()
@@ -359,7 +360,14 @@ class _ClauseReader:
         terms = [self.objective, *(constraint[0] for constraint in self.constraints)]
         for _, own in (term for part in terms for term in part):
             own[:] = [numbers[v] if v > 0 else -numbers[-v] for v in own]
-        found = Conjunctions(max(numbers), self.content)
+        products = _Products(max(numbers))
+        for constraint in self.constraints:
+            products.replace(constraint[0])
+        found = Conjunctions(products.last, self.content)
+        for row, number in products.numbers.items():
+            self._define(found, row, number)
+        if names is not None:
+            names += products.names(names)
         by_size: dict[int, list[Term]] = {}
         for term in self.objective:
             by_size.setdefault(len(term[1]), []).append(term)
@@ -438,6 +446,14 @@ class _ClauseReader:
             terms.append((float(number), [v if positive else -v]))
         return terms
 
+    @staticmethod
+    def _define(found: Conjunctions, row: tuple[int, ...], number: int) -> None:
+        """Add the constraint that a variable is the product of some literals."""
+        table = np.zeros([2] * (len(row) + 1))
+        table[..., 1] = np.inf
+        table[tuple(int(v > 0) for v in row)] = [np.inf, 0.0]
+        found.add_table(np.abs([*row, number]) - 1, table)
+
     def _constrain(
         self, found: Conjunctions, terms: list[Term], relation: bytes, bound: float, weight: float
     ) -> None:
@@ -450,7 +466,7 @@ class _ClauseReader:
             return
         if k > LIMITS.joint_variables:
             raise FormatError(
-                f"a constraint with products or fractions over {k} variables would need a table "
+                f"a constraint with fractions over {k} variables would need a table "
                 f"of 2^{k} entries; expected at most {LIMITS.joint_variables} variables",
                 self.content.name,
                 self._line(),
@@ -478,12 +494,66 @@ class _ClauseReader:
             found.add_table(places, np.where(fails, weight, 0.0))
 
 
+class _Products:
+    """Variables that stand for products of literals, after those of the file.
+
+    Parameters
+    ----------
+    last : int
+        The number of variables of the file.
+
+    Attributes
+    ----------
+    last : int
+        The number of variables so far.
+    numbers : dict
+        The number of the variable of each product.
+    """
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.numbers: dict[tuple[int, ...], int] = {}
+
+    def replace(self, terms: list[Term]) -> None:
+        """Replace the products of a long constraint with whole coefficients by variables."""
+        variables = {abs(v) for _, literals in terms for v in literals}
+        few = len(variables) <= LIMITS.joint_variables
+        if few or not all(_whole_coefficient(coefficient) for coefficient, _ in terms):
+            return
+        for k, (coefficient, literals) in enumerate(terms):
+            row = tuple(sorted(set(literals), key=abs))
+            if len({abs(v) for v in row}) < len(row):  # x and ~x: the product is 0
+                terms[k] = (0.0, [abs(row[0])])
+            elif len(row) > 1:
+                terms[k] = (coefficient, [self._number(row)])
+
+    def names(self, known: list[str]) -> list[str]:
+        """Names of the new variables: their literals, separated by blanks."""
+        found = list(known)
+        for row in self.numbers:
+            found.append(" ".join(("~" if v < 0 else "") + found[abs(v) - 1] for v in row))
+        return found[len(known) :]
+
+    def _number(self, row: tuple[int, ...]) -> int:
+        most = LIMITS.clause_variables - 1
+        while len(row) > most:
+            row = (*row[most:], self._number(row[:most]))
+        if row not in self.numbers:
+            self.last += 1
+            self.numbers[row] = self.last
+        return self.numbers[row]
+
+
+def _whole_coefficient(value: float) -> bool:
+    return value == round(value) and abs(value) <= 2**40
+
+
 def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Many | None:
     """Return a sum of single literals with integer coefficients as a factor: a count if it can."""
     if any(len(literals) != 1 for _, literals in terms):
         return None
     given = np.array([coefficient for coefficient, _ in terms])
-    if (given != np.round(given)).any() or np.abs(given).max() > 2**40:
+    if not all(map(_whole_coefficient, given.tolist())):
         return None
     literals = np.array([own[0] for _, own in terms], dtype=np.int64)
     number = {v: k for k, v in enumerate(dict.fromkeys(np.abs(literals).tolist()))}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, WriteError
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.model import Model
@@ -178,13 +178,22 @@ def _highs(content: Content, suffix: str) -> Any:
     """Let HiGHS read the text, from a file that it can name."""
     import highspy
 
+    try:
+        content.data.decode()  # HiGHS takes any bytes for names
+    except UnicodeDecodeError as error:
+        raise content.error("text in UTF-8", f"byte {error.object[error.start]:#x}") from None
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
-    number, path = tempfile.mkstemp(suffix)
+    try:
+        number, path = tempfile.mkstemp(suffix)
+    except OSError as error:
+        raise WriteError(tempfile.gettempdir(), error) from error
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content.data)
         status = highs.readModel(path)
+    except OSError as error:
+        raise WriteError(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             os.remove(path)

@@ -42,8 +42,6 @@ class FeasibilityTuning:
     ----------
     entries : int
         Largest number of entries of all tables with hard constraints.
-    conflict_work : int
-        Number of elementary steps that a conflict stands for.
     clique_edges : int
         Largest number of edges among which variables whose labels all differ are looked for.
     core_conflicts : int
@@ -53,7 +51,6 @@ class FeasibilityTuning:
     """
 
     entries: int = 40_000_000
-    conflict_work: int = 1_000
     clique_edges: int = 100_000
     core_conflicts: int = 2_000
     core_seconds: float = 2.0
@@ -239,7 +236,7 @@ def find_feasible(
     *,
     given: Model | None = None,
     deadline: core.Deadline | None = None,
-    work: int = 1 << 62,
+    conflicts: int = 1 << 62,
 ) -> Ints | None:
     """Find a labelling of finite cost.
 
@@ -252,8 +249,8 @@ def find_feasible(
         The model that `model` was made from; it may know more factors over many variables.
     deadline : core.Deadline, optional
         When to stop.
-    work : int
-        Limit on the number of elementary steps, at about `conflict_work` per conflict.
+    conflicts : int
+        Limit on the number of conflicts.
 
     Returns
     -------
@@ -269,9 +266,9 @@ def find_feasible(
     if constraints is None:
         return None
     search = FeasibleSearch(constraints, preference)
-    search.run(deadline=deadline, conflicts=work // TUNING.conflict_work)
+    search.run(deadline=deadline, conflicts=conflicts)
     if search.infeasible:
-        raise infeasibility(model, search, deadline)
+        raise infeasibility(model if given is None else given, deadline)
     return complete_labels(model, search.labels) if search.found else None
 
 
@@ -325,20 +322,23 @@ def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
     return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
 
 
-def infeasibility(
-    model: Model, search: FeasibleSearch, deadline: core.Deadline | None = None
-) -> InfeasibleModel:
-    """Return the error that says that no labels obey the constraints, and names some of them.
+def infeasibility(model: Model, deadline: core.Deadline | None = None) -> InfeasibleModel:
+    """Return the error that says that no labels have finite cost, and names constraints, if known.
+
+    The constraints of the model itself are searched once more. Those of a model that was made arc
+    consistent may forbid what others forbid, and would be named without them.
 
     Parameters
     ----------
     model : Model
-        The model of the constraints.
-    search : FeasibleSearch
-        A search that has proved infeasibility.
+        The model as given, which has been proved infeasible.
     deadline : core.Deadline, optional
-        When to stop making the list of constraints shorter.
+        When to stop looking for constraints, and making the list of them shorter.
     """
+    constraints = HardConstraints.of(model)
+    search = None if constraints is None else FeasibleSearch(constraints)
+    if search is None or not search.run(deadline=deadline) or not search.infeasible:
+        return InfeasibleModel("no labelling has finite cost: a search found none")
     parts = [search.constraints.describe(k) for k in small_core(search, deadline).tolist()]
     seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
     found = tuple(dict.fromkeys(seen))

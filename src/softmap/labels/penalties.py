@@ -131,13 +131,12 @@ def _largest(
 
 
 def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs) -> tuple[Costs, Ints]:
-    """As `_excess`, of random entries only; `low` has the least costs of all nodes and edges."""
-    draw = np.random.default_rng(0)
-    x = (draw.random((TUNING.drawn, len(nodes))) * model.num_labels[nodes]).astype(np.int64)
+    """As `_excess`, of some entries only; `low` has the least costs of all nodes and edges."""
+    x = (_spread(TUNING.drawn, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
     costs = [model.unary[model.node_offset[nodes] + x]]
     ends = model.edges[pairs].T
-    early, late = draw.random((2, TUNING.drawn, len(pairs))) * model.num_labels[ends][:, None]
-    early, late = early.astype(np.int64), late.astype(np.int64)
+    both = _spread(TUNING.drawn, 2 * len(pairs)).reshape(TUNING.drawn, 2, -1)
+    early, late = (both * model.num_labels[ends]).astype(np.int64).swapaxes(0, 1)
     for first, last, potential in model.groups():
         these = slice(*np.searchsorted(pairs, (first, last)))
         costs.append(potential.value(pairs[these] - first, early[:, these], late[:, these]))
@@ -164,3 +163,8 @@ def _excess(model: Model, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
         excess = costs - np.repeat(least, sizes)
     kept = np.isfinite(excess) & (excess > 0)
     return excess[kept], own[kept]
+
+
+def _spread(rows: int, columns: int) -> Costs:
+    """Numbers from 0 to 1 that are spread evenly: multiples of the golden ratio, modulo 1."""
+    return (np.arange(1, rows * columns + 1) * 0.6180339887498949 % 1.0).reshape(rows, columns)

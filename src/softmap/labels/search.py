@@ -25,14 +25,15 @@ __all__ = ["LabelSearch", "Readable"]
 Readable = Floats | Callable[[], NDArray[np.int64]]
 
 
+CLOSED = 1e-9  # relative gap below which a labelling counts as optimal
+
+
 @dataclass(frozen=True)
 class SearchEffort:
     """The effort of the primal heuristic.
 
     Attributes
     ----------
-    descent : int
-        Number of tree moves for every new labelling; each takes about the time of one decoding.
     more : float
         Number of further tree moves per pass done so far; up to twice as many once the LP is
         solved.
@@ -42,25 +43,18 @@ class SearchEffort:
         Number of annealed tree moves for labels taken from an earlier model.
     heat : float
         Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
-    closed : float
-        Relative gap below which a labelling counts as optimal.
     fused : int
         Smallest number of variables for which new labels are fused with the best ones.
     cut : int
         Largest number of visited arcs of a fusion move, per edge and variable.
     """
 
-    descent: int = 1
     more: float = 1 / 32
     annealed_from: int = 8
     warm: int = 48
     heat: float = 3.0
-    closed: float = 1e-9
     fused: int = 2_000
     cut: int = 200
-
-
-EFFORT = SearchEffort()
 
 
 class LabelSearch:
@@ -76,6 +70,8 @@ class LabelSearch:
         Memory for fusion moves, in bytes.
     threads : int, default 1
         Number of threads; labels do not depend on it.
+    effort : SearchEffort, optional
+        The effort.
     """
 
     def __init__(
@@ -84,10 +80,12 @@ class LabelSearch:
         order: NDArray[np.int64] | Callable[[], NDArray[np.int64]] | None = None,
         room: float = math.inf,
         threads: int = 1,
+        effort: SearchEffort | None = None,
     ) -> None:
         self.model, self.order, self.threads = model, order, threads
+        self.effort = effort or SearchEffort()
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-        self._fuses = pairs and model.n >= EFFORT.fused and Fusion.takes(model) <= room
+        self._fuses = pairs and model.n >= self.effort.fused and Fusion.takes(model) <= room
 
     def read(self, lam: Readable, deadline: core.Deadline | None = None) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
@@ -130,9 +128,9 @@ class LabelSearch:
         if not self._open(best, bound):
             return best
         stuck = max(0.0, best[1] - primal) / (best[1] - bound)
-        more = int(EFFORT.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
-        annealed = more if more >= EFFORT.annealed_from else 0
-        moves, began = EFFORT.descent + more - annealed, time.perf_counter()
+        more = int(self.effort.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
+        annealed = more if more >= self.effort.annealed_from else 0
+        moves, began = 1 + more - annealed, time.perf_counter()
         found = self._improved(found, moves, 0.0, work, deadline)
         each = max((time.perf_counter() - began) / moves, 1e-9)
         best = self._fused(known, found, deadline)
@@ -169,10 +167,10 @@ class LabelSearch:
         best = known
         if self._open(best, bound):
             best = _better(best, self._polished([best[0]], [best[1]], deadline))
-            best = _better(best, self._improved(best, EFFORT.descent, 0.0, seed, deadline))
+            best = _better(best, self._improved(best, 1, 0.0, seed, deadline))
         if self._open(best, bound):
             heat = self._heat(best, bound)
-            best = _better(best, self._improved(best, EFFORT.warm, heat, seed + 1, deadline))
+            best = _better(best, self._improved(best, self.effort.warm, heat, seed + 1, deadline))
         return best
 
     def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Priced:
@@ -200,7 +198,7 @@ class LabelSearch:
         size = self.model.n + self.model.m
         core.give_back()  # what the search before has freed, which is not needed any more
         fusion = Fusion(self.model, threads=self.threads)
-        if fusion.fuse(labels, worse[0], work=EFFORT.cut * size, deadline=deadline) <= 0:
+        if fusion.fuse(labels, worse[0], work=self.effort.cut * size, deadline=deadline) <= 0:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 
@@ -225,11 +223,11 @@ class LabelSearch:
     def _heat(self, known: Priced, bound: float) -> float:
         """The temperature: the geometric mean of the scale of costs and the gap per variable."""
         each = max(0.0, known[1] - bound) / self.model.num_variables
-        return EFFORT.heat * math.sqrt(cost_scale(self.model) * each)
+        return self.effort.heat * math.sqrt(cost_scale(self.model) * each)
 
     def _open(self, known: Priced, bound: float) -> bool:
         """Whether the known labels are feasible and not yet proved optimal."""
-        return EFFORT.closed * gap_unit(bound) < known[1] - bound < math.inf
+        return CLOSED * gap_unit(bound) < known[1] - bound < math.inf
 
 
 def _better(known: Priced, found: Priced) -> Priced:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -248,15 +249,22 @@ class StructuredClassifier:
 
     def _is_flat(self, X: Any) -> bool:
         """Whether X is one sample: an array, or a list of rows of numbers."""
-        rows = isinstance(X, list | tuple) and len(X) > 0 and not isinstance(X[0], tuple | Sample)
-        return rows or not isinstance(X, list | tuple)
+        if not isinstance(X, list | tuple):
+            return True
+        return len(X) > 0 and not isinstance(X[0], tuple | Sample | Mapping)
 
     def _samples(self, X: Any) -> tuple[list[Sample], bool]:
         flat = self._is_flat(X)
         if hasattr(X, "toarray"):
             raise TypeError("sparse data is not supported: call X.toarray()")
         if flat:
-            array = np.asarray(X)
+            try:
+                array = np.asarray(X)
+            except ValueError as error:
+                raise ModelError(
+                    "X must be an array of features, or a list of samples: a Sample or a tuple "
+                    f"(features, edges, edge features) each, not a {type(X[0]).__name__}"
+                ) from error
             if array.dtype.kind == "c":
                 raise ModelError("Complex data not supported")
             if array.ndim == 2 and 0 in array.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, OptionError, shown
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
+from softmap.model.potentials.base import integers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,8 +27,8 @@ class Sample:
     ----------
     nodes : float array (n, k)
         Features of the variables.
-    edges : int array (m, 2)
-        Variable numbers of each edge.
+    edges : int array (m, 2) or (2, m)
+        Variable numbers of each edge, as in `soft_map`.
     pairs : float array (m, l), optional
         Features of the edges; by default one feature with value 1.
 
@@ -43,9 +45,8 @@ class Sample:
 
     def __post_init__(self) -> None:
         nodes = _matrix(self.nodes, "features of variables")
-        edges = np.asarray(self.edges)
-        edges = edges.astype(np.int64) if edges.size else np.zeros((0, 2), dtype=np.int64)
-        if edges.ndim != 2 or edges.shape[1] != 2:
+        edges = read_edges(self.edges)
+        if edges.ndim != 2:
             raise ModelError(f"edges must be (m, 2) integers, not of shape {edges.shape}")
         given = np.ones((len(edges), 1)) if self.pairs is None else self.pairs
         pairs = _matrix(given, "features of edges")
@@ -61,7 +62,25 @@ def as_sample(given: Any) -> Sample:
         return given
     if isinstance(given, tuple) and 1 <= len(given) <= 3:
         return Sample(*given)
-    raise ModelError(f"expected a Sample or (features, edges, edge features), not {shown(given)}")
+    expected = "expected a Sample or a tuple (features, edges, edge features)"
+    if isinstance(given, Mapping):
+        raise ModelError(f"{expected}, not a dict with the keys {', '.join(map(str, given))}")
+    raise ModelError(f"{expected}, not {shown(given)}")
+
+
+def read_edges(edges: Any) -> Ints:
+    """Return edges as int64 (m, 2) or (..., m, 2), or raise `ModelError`.
+
+    An array (2, m) with m ≠ 2, the `edge_index` of graph libraries, is transposed.
+    """
+    array = integers(edges, "edges")
+    if array.size == 0 and array.ndim < 3:
+        array = np.zeros((0, 2), dtype=np.int64)
+    if array.ndim >= 2 and array.shape[-1] != 2 and array.shape[-2] == 2:
+        array = np.ascontiguousarray(array.swapaxes(-1, -2))
+    if array.ndim < 2 or array.shape[-1] != 2:
+        raise ModelError(f"edges must be (m, 2) or (2, m) integers, not of shape {array.shape}")
+    return array
 
 
 def _matrix(values: Any, name: str) -> Floats:

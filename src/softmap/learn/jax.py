@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, LayerProblem, read_edges
+from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
+from softmap.learn.weights import Tensors
 from softmap.methods.cuda import cupy_or_none
 
+EACH: dict[str, Any] = {"vmap_method": "broadcast_all"}  # a batch is one call
 
-def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
-    """`softmap.soft_map` if one of the costs is a JAX array; works under `jit` and `vmap`.
 
-    Edges, η and the tolerance must be concrete values, not traced ones.
-    """
+def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
+    """`softmap.soft_map` if one of the costs is a JAX array; works under `jit` and `vmap`."""
     import jax
     import jax.numpy as jnp
 
-    problem = LayerProblem(read_edges(concrete(edges)), eta, tol)
     first, second = _arrays(unary, pairwise)
     dtype = first.dtype
     full, tables = problem.shapes(first.shape, second.shape)
@@ -34,18 +34,28 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
             made = function(*(there.from_dlpack(array) for array in arrays), xp=there)
             if made is not None:
                 return [jax.dlpack.from_dlpack(there.ascontiguousarray(a)) for a in made]
-        return jax.pure_callback(function, results, *arrays, vmap_method="broadcast_all")
+        return jax.pure_callback(function, results, *arrays, **EACH)
 
     @jax.custom_vjp
-    def marginals(unary: Any, pairwise: Any) -> Any:
-        return forward(unary, pairwise)[0]
+    def optimum(unary: Any, pairwise: Any) -> Any:  # marginals of nodes and edges, λ
+        return tuple(call(found, kinds, unary, pairwise))
 
     def forward(unary: Any, pairwise: Any) -> Any:
-        nodes, pairs, lam = call(found, kinds, unary, pairwise)
-        return (nodes, pairs), (unary, pairwise, lam)
+        made = optimum(unary, pairwise)
+        return made, (unary, pairwise, made[2])
 
-    def backward(kept: Any, given: Any) -> Any:
-        return tuple(call(pulled, kinds[:2], *kept, *given))
+    @jax.custom_vjp
+    def pull(*arrays: Any) -> Any:  # costs, λ, gradients by the marginals
+        return tuple(call(pulled, kinds[:2], *arrays))
+
+    def pull_back(kept: Any, along: Any) -> Any:
+        costs, lam, given = kept[:2], kept[2], kept[3:]
+        bent = jax.pure_callback(_bent, kinds[:2], *costs, *given, *along, **EACH)
+        return (*bent, jnp.zeros_like(lam), *pull(*costs, lam, *along))
+
+    def _bent(*arrays: Any) -> Any:
+        pairs = (tuple(map(_double, arrays[k : k + 2])) for k in (0, 2, 4))
+        return _rounded(problem.bent(*pairs), dtype)
 
     def found(unary: Any, pairwise: Any, xp: Any = None) -> Any:
         if xp is not None:
@@ -67,8 +77,10 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
         grads = soft.pulled(np.asarray(nodes), np.asarray(pairs))
         return [grad.astype(dtype) for grad in grads]
 
-    marginals.defvjp(forward, backward)
-    return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))
+    optimum.defvjp(forward, lambda kept, given: pull(*kept, *given[:2]))
+    pull.defvjp(lambda *arrays: (pull(*arrays), arrays), pull_back)
+    costs = jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)
+    return Beliefs(*optimum(*costs)[:2])
 
 
 def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs:
@@ -82,7 +94,7 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
     kinds = [array_of(shape, first.dtype) for shape in shapes]
 
     def call(function: Any, *arrays: Any) -> Any:
-        return tuple(jax.pure_callback(function, kinds, *arrays, vmap_method="broadcast_all"))
+        return tuple(jax.pure_callback(function, kinds, *arrays, **EACH))
 
     def found(seed: Any, *costs: Any) -> Any:
         return _rounded(_seeded(draws, seed).mean(*map(_double, costs)), first.dtype)
@@ -107,11 +119,6 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
     return Beliefs(*frequencies(*costs, jnp.asarray(seed)))
 
 
-def concrete(edges: Any) -> Any:
-    """Return edges as a NumPy array."""
-    return np.asarray(edges)
-
-
 def _arrays(unary: Any, pairwise: Any) -> tuple[Any, Any]:
     """Return both as JAX arrays of one floating type."""
     import jax.numpy as jnp
@@ -132,11 +139,11 @@ def _rounded(arrays: Any, dtype: Any) -> list[Any]:
     return [array.astype(dtype) for array in arrays]
 
 
-def potts(weight: Any, labels: int) -> Any:
-    """Return the Potts table of a weight, differentiable by it."""
+def tensors(like: Any) -> Tensors:
+    """Return operations on JAX arrays of the type of `like`."""
     import jax.numpy as jnp
 
-    return weight * (1.0 - jnp.eye(labels))
+    return Tensors(partial(jnp.asarray, dtype=like.dtype), jnp.where, jnp.minimum)
 
 
 def _on_gpu(jax: Any, arrays: Any) -> Any:

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import MissingExtra, ModelError
+from softmap.arguments import positive
+from softmap.errors import MissingExtra, ModelError, OptionError
+from softmap.learn.features import read_edges
+from softmap.learn.weights import differentiable_tables
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, ModelFrame
 from softmap.methods.marginals.newton import SMOOTHING
 from softmap.methods.marginals.uniform import UniformFrame, optimum
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
-from softmap.model.potentials.base import integers, numbers, single
+from softmap.model.potentials.base import (
+    Differentiable,
+    numbers,
+    plain,
+    requires_gradient,
+    single,
+)
 from softmap.relaxation.consistency import tighten
 
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> module here
 
 Floats = NDArray[np.float64]
+Pair = tuple[Floats, Floats]
 Pull = Callable[[Any, Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class SecondDerivatives:
+    """The central difference that approximates second derivatives."""
+
+    step: float = 1e-3
+    """Largest change of η times a cost."""
+    finer: float = 1e-2
+    """Tolerance of the marginals, relative to the default tolerance."""
+
+
+SECOND = SecondDerivatives()
 
 
 class Beliefs(NamedTuple):
@@ -58,13 +81,14 @@ def soft_map(
         Costs of the variables; leading dimensions are a batch.
     pairwise : array (..., m, d, d), Potential or float
         Costs of the edges, or an array that broadcasts to this shape: (d, d) is one table for all
-        edges. A number is the Potts weight of all edges; PyTorch and JAX differentiate by it. A
-        potential such as `Potts([0.5, 0.25])` has no gradient, and a weight that requires one is
-        an error there: give tables instead.
-    edges : int array (m, 2) or (..., m, 2)
+        edges. A number is the Potts weight of all edges. PyTorch and JAX differentiate by tables,
+        by a number, and by the arguments of a potential, such as `Potts(w)` and
+        `TruncatedLinear(w, truncation)`.
+    edges : int array (m, 2), (2, m) or (..., m, 2)
         One graph for all members of the batch, or one graph per member. A row of -1 is not an edge,
         so that members may have different numbers of edges; its costs are ignored, and its
-        marginals are 0.
+        marginals are 0. An array (2, m), the `edge_index` of graph libraries, is transposed; one of
+        (2, 2) is two rows.
     eta : float
         Inverse temperature. Marginals approach labels as η grows; μ depends only on η times the
         costs.
@@ -84,12 +108,13 @@ def soft_map(
     >>> nodes.round(3).tolist()
     [[0.699, 0.301], [0.604, 0.396]]
     """
-    pairwise = tables_of(pairwise, unary, edges)
+    problem = LayerProblem.of(edges, eta, tol)
+    pairwise = tables_of(pairwise, unary, problem.edges)
     module = framework("soft_map", unary, pairwise)
     if module is not None:
-        answer: Beliefs = module.soft_map(unary, pairwise, edges, eta, tol)
+        answer: Beliefs = module.soft_map(unary, pairwise, problem)
         return answer
-    return soft_map_vjp(unary, pairwise, edges, eta, tol=tol)[0]
+    return vjp(problem, unary, pairwise)[0]
 
 
 def soft_map_vjp(
@@ -126,7 +151,8 @@ def soft_map_vjp(
     >>> by_unary.shape, by_table.shape
     ((2, 2), (2, 2))
     """
-    return vjp(LayerProblem(read_edges(edges), eta, tol), unary, tables_of(pairwise, unary, edges))
+    problem = LayerProblem.of(edges, eta, tol)
+    return vjp(problem, unary, tables_of(pairwise, unary, problem.edges))
 
 
 def vjp(problem: Any, unary: Any, pairwise: Any) -> tuple[Beliefs, Pull]:
@@ -165,6 +191,11 @@ class LayerProblem:
     edges: NDArray[np.int64]
     eta: float
     tol: float = SMOOTHING.tol
+
+    @staticmethod
+    def of(edges: Any, eta: Any, tol: float = SMOOTHING.tol) -> LayerProblem:
+        """Return a problem of checked arguments."""
+        return LayerProblem(read_edges(edges), checked_eta(eta), tol)
 
     def shapes(
         self, unary: tuple[int, ...], pairwise: tuple[int, ...]
@@ -216,6 +247,23 @@ class LayerProblem:
         flat = np.ascontiguousarray(halves).reshape(-1)
         found = SoftMarginals(frame, self.eta, flat, Curvature(frame, flat, self.eta))
         return Soft(self, found, unary.shape)
+
+    def bent(self, costs: Pair, given: Pair, along: Pair) -> Pair:
+        """Return the derivative, along a change of the costs, of the gradients for `given`.
+
+        It consists of third derivatives of the smoothed optimum, computed by a central difference
+        with about six accurate digits.
+        """
+        largest = max(float(np.abs(a).max(initial=0.0)) for a in along)
+        if largest == 0.0:
+            return np.zeros(costs[0].shape), np.zeros(costs[1].shape)
+        step = SECOND.step / (self.eta * largest)
+        exact = replace(self, tol=min(self.tol, SMOOTHING.tol * SECOND.finer))
+        high, low = (
+            exact.forward(*(c + move * a for c, a in zip(costs, along, strict=True))).pulled(*given)
+            for move in (step, -step)
+        )
+        return (high[0] - low[0]) / (2 * step), (high[1] - low[1]) / (2 * step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,20 +333,60 @@ def shapes(
     return (*batch, n, d), (*batch, m, d, d)
 
 
-def tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
+def tables_of(pairwise: Any, unary: Any, edges: NDArray[np.int64]) -> Any:
     """Return the tables of a potential or of a Potts weight; other costs unchanged."""
+    for name, values in (("unary", unary), ("pairwise", pairwise)):
+        _reject_list(values, name)
+    if isinstance(pairwise, Potential) or single(pairwise):
+        if len(np.shape(unary)) < 2:
+            raise ModelError(f"expected unary (..., n, d), not of shape {np.shape(unary)}")
+        labels, count = int(np.shape(unary)[-1]), edges.shape[-2]
     if single(pairwise):
         module = framework("a Potts weight", pairwise)
-        if module is not None:
-            return module.potts(pairwise, int(np.shape(unary)[-1]))
-        pairwise = Potts(pairwise)
+        given = {"weights": pairwise}
+        pairwise = Potts(pairwise) if module is None else Differentiable(Potts, given)
+    if isinstance(pairwise, Differentiable):
+        like = next(v for v in _leaves(pairwise.given.values()) if framework("soft_map", v))
+        tensors = framework("soft_map", like).tensors(like)
+        return differentiable_tables(pairwise, labels, count, tensors)
     if not isinstance(pairwise, Potential):
         return pairwise
-    labels, count = int(np.shape(unary)[-1]), int(np.shape(edges)[-2]) if len(edges) else 0
     spread = pairwise.spread(count) if pairwise.alike and len(pairwise) != count else pairwise
     if len(spread) != count:
         raise ModelError(f"{count} edges were given for {pairwise!r}")
     return spread.stack(np.arange(count), labels, labels)
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    """Yield the values, and the entries of lists among them."""
+    for value in values:
+        yield from _leaves(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _reject_list(values: Any, name: str) -> None:
+    """Raise `ModelError` for a dictionary, a list of tensors, and a list of unequal arrays."""
+    if isinstance(values, Mapping):
+        raise ModelError(f"{name} must be an array, not a dict with the keys {', '.join(values)}")
+    if not isinstance(values, list | tuple):
+        return
+    shapes = sorted({tuple(v.shape) for v in values if hasattr(v, "shape")})
+    if len(shapes) > 1:
+        raise ModelError(
+            f"{name} is a list of arrays of shapes {shapes[0]} and {shapes[-1]}: pad the members "
+            "of a batch to one shape (variables without edges, edges of -1), or give each alone"
+        )
+    if any(framework("soft_map", value) for value in _leaves(values)):
+        raise ModelError(f"{name} is a list of tensors: stack them (torch.stack, jax.numpy.stack)")
+
+
+def checked_eta(eta: Any) -> float:
+    """Return η, or raise an error; it has no gradient."""
+    if requires_gradient(eta):
+        raise OptionError(
+            "eta requires a gradient, which soft_map does not compute. Beliefs depend on eta times "
+            "the costs only: write soft_map(eta * unary, eta * pairwise, edges, 1.0)"
+        )
+    return positive("eta", plain(eta))
 
 
 def framework(caller: str, *arrays: Any) -> Any:
@@ -321,16 +409,6 @@ def _floats(values: Any, name: str) -> NDArray[Any]:
     """Return a float array; float32 stays float32."""
     array = numbers(values, name)
     return array.astype(np.float32) if getattr(values, "dtype", None) == np.float32 else array
-
-
-def read_edges(edges: Any) -> NDArray[np.int64]:
-    """Return edges as int64 (m, 2) or (..., m, 2), or raise `ModelError`."""
-    array = integers(edges, "edges")
-    if array.size == 0 and array.ndim < 3:
-        array = np.zeros((0, 2), dtype=np.int64)
-    if array.ndim < 2 or array.shape[-1] != 2:
-        raise ModelError(f"edges must be (m, 2) integers, not of shape {array.shape}")
-    return array
 
 
 def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, positive
-from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, read_edges, tables_of, vjp
+from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, tables_of, vjp
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.solving.batch import checked_options, solve_batch
@@ -70,15 +70,13 @@ def perturbed_map(
     >>> nodes.tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
-    pairwise = tables_of(pairwise, unary, edges)
+    draws = Draws.of(edges, eta, samples, step, options)
+    pairwise = tables_of(pairwise, unary, draws.problem.edges)
     module = framework("perturbed_map", unary, pairwise)
     if module is not None:
-        draws = Draws.of(module.concrete(edges), eta, samples, step, options)
         answer: Beliefs = module.perturbed_map(unary, pairwise, draws, seed)
         return answer
-    return perturbed_map_vjp(
-        unary, pairwise, edges, eta, samples=samples, step=step, seed=seed, **options
-    )[0]
+    return vjp(draws.seeded(seed), unary, pairwise)[0]
 
 
 def perturbed_map_vjp(
@@ -121,7 +119,8 @@ def perturbed_map_vjp(
         Maps gradients by the frequencies (nodes, edges) to estimated gradients by the costs.
     """
     draws = Draws.of(edges, eta, samples, step, options)
-    return vjp(draws.seeded(seed), unary, tables_of(pairwise, unary, edges))
+    tables = tables_of(pairwise, unary, draws.problem.edges)
+    return vjp(draws.seeded(seed), unary, tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,7 @@ class Draws:
         """Return checked draws."""
         own = {name: value for name, value in options.items() if name not in ("threads",)}
         checked_options("perturbed_map", own)
-        problem = LayerProblem(read_edges(edges), positive("eta", eta))
+        problem = LayerProblem.of(edges, eta)
         return Draws(problem, count("samples", samples, 1), positive("step", step), 0, options)
 
     def seeded(self, seed: Any) -> Draws:

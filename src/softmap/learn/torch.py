@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,16 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from softmap.learn import layer
-from softmap.learn.layer import Beliefs, LayerProblem, read_edges
+from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
+from softmap.learn.weights import Tensors
 from softmap.methods.cuda import cupy_or_none
-from softmap.methods.marginals.newton import SMOOTHING
 
 
 @torch.compiler.disable  # the compiled core cannot be traced: torch.compile breaks the graph
-def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
+def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
     """`softmap.soft_map` for PyTorch tensors; batches are broadcast by PyTorch."""
     first, second = _tensors(unary, pairwise)
-    problem = LayerProblem(read_edges(concrete(edges)), eta, tol)
     full, tables = problem.shapes(tuple(first.shape), tuple(second.shape))
     return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
 
@@ -34,27 +32,15 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
     return Beliefs(*PerturbedMap.apply(first.expand(full), second.expand(tables), fixed))
 
 
-def concrete(edges: Any) -> Any:
-    """Return edges as a NumPy array if they are a tensor."""
-    return edges.detach().cpu().numpy() if isinstance(edges, torch.Tensor) else edges
+def tensors(like: Any) -> Tensors:
+    """Return operations on tensors of the type and device of `like`."""
 
+    def array(values: Any) -> Any:
+        if isinstance(values, list | tuple):
+            return torch.stack([array(value) for value in values])
+        return torch.as_tensor(values, dtype=like.dtype, device=like.device)
 
-def potts(weight: Any, labels: int) -> Any:
-    """Return the Potts table of a weight, differentiable by it."""
-    return weight * (1.0 - torch.eye(labels, dtype=weight.dtype, device=weight.device))
-
-
-@dataclass(frozen=True)
-class SecondDerivatives:
-    """The central difference that approximates second derivatives."""
-
-    step: float = 1e-3
-    """Largest change of η times a cost."""
-    finer: float = 1e-2
-    """Tolerance of the marginals, relative to the default tolerance."""
-
-
-SECOND = SecondDerivatives()
+    return Tensors(array, torch.where, torch.minimum)
 
 
 def _tensors(unary: Any, pairwise: Any) -> tuple[Any, Any]:
@@ -178,29 +164,14 @@ class PerturbedMap(torch.autograd.Function):
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: LayerProblem) -> Any:
-    """The directional derivative, along a change of the costs, of the gradients for `given`.
-
-    It consists of third derivatives of the smoothed optimum, computed by a central difference with
-    about six accurate digits. It cannot be differentiated again.
-    """
+    """As `LayerProblem.bent`, of tensors. It cannot be differentiated again."""
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*costs, *given, *along)):
         raise RuntimeError(
             "soft_map can be differentiated twice, not three times: take the second derivative "
             "without create_graph=True"
         )
-    largest = max(float(t.detach().abs().max()) if t.numel() else 0.0 for t in along)
-    if largest == 0.0:
-        return tuple(torch.zeros_like(t) for t in costs)
-    step = SECOND.step / (problem.eta * largest)
-    exact = replace(problem, tol=min(problem.tol, SMOOTHING.tol * SECOND.finer))
-    ends = []
-    for sign in (1.0, -1.0):
-        moved = [_array(c) + sign * step * _array(v) for c, v in zip(costs, along, strict=True)]
-        soft = exact.forward(moved[0], moved[1])
-        ends.append(soft.pulled(*(_array(g) for g in given)))
-    return tuple(
-        _like((high - low) / (2 * step), cost) for high, low, cost in zip(*ends, costs, strict=True)
-    )
+    bent = problem.bent(*(tuple(map(_array, pair)) for pair in (costs, given, along)))
+    return tuple(_like(array, cost) for array, cost in zip(bent, costs, strict=True))
 
 
 def _in_front(size: int, in_dims: Any, tensors: Any) -> list[Any]:

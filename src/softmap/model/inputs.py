@@ -263,7 +263,8 @@ def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int32)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise ModelError(f"edges must have shape (edges, 2), not {array.shape}")
+        hint = ": transpose it" if array.ndim == 2 and array.shape[0] == 2 else ""
+        raise ModelError(f"edges must have shape (edges, 2), not {array.shape}{hint}")
     if array.min() < 0 or array.max() >= n:
         e = int(np.argmax(((array < 0) | (array >= n)).any(axis=1)))
         raise ModelError(f"edge {e} is {tuple(array[e].tolist())}; variables are 0..{n - 1}")

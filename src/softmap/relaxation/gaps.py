@@ -13,6 +13,7 @@ precision. A model whose costs are of ordinary size is used without a copy.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,9 +32,15 @@ class Gaps:
     bound: float
 
     @property
-    def unit(self) -> float:
-        """The unit of relative gaps, see `softmap.relaxation.gaps`."""
+    def gap_unit(self) -> float:
+        """The number by which relative gaps are divided, see `softmap.relaxation.gaps`."""
         return model_unit(self.model, self.bound)
+
+    @property
+    def unit(self) -> float:
+        """The earlier name of `gap_unit`."""
+        warnings.warn("unit is deprecated: write gap_unit", DeprecationWarning, stacklevel=2)
+        return self.gap_unit
 
     @property
     def gap(self) -> float:
@@ -41,8 +48,8 @@ class Gaps:
         return max(0.0, self.energy - self.bound)
 
     def relative_gap(self, gap: float) -> float:
-        """Return `gap / unit`, see `softmap.relaxation.gaps`."""
-        return relative_gap(gap, self.unit)
+        """Return `gap / gap_unit`, see `softmap.relaxation.gaps`."""
+        return relative_gap(gap, self.gap_unit)
 
 
 def relative_gap(gap: float, unit: float) -> float:

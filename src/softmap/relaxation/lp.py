@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, flag, not_negative, positive
-from softmap.errors import FormatError, OptionError, WriteError, shown
+from softmap.errors import FormatError, OptionError, shown
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
@@ -90,29 +88,49 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
 
 def format_lp(model: Model, *, integer: bool = False) -> Iterator[bytes]:
     """Yield the text of an LP file; see `write`."""
-    yield _text(model, integer, ".lp")
+    program, names, whole = _named(model, integer)
+    costs = zip(program.cost.tolist(), names, strict=True)
+    terms = [*(f"{cost:+} {name}" for cost, name in costs if cost), f"{model.constant:+}"]
+    yield f"min\n obj: {_wrapped(terms)}\nst\n".encode()
+    rows = program.matrix.tocsr()
+    for k, right in enumerate(program.rhs.tolist()):
+        own = slice(rows.indptr[k], rows.indptr[k + 1])
+        entries = zip(rows.data[own].tolist(), rows.indices[own].tolist(), strict=True)
+        terms = [f"{value:+g} {names[column]}" for value, column in entries]
+        yield f" r{k}: {_wrapped(terms)} = {right!r}\n".encode()
+    if whole:
+        yield f"bin\n {_wrapped(names[:whole])}\n".encode()
+    yield b"end\n"
 
 
 def format_mps(model: Model, *, integer: bool = False) -> Iterator[bytes]:
     """Yield the text of an MPS file; see `write`."""
-    yield _text(model, integer, ".mps")
-
-
-def _text(model: Model, integer: bool, suffix: str) -> bytes:
-    whole = flag("integer", integer)
-    tight = tighten(model)
-    program = program_of(tight)
-    lp = highs_model(program)
-    lp.offset_ = model.constant
-    lp.col_names_ = _names(tight, program)
+    program, names, whole = _named(model, integer)
+    matrix, rhs = program.matrix, program.rhs.tolist()
+    yield b"NAME softmap\nROWS\n N obj\n"
+    yield "".join(f" E r{k}\n" for k in range(len(rhs))).encode() + b"COLUMNS\n"
+    marked = {0: "INTORG", whole: "INTEND"} if whole else {}
+    for k, (name, cost) in enumerate(zip(names, program.cost.tolist(), strict=True)):
+        if k in marked:
+            yield f" M{k} 'MARKER' '{marked[k]}'\n".encode()
+        own = slice(matrix.indptr[k], matrix.indptr[k + 1])
+        entries = zip(matrix.indices[own].tolist(), matrix.data[own].tolist(), strict=True)
+        lines = [f" {name} obj {cost!r}\n", *(f" {name} r{row} {x!r}\n" for row, x in entries)]
+        yield "".join(lines).encode()
+    if whole == len(names):
+        yield f" M{whole} 'MARKER' 'INTEND'\n".encode()
+    yield f"RHS\n RHS obj {-model.constant!r}\n".encode()
+    yield "".join(f" RHS r{k} {x!r}\n" for k, x in enumerate(rhs) if x).encode()
     if whole:
-        import highspy
+        yield "".join(["BOUNDS\n", *(f" UP BND {name} 1\n" for name in names[:whole])]).encode()
+    yield b"ENDATA\n"
 
-        labels, kinds = len(program.states), highspy.HighsVarType
-        rest = len(program.cost) - labels
-        lp.col_upper_ = np.append(np.ones(labels), np.full(rest, highspy.kHighsInf))
-        lp.integrality_ = [kinds.kInteger] * labels + [kinds.kContinuous] * rest
-    return _written(lp, suffix)
+
+def _named(model: Model, integer: bool) -> tuple[LinearProgram, list[str], int]:
+    """Return the program, the names of its columns, and how many of the first are integer."""
+    whole, tight = flag("integer", integer), tighten(model)
+    program = program_of(tight)
+    return program, _names(tight, program), len(program.states) if whole else 0
 
 
 def _names(model: Model, program: LinearProgram) -> list[str]:
@@ -126,19 +144,9 @@ def _names(model: Model, program: LinearProgram) -> list[str]:
     return names + [f"y{e}_{k}_{j}" for e, k, j in pairs]
 
 
-def _written(lp: Any, suffix: str) -> bytes:
-    """Return the text of the file; HiGHS can only write to disk, so a temporary file is used."""
-    import highspy
-
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.passModel(lp)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"model{suffix}"
-        highs.writeModel(str(path))
-        if not path.exists():
-            raise WriteError(path, "HiGHS has not written the program")
-        return path.read_bytes()
+def _wrapped(terms: list[str]) -> str:
+    """Join terms; a line of an LP file has a largest length."""
+    return "\n ".join(" ".join(terms[k : k + 8]) for k in range(0, len(terms), 8))
 
 
 def read_solution(model: Model, source: Source) -> Imported:

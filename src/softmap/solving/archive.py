@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -62,12 +63,17 @@ def _first_error() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        first: BaseException = error
-        while first.__context__ is not None:
-            first = first.__context__
+        first = _cause(error)
         if isinstance(first, Exception) and not isinstance(first, OSError | MemoryError):
             raise
         raise first from None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the exception during which others were raised."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def read_archive(
@@ -89,6 +95,9 @@ def read_archive(
     except SoftmapError:
         raise
     except Exception as error:  # numpy, zipfile, zlib and json raise many types for damaged files
+        first = _cause(error)
+        if isinstance(first, OSError) and first.errno not in (None, errno.EINVAL):  # a wild offset
+            raise problem(f"cannot be read: {first.strerror}") from error
         raise problem(f"not a softmap {kind} ({error})") from error
     if other != kind:
         raise problem(

@@ -14,42 +14,26 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.labels.pricing import energy_of
-from softmap.later import later, unmade
+from softmap.later import unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.gaps import relative_gap, stated_primal
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof
-from softmap.solving.trace import PROVED, Status
+from softmap.solving.values import BestValues
 
 if TYPE_CHECKING:
+    from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
-    from softmap.proof.search.partial import PartialLog
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | PartialLog | list[Leaf] | None
+    Logged: TypeAlias = Log | CoreGuided | list[Leaf] | None
 
-__all__ = ["Best", "RelativeGaps", "Tolerances"]
+__all__ = ["Best"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 GRAIN = 2.0**-50  # rounding error of a bound per node and edge, relative to the largest cost
-
-
-class RelativeGaps(NamedTuple):
-    """The relative gaps of a run.
-
-    Attributes
-    ----------
-    lp : float
-        Relative `primal - lp_bound`: the accuracy of the LP solution.
-    map : float
-        Relative `energy - bound`: an upper bound on the suboptimality of the labelling.
-    """
-
-    lp: float
-    map: float
 
 
 class _Proved(NamedTuple):
@@ -60,59 +44,35 @@ class _Proved(NamedTuple):
     log: Logged = None
 
 
-class Tolerances(NamedTuple):
-    """The relative gaps at which a run may stop."""
+class Best(BestValues):
+    """The best bound, point and labelling of one problem, with the proof of the bound.
 
-    lp_gap: float
-    gap: float
-
-    def labels_met(self, gaps: RelativeGaps) -> Status | None:
-        """Return the status if the MAP gap is within the tolerance, else None."""
-        if not gaps.map <= self.gap:
-            return None
-        return Status.OPTIMAL if gaps.map <= PROVED else Status.GAP
-
-    def met(self, gaps: RelativeGaps) -> Status | None:
-        """Return the status if the MAP gap or the LP gap is within its tolerance, else None."""
-        return self.labels_met(gaps) or (Status.LP_GAP if gaps.lp <= self.lp_gap else None)
-
-
-@later("lam", "point")
-class Best:
-    """The best bound, point and labelling of one problem.
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    upper_bound : float, optional
+        The user's upper bound, see `cutoff`.
 
     Attributes
     ----------
-    lp_bound, lam
-        Best bound on the LP optimum and the λ that proves it; λ may be made when asked for.
-    point_cost, point
-        Best point of the local polytope and its cost; None and +inf until one was offered.
-    labels, energy
-        Best labelling; the energy is +inf until one obeys the hard constraints.
     penalty
         Costs that stand for hard constraints, if there are any.
-    cutoff
-        The user's upper bound: only labellings that cost less are looked for. Bounds stay bounds on
-        all labellings; the run may stop when they reach it.
     """
 
     lam: Floats
     point: PrimalPoint | None
+    labels: Labels
 
     def __init__(self, problem: Problem, upper_bound: float | None = None) -> None:
-        model = problem.model
+        cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
+        labels = np.zeros(problem.model.num_variables, dtype=np.int64)
         self.problem = problem
-        self.cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
-        self.lp_bound, self.lam = -math.inf, self._zeros()
-        self.point_cost: float = math.inf
-        self.point = None
-        self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
-        self.energy = math.inf
+        super().__init__(problem.unit, self._zeros(), labels, cutoff)
         self._proved = _Proved()  # the best bound that λ alone does not prove
+        self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
         self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
-
-    # --- current values ---------------------------------------------------------------------------
 
     @property
     def _best_proved(self) -> _Proved:
@@ -120,7 +80,6 @@ class Best:
 
     @property
     def bound(self) -> float:
-        """The best lower bound on the MAP optimum."""
         return self._best_proved.bound
 
     @property
@@ -132,38 +91,6 @@ class Best:
     def log(self) -> Logged:
         """What `bound` rests on, for a proof file: records of a search, or leaves; else None."""
         return self._best_proved.log
-
-    @property
-    def primal(self) -> float:
-        """The cost of the best point, labellings included (see `stated_primal`)."""
-        return stated_primal(self.point_cost, self.lp_bound, self.energy)
-
-    @property
-    def found(self) -> bool:
-        """Whether a labelling that satisfies the hard constraints is known."""
-        return math.isfinite(self.energy)
-
-    @property
-    def gap(self) -> float:
-        """The gap `energy - bound`, at least 0."""
-        return max(0.0, self.energy - self.bound)
-
-    def gaps(self) -> RelativeGaps:
-        """The relative gaps of the LP, and of the labelling or the upper bound below it."""
-        lower, bound, unit = self.lp_bound, self.bound, self.problem.unit
-        return RelativeGaps(
-            relative_gap(self.point_cost - lower, unit(lower)),
-            relative_gap(min(self.energy, self.cutoff) - bound, unit(bound)),
-        )
-
-    def labels_met(self, tolerances: Tolerances) -> Status | None:
-        """Whether the labelling is proved well enough, or no labelling is below the upper bound."""
-        status = tolerances.labels_met(self.gaps())
-        return Status.NONE_BELOW if status and self.energy > self.cutoff else status
-
-    def met(self, tolerances: Tolerances) -> Status | None:
-        """The stop rule of the relaxation: as `labels_met`, or the LP is solved."""
-        return self.labels_met(tolerances) or tolerances.met(self.gaps())
 
     # --- offers -----------------------------------------------------------------------------------
 
@@ -191,17 +118,9 @@ class Best:
             self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
 
     def offer_lp_bound(self, bound: float, lam: Any) -> bool:
-        """Offer a bound that a method has computed itself; return whether it was kept.
-
-        Parameters
-        ----------
-        bound : float
-        lam : float64 array or function
-            The λ that proves the bound, or a function that returns it.
-        """
-        if not bound > self.lp_bound:
+        if not super().offer_lp_bound(bound, lam):
             return False
-        self.lp_bound, self.lam, self._rounded = bound, lam, True
+        self._rounded = True
         self._sharpen()
         return True
 
@@ -212,7 +131,7 @@ class Best:
         ----------
         bound : float
         proof : Proof
-        log : Log, PartialLog or list of Leaf, optional
+        log : Log, CoreGuided or list of Leaf, optional
             The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:
@@ -221,18 +140,8 @@ class Best:
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
-        """Offer a point of the local polytope; return whether it was kept.
-
-        Parameters
-        ----------
-        cost : float
-            Cost of the point.
-        point : PrimalPoint or function
-            The point, or a function that returns it.
-        """
-        if not cost < self.point_cost:
+        if not super().offer_point(cost, point):
             return False
-        self.point_cost, self.point = cost, point
         self._sharpen()
         return True
 
@@ -250,14 +159,7 @@ class Best:
         labels = labels[: model.num_variables]
         energy = energy_of(model, labels, self.problem.threads) if energy is None else energy
         labels, energy = with_followers(model, (labels, energy))
-        # The first labels replace the initial ones, even if their energy is +inf.
-        if not energy < self.energy and self.found:
-            return False
-        better = energy < self.energy
-        self.labels, self.energy = labels, energy
-        if energy < self.point_cost:
-            self.offer_point(energy, PrimalPoint(model, labels=labels))
-        return better
+        return self.offer_priced(labels, energy, PrimalPoint(model, labels=labels))
 
     def offer_penalty(self, penalty: Penalty) -> None:
         """Offer what is known of costs that stand for hard constraints."""
@@ -267,19 +169,35 @@ class Best:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all values, for a checkpoint."""
+        proved = max(self._proved, self._unrecorded, key=lambda one: one.bound)
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
-            "proved": self._proved.bound, "proof": self._proved.proof, "rounded": self._rounded,
+            "proved": proved.bound, "proof": proved.proof, "rounded": self._rounded,
         }  # fmt: skip
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Restore the values of `snapshot`."""
+    def restore(self, kept: dict[str, Any], *, recorded: bool = False) -> None:
+        """Restore the values of `snapshot`.
+
+        Parameters
+        ----------
+        kept : dict
+            The values.
+        recorded : bool, default False
+            Whether a proof file is asked for: the bound of a search, whose records are not here,
+            is set aside, so that the search is done again.
+        """
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        self._proved = _Proved(kept["proved"], kept["proof"])
+        proved = _Proved(kept["proved"], kept["proof"])
+        again = recorded and proved.proof.stated
+        self._proved, self._unrecorded = (_Proved(), proved) if again else (proved, _Proved())
         self._rounded = kept["rounded"]
+
+    def take_unrecorded(self) -> bool:
+        """Take the bound that was set aside, if it is the better one; return whether it is."""
+        return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
 
     def unmade_lam(self) -> Any:
         """Return λ, or the function that computes it."""

@@ -111,7 +111,7 @@ class Budget:
     @property
     def closing(self) -> float:
         """The expected time to close the run, in seconds; at most half of the time limit."""
-        each = self.pass_seconds or self.bound_seconds  # until a pass was timed
+        each = self.pass_seconds or self.bound_seconds  # before the first pass
         expected = self.bound_seconds + self._closing_passes * each
         return min(expected, 0.5 * self.time_limit)
 

@@ -28,7 +28,8 @@ __all__ = ["Checkpoint", "load", "save"]
 KIND, VERSION = "checkpoint", 11
 # options that a checkpoint stores
 SETTINGS = (
-    "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
+    "method", "eta", "dtype", "seed", "updates", "every", "lp_gap", "gap", "goal", "backend",
+    "upper_bound",
 )  # fmt: skip
 MAY_BE_EMPTY = ("messages.drift",)  # arrays of a state that are allocated lazily
 
@@ -45,19 +46,32 @@ class Checkpoint:
     def settings(self) -> dict[str, Any]:
         """The options of the stored run that a resumed run keeps."""
         stored = self.header["settings"]
-        return {name: stored[name] for name in SETTINGS if name in stored or name != "upper_bound"}
+        optional = ("upper_bound", "every")
+        return {name: stored[name] for name in SETTINGS if name in stored or name not in optional}
 
-    def trace(self) -> Trace:
-        """The trace of the stored run."""
+    def trace(self, *, recorded: bool = False) -> Trace:
+        """The trace of the stored run; without the bounds that `restore` sets aside."""
         try:
-            return Trace.from_array(self.arrays["trace"])
+            trace = Trace.from_array(self.arrays["trace"])
+            stated = recorded and proof_from_arrays(under("proof", self.arrays)).stated
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
+        return trace.relaxed() if stated else trace
 
-    def restore(self, best: Best, budget: Budget, passes: Passes, decode: Decode) -> None:
-        """Restore the values of a stored run in the objects of a new one."""
+    def restore(
+        self, best: Best, budget: Budget, passes: Passes, decode: Decode, *, recorded: bool = False
+    ) -> None:
+        """Restore the values of a stored run in the objects of a new one.
+
+        Parameters
+        ----------
+        best, budget, passes, decode
+            The objects.
+        recorded : bool, default False
+            Whether the new run writes a proof file, see `Best.restore`.
+        """
         try:
-            self._restore_best(best)
+            self._restore_best(best, recorded)
             self._restore_passes(passes)
             self._restore_decode(best, decode)
             seconds = not_negative("seconds", self.header["seconds"])
@@ -84,7 +98,7 @@ class Checkpoint:
         labels = None if pending is None else _labels(best, pending)
         decode.restore(count("decoded_at", self.header["decoded_at"]), labels)
 
-    def _restore_best(self, best: Best) -> None:
+    def _restore_best(self, best: Best, recorded: bool) -> None:
         arrays = self.arrays
         point = under("point", arrays)
         numbers = ("lp_bound", "point_cost", "energy", "proved")
@@ -96,7 +110,8 @@ class Checkpoint:
                 "point": point_from_arrays(best.problem.given, point) if point else None,
                 "proof": proof_from_arrays(under("proof", arrays)),
                 "rounded": bool(arrays["rounded"]),
-            }
+            },
+            recorded=recorded,
         )
 
 

@@ -12,25 +12,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
-from softmap.errors import OptionError
-from softmap.methods.policy import Checks
+from softmap.labels.pricing import energy_of
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
-from softmap.relaxation.gaps import cost_step, stated_primal
+from softmap.relaxation.gaps import cost_step
 from softmap.relaxation.polytope import PrimalPoint
+from softmap.solving.assembly import Spent, assembled, cautious
+from softmap.solving.best import Best
+from softmap.solving.judge import Judge
 from softmap.solving.options import Options
-from softmap.solving.proof import Proof
-from softmap.solving.record import cautious
+from softmap.solving.problem import Problem
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
 __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 PRICED = 1e-11  # relative difference of a point's cost between host and device (rounding)
-CHECKS = Checks()
 ORDINARY = (2.0**-30, 2.0**30)  # range of costs that need no scaling in single precision
 
 
@@ -97,47 +95,51 @@ class _BatchProgress:
     """The models of a batch that are still running, and the status of the others."""
 
     def __init__(self, batch: Any, models: Sequence[Model], each: Sequence[Options]) -> None:
-        self.batch, self.each = batch, each
+        self._best, self._checks = batch.best, each[0].tuning.checks
+        self.models, self.each, self.scale = models, each, batch.scale
         count = len(models)
         self.status: list[Status | None] = [None] * count
         self.passes = np.zeros(count, dtype=np.int64)
         self.work_of = 2.0 * np.array([model.m for model in models])
         self.asked = _Asked(
             np.array([_or_inf(o.max_work) for o in each]),
-            np.array([_or_inf(o.time_limit) for o in each]),
+            np.array([o.seconds for o in each]),
             np.array([o.lp_gap for o in each]),
             np.array([o.gap for o in each]),
         )
         self.constant = np.array([model.constant for model in models])
-        self.models = models
         self.best_gap, self.improved = np.full(count, np.inf), np.zeros(count)
         self.active = np.arange(count)
         self.ended = np.zeros(count, dtype=bool)
 
-    def affordable(self, wanted: int) -> int:
+    def to_next_check(self, done: int) -> int:
         """Return the number of passes until the next check, or until a work limit."""
         active = self.active
         left = self.asked.max_work[active] / self.work_of[active] - self.passes[active]
-        return max(1, int(min(wanted, left.min())))
+        return max(1, int(min(self._checks.passes_to_next(done, 1.0), left.min())))
 
     def passed(self, count: int) -> None:
         """Record passes of the running models."""
         self.passes[self.active] += count
 
-    def stop(self, seconds: float) -> None:
-        """Set the status of models that have ended, after a check."""
-        batch, active, asked = self.batch, self.active, self.asked
-        best, lower = batch.best, batch.best.bound[active]
+    def stop(self, done: int, seconds: float) -> None:
+        """Set the status of models that have ended, after a check.
+
+        This is `Tolerances.met` and `CheckTimes.has_stalled` over arrays: one call per model would
+        take longer than the passes.
+        """
+        best, active, asked, checks = self._best, self.active, self.asked, self._checks
+        lower = best.bound[active]
         unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
-        small = unit < batch.scale[active]
+        small = unit < self.scale[active]
         for k in np.flatnonzero(small):
             unit[k] = max(unit[k], cost_step(self.models[int(active[k])]))
         lp_gap = np.maximum(best.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
         gap = np.maximum(best.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
-        better = lp_gap < CHECKS.progress * self.best_gap[active]
+        better = lp_gap < checks.progress * self.best_gap[active]
         self.best_gap[active[better]] = lp_gap[better]
-        self.improved[active[better]] = batch.passes_done
-        patience = np.maximum(CHECKS.patience, self.passes[active] // 2)
+        self.improved[active[better]] = done
+        patience = np.maximum(checks.patience, self.passes[active] // 2)
         reasons = (
             (Status.OPTIMAL, (gap <= asked.gap[active]) & (gap <= PROVED)),
             (Status.GAP, gap <= asked.gap[active]),
@@ -147,7 +149,7 @@ class _BatchProgress:
                 self.passes[active] * self.work_of[active] >= asked.max_work[active],
             ),
             (Status.TIME_LIMIT, seconds >= asked.time_limit[active]),
-            (Status.STALLED, batch.passes_done - self.improved[active] > patience),
+            (Status.STALLED, done - self.improved[active] > patience),
         )
         for status, holds in reasons:
             for k in active[holds & ~self.ended[active]].tolist():
@@ -168,12 +170,11 @@ def relax_batch(
     setup, started = time.perf_counter() - began, time.perf_counter()
     progress, looks = _BatchProgress(batch, models, each), []
     while len(progress.active):
-        done = batch.passes_done
-        count = progress.affordable(CHECKS.passes_to_next(done, 1.0))
+        count = progress.to_next_check(batch.passes_done)
         batch.step(progress.active, count)
         progress.passed(count)
         looks.append(batch.look(progress.active, started))
-        progress.stop(time.perf_counter() - started)
+        progress.stop(batch.passes_done, time.perf_counter() - started)
     return Relaxations(batch, progress, looks, setup)
 
 
@@ -198,9 +199,8 @@ class Relaxations:
         self._batch = None  # frees its memory on the device
         return found
 
-    def _rows(self, k: int) -> list[Row]:
-        model, rows = self._progress.models[k], []
-        constant = model.constant
+    def _rows(self, k: int, problem: Problem) -> list[Row]:
+        rows, cost = [], problem.cost_back
         for look in self._looks:
             at = int(np.searchsorted(look.models, k))
             if at == len(look.models) or look.models[at] != k:
@@ -208,71 +208,43 @@ class Relaxations:
             columns = (look.eta, look.bound, look.smoothed, look.primal, look.energy, look.slack)
             eta, bound, smoothed, primal, energy, slack = (float(c[at]) for c in columns)
             rows.append(
-                Row(2 * model.m * look.passes, float(look.passes), look.seconds, eta,
-                    _lowered(bound, constant), smoothed + constant, primal + constant,
-                    energy + constant, slack)
+                Row(2 * problem.given.m * look.passes, float(look.passes), look.seconds, eta,
+                    problem.bound_back(bound), cost(smoothed), cost(primal), cost(energy), slack)
             )  # fmt: skip
         return rows
 
-    def _point(self, k: int, labels: Ints, energy: float) -> tuple[PrimalPoint, float]:
-        """Return the better of the labels and the device's point, with its cost.
+    def _best(self, k: int, problem: Problem) -> Best:
+        """The best values of model `k`.
 
-        The cost is recomputed on the host, because the device rounds differently.
+        Costs are computed again on the host, because the device rounds differently.
         """
-        found, model, whole = self._found, self._progress.models[k], self._found.whole
-        plain = model if model.constant == 0 else model.replace(constant=0.0)
-        ours = PrimalPoint(plain, labels=labels), energy
-        if math.isinf(found.primal[k]):  # no feasible point
-            return ours
-        states = slice(int(whole.state[k]), int(whole.state[k + 1]))
-        halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
-        coupling, eta = found.coupling[halves], float(found.eta[k])
-        point = PrimalPoint(plain, found.nodes[states], None, coupling, eta)
-        try:
-            cost = point.make().cost + model.constant
-        except OptionError:  # with hard constraints, rounding may leave no feasible coupling
-            return ours
-        return (point, cost) if cost < energy else ours
+        found, best = self._found, Best(problem)
+        whole, eta = found.whole, float(found.eta[k])
+        at = {name: slice(*getattr(whole, name)[k : k + 2]) for name in ("node", "state")}
+        halves = slice(*whole.half_state[k : k + 2])
+        best.offer_lp_bound(float(found.bound[k]), found.lam[halves])
+        best.offer_labels(found.labels[at["node"]].copy())
+        if math.isfinite(found.primal[k]):
+            nodes, coupling = found.nodes[at["state"]], found.coupling[halves]
+            Judge(best).point(PrimalPoint(problem.model, nodes, None, coupling, eta))
+        return best
 
     def result(self, k: int) -> Result:
         """Return the result of model `k`."""
-        found, model, options = self._found, self._progress.models[k], self._progress.each[k]
-        whole, rows = found.whole, self._rows(k)
-        nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
-        halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
-        labels = found.labels[nodes].copy()
-        energy = float(model.energy(labels))
-        point, cost = self._point(k, labels, energy)
-        bound = _lowered(float(found.bound[k]), model.constant)
-        primal = stated_primal(cost, bound, energy)
-        rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
-            replace(rows[-1], bound=bound, primal=primal, energy=energy)
-        ]
-        result = Result(
-            model=model, method="anneal", status=self.status(k), labels=labels, energy=energy,
-            bound=bound, primal=primal, lam=found.lam[halves], eta=rows[-1].eta,
-            trace=Trace(rows), work=rows[-1].work, sweeps=rows[-1].sweeps,
-            seconds=rows[-1].seconds, setup_seconds=self._setup, threads=1,
-            messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
-            tolerances=(options.lp_gap, options.gap),
+        model, options = self._progress.models[k], self._progress.each[k]
+        problem = Problem.unscaled(model, float(self._progress.scale[k]))
+        best, rows = self._best(k, problem), self._rows(k, problem)
+        priced, last = (best.labels, energy_of(model, best.labels)), rows[-1]
+        spent = Spent(last.work, last.sweeps, last.seconds, self._setup)
+        halves = slice(*self._found.whole.half_state[k : k + 2])
+        messages, trace = self._found.messages[halves], Trace(rows)
+        result = assembled(options, best, priced, trace, spent, messages, self.status(k))
+        trace.rows[-1] = replace(
+            last, bound=result.bound, lp_bound=result.lp_bound, primal=result.primal,
+            energy=result.energy,
         )  # fmt: skip
         return cautious(result)  # rounding may decide the status
 
 
-def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:
-    """Return a row of the trace that is not better than the result, whose rounding differs."""
-    return replace(
-        row,
-        bound=min(row.bound, bound),
-        primal=max(row.primal, primal),
-        energy=max(row.energy, energy),
-    )
-
-
 def _or_inf(limit: float | None) -> float:
     return math.inf if limit is None else limit
-
-
-def _lowered(value: float, constant: float) -> float:
-    """Return `value + constant`, rounded down."""
-    return float(core.lower_sum(np.array([value, constant])))

@@ -6,13 +6,10 @@ search that propagates and learns finds labels, or proves that there are none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.feasibility import TUNING as FEASIBILITY
 from softmap.labels.feasibility import (
     FeasibleSearch,
     HardConstraints,
@@ -25,39 +22,9 @@ from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty
 from softmap.solving.stage import Share
+from softmap.solving.tuning import Tuning
 
 __all__ = ["FirstLabels", "find_first_labels"]
-
-
-@dataclass(frozen=True)
-class FirstLabelsTuning:
-    """Tuning numbers of the search for first labels.
-
-    Attributes
-    ----------
-    nodes : int
-        Largest number of nodes of a model that is searched before the relaxation.
-    share : float
-        Largest fraction of the time limit for a search before the relaxation.
-    work : int
-        Number of elementary steps of that search without a time limit.
-    penalty_share : float
-        Largest fraction of the time limit for a search for labels without penalties.
-    penalty_work : int
-        Number of elementary steps of that search.
-    core : float
-        Largest fraction of the time left for naming the constraints of a proof of infeasibility.
-    """
-
-    nodes: int = 20_000
-    share: float = 0.4
-    work: int = 10_000_000
-    penalty_share: float = 0.2
-    penalty_work: int = 10_000_000
-    core: float = 0.3
-
-
-TUNING = FirstLabelsTuning()
 
 
 class FirstLabels:
@@ -66,10 +33,11 @@ class FirstLabels:
     Parameters
     ----------
     problem : Problem
+    tuning : Tuning
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, tuning: Tuning) -> None:
+        self.problem, self.tuning = problem, tuning
         self._search: FeasibleSearch | None = None
         self.active = True
 
@@ -104,15 +72,15 @@ class FirstLabels:
                 return
             self._search = FeasibleSearch(constraints, preference)
         search = self._search
-        self.active = not search.run(deadline=deadline, conflicts=work // FEASIBILITY.conflict_work)
+        conflicts = work // self.tuning.conflict_entries
+        self.active = not search.run(deadline=deadline, conflicts=conflicts)
         if search.infeasible:
-            left = deadline.within(TUNING.core * min(deadline.left, 10.0))
-            raise infeasibility(self.problem.given, search, left)
+            raise infeasibility(self.problem.given, deadline.within(deadline.left / 2))
         if search.found and (labels := complete_labels(model, search.labels)) is not None:
             best.offer_labels(labels)
 
 
-def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
+def find_first_labels(problem: Problem, best: Best, share: Share, tuning: Tuning) -> bool:
     """Look for labels before the relaxation; return whether some were found.
 
     If there are no hard constraints, but some costs exceed all others together, the labels should
@@ -125,18 +93,19 @@ def find_first_labels(problem: Problem, best: Best, share: Share) -> bool:
         Receives the labels.
     share : Share
         The slice for it.
+    tuning : Tuning
     """
     model, before = problem.model, best.energy
-    if model.n > TUNING.nodes or not model.m:
+    if model.n > tuning.obeyed_nodes or not model.m:
         return False
     if not model.has_forbidden:
-        _avoid_penalties(problem, best, share)
+        _avoid_penalties(problem, best, share, tuning)
     elif not best.found:
-        FirstLabels(problem)(
+        FirstLabels(problem, tuning)(
             best,
             _cheap(model),
-            deadline=share.part(TUNING.share),
-            work=max(share.work, TUNING.work),
+            deadline=share.part(tuning.obeyed_share),
+            work=max(share.work, tuning.obeyed_work),
         )
     if not best.energy < before:
         return False
@@ -149,7 +118,7 @@ def _cheap(model: Model) -> NDArray[np.float64]:
     return -np.minimum(model.unary, np.finfo(float).max)
 
 
-def _avoid_penalties(problem: Problem, best: Best, share: Share) -> None:
+def _avoid_penalties(problem: Problem, best: Best, share: Share, tuning: Tuning) -> None:
     """Look for labels without costs that stand for hard constraints; offer what is known of them.
 
     The model stays as it is: its bounds and energies include these costs.
@@ -163,8 +132,8 @@ def _avoid_penalties(problem: Problem, best: Best, share: Share) -> None:
         return
     search = FeasibleSearch(constraints, _cheap(model))
     search.run(
-        deadline=share.part(TUNING.penalty_share),
-        conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
+        deadline=share.part(tuning.obeyed_share),
+        conflicts=tuning.obeyed_work // tuning.conflict_entries,
     )
     verdict = "needed" if search.infeasible else "open"
     if search.found and (labels := complete_labels(model, search.labels)) is not None:

@@ -75,7 +75,10 @@ class Judge:
     def solution(self, lam: Floats, nodes: Floats) -> None:
         """Evaluate the solution of an LP solver; every edge gets its optimal transport plan."""
         self.best.offer_lam(lam)
-        point = PrimalPoint(self.model, nodes)
+        self.point(PrimalPoint(self.model, nodes))
+
+    def point(self, point: PrimalPoint) -> None:
+        """Compute the cost of a point, and offer it."""
         try:
             cost = point.make().cost
         except OptionError:  # with hard constraints, rounding may leave no feasible coupling

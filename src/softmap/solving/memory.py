@@ -14,7 +14,7 @@ from softmap.model.graph import grid_width
 from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 
-__all__ = ["memory_needed", "require_memory", "room_beside"]
+__all__ = ["memory_needed", "memory_of_run", "require_memory", "room_beside"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +86,11 @@ class MemoryEstimate:
 TAKES = MemoryEstimate()
 
 
+def memory_of_run(model: Model) -> int:
+    """Return the memory limit that solving a model needs, in bytes: with buffers and libraries."""
+    return memory_needed(model) + TAKES.small
+
+
 def memory_needed(model: Model) -> int:
     """Return the estimated peak memory of solving a model, in bytes, the model included.
 
@@ -127,11 +132,10 @@ def _in_tables(model: Model) -> int:
 
 def require_memory(model: Model, limit: int | None = None) -> None:
     """Raise `NotEnoughMemory` if a run needs more memory than available or than `limit`."""
-    needed = memory_needed(model)
-    if limit is not None and needed + TAKES.small > limit:
+    if limit is not None and memory_of_run(model) > limit:
         fits = _what_fits(model, limit - TAKES.small)
-        raise NotEnoughMemory(needed + TAKES.small, limit, fits)
-    needed -= model.nbytes  # the model is in memory already
+        raise NotEnoughMemory(memory_of_run(model), limit, fits)
+    needed = memory_needed(model) - model.nbytes  # the model is in memory already
     if needed <= TAKES.small:
         return
     available = available_memory()
@@ -143,13 +147,15 @@ def room_beside(model: Model, limit: int | None) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
-    return max(0.0, limit - TAKES.small - memory_needed(model))
+    return max(0.0, limit - memory_of_run(model))
 
 
 def _what_fits(model: Model, room: int) -> str:
     """Advice on what fits into `room` bytes: a smaller model, or several processes."""
-    part = max(0, room) / memory_needed(model)
+    variables = int(max(0, room) / memory_needed(model) * model.num_visible)
+    if variables == 0:
+        return f"a run of any model takes {TAKES.small:,} bytes and more"
     return (
-        f"a model of about {int(part * model.num_visible):,} of its {model.num_visible:,} "
-        "variables fits; softmap.scale.distributed spreads a model over processes"
+        f"a model of about {variables:,} of its {model.num_visible:,} variables fits; "
+        "softmap.scale.distributed spreads a model over processes"
     )

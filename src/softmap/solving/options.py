@@ -54,6 +54,7 @@ class Options:
     memory_limit: int | None = None
     max_work: int | None = None
     updates: int | None = None
+    every: int | None = None
     threads: int | None = None
     dtype: str | None = None
     seed: int = 0
@@ -79,6 +80,7 @@ class Options:
             "memory_limit": _optional(count, "memory_limit", self.memory_limit),
             "max_work": _optional(count, "max_work", self.max_work),
             "updates": _optional(count, "updates", self.updates),
+            "every": _optional(_every, "every", self.every),
             "threads": _optional(_threads, "threads", self.threads),
             "seed": _seed("seed", self.seed),
             "dtype": _dtype(self.dtype, self.backend),
@@ -183,6 +185,10 @@ def _choice(names: tuple[str, ...]) -> str:
 
 def _optional(check: Callable[[str, Any], Any], name: str, value: Any) -> Any:
     return None if value is None else check(name, value)
+
+
+def _every(name: str, value: Any) -> int:
+    return count(name, value, 1)
 
 
 def _threads(name: str, value: Any) -> int:

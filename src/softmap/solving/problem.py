@@ -83,6 +83,20 @@ class Problem:
         found = scaled(model)
         return cls(model, model, model, 0, found.scale, math.inf, threads=threads)
 
+    @classmethod
+    def unscaled(cls, model: Model, scale: float) -> Problem:
+        """Return the problem of a model in its own units without hard constraints.
+
+        Parameters
+        ----------
+        model : Model
+            The model, with costs of ordinary size.
+        scale : float
+            Scale of its costs.
+        """
+        plain = model if model.constant == 0 else model.replace(constant=0.0)
+        return cls(model, plain, plain, 0, scale, math.inf)
+
     # --- into the units of the problem ------------------------------------------------------------
 
     def eta(self, eta: float | None) -> float | None:

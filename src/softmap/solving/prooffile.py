@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
+from softmap.model.potentials.base import Ints
+from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch, Log
-from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
 from softmap.solving.trace import Status
@@ -31,12 +33,38 @@ if TYPE_CHECKING:
     from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
 
-__all__ = ["ProofFile", "write_dual"]
+__all__ = ["ProofFile", "Searched", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, PIECE, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, *range(17, 24)  # kinds
+LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
+BOOLEANS, COSTS = 24, 25  # kinds of proofs by cores
+EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
+
+
+class Searched(NamedTuple):
+    """The records of the search of a part of all labellings.
+
+    Attributes
+    ----------
+    start : int64 array
+        A labelling.
+    depth : int
+        The labellings of the part agree with `start` in the first `depth` variables of an order.
+    barred : frozenset of int
+        They have none of these labels at the next variable.
+    log : Log
+        The records.
+    hard : bool
+        Whether these prove that the hard constraints leave no labelling, instead of a bound.
+    """
+
+    start: Ints
+    depth: int
+    barred: frozenset[int]
+    log: Log
+    hard: bool
 
 
 class ProofFile:
@@ -64,7 +92,7 @@ class ProofFile:
         return Path(self._folder.name) / str(self._count)
 
     def write(
-        self, problem: Problem, result: Result, logged: Log | PartialLog | list[Leaf] | None
+        self, problem: Problem, result: Result, logged: Log | CoreGuided | list[Leaf] | None
     ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
@@ -77,8 +105,8 @@ class ProofFile:
         def parts() -> Iterator[bytes]:
             if isinstance(logged, Log):
                 yield from _copied(logged)
-            elif isinstance(logged, PartialLog):
-                yield from _pieces(problem, logged)
+            elif isinstance(logged, CoreGuided):
+                yield from _cores(logged, self._written(logged))
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:
@@ -89,6 +117,13 @@ class ProofFile:
 
         _write(self.target, problem.given, problem.exponent, parts)
         return whole
+
+    def _written(self, search: CoreGuided) -> Log:
+        """Write the steps of a core-guided search to a temporary file."""
+        path = self.fresh()
+        if not (size := search.write(path)):
+            raise WriteError(self.target, OSError("its temporary file cannot be written"))
+        return Log(path, size)
 
     def write_infeasible(self, model: Model, deadline: core.Deadline | None = None) -> bool:
         """Write a proof that no labelling has finite cost; return False if none is found.
@@ -104,11 +139,9 @@ class ProofFile:
         """
         records: Log | None = None
         with suppress(InfeasibleModel):
-            hard = _hard_constraints(flatten(tighten(model)))
-            found = ExactSearch(hard, log=self.fresh()).run(deadline=deadline)
-            if not found.infeasible or found.log is None:
+            records = self.refutation(flatten(tighten(model)), deadline)
+            if records is None:
                 return False
-            records = found.log
 
         def parts() -> Iterator[bytes]:
             yield bytes([HARD])
@@ -123,14 +156,87 @@ class ProofFile:
         _write(self.target, model, 0, parts)
         return True
 
+    def refutation(self, flat: FlatModel, deadline: core.Deadline | None = None) -> Log | None:
+        """Return the records of a search that finds no labelling of finite cost; None without one.
+
+        Parameters
+        ----------
+        flat : FlatModel
+            The model; only its hard constraints are searched.
+        deadline : Deadline, optional
+            The end of the search.
+        """
+        found = ExactSearch(_hard_constraints(flat), log=self.fresh()).run(deadline=deadline)
+        return found.log if found.infeasible else None
+
+    def write_ranks(
+        self,
+        problem: Problem,
+        dual: tuple[Ints, Any],
+        ranked: tuple[Ints, list[float]],
+        searched: list[Searched],
+    ) -> None:
+        """Write the proof of the best labellings.
+
+        Parameters
+        ----------
+        problem : Problem
+            The model, and its units.
+        dual : tuple of (int array, float array)
+            The order of the variables in the tree of labellings, and λ.
+        ranked : tuple of (int array, list of float)
+            The labellings in their order, and the bounds of their ranks and of all others.
+        searched : list of Searched
+            The parts of the other labellings that were searched.
+        """
+        (order, lam), (rows, stated) = dual, ranked
+        place = {row.tobytes(): k for k, row in enumerate(rows)}
+        least, bounds = math.inf, stated[-1:]
+        for row, bound in zip(rows[::-1], stated[-2::-1], strict=True):
+            energy = _exact_sum(problem.given.cost_terms(row).tolist())
+            least = min(least, -_rounded_up(-energy))
+            bounds.append(min(bound, least))
+
+        def parts() -> Iterator[bytes]:
+            yield bytes([EXCEPT])
+            yield from _arrays(order, rows.ravel())
+            yield from _dual((), problem.lam_back(lam))
+            for part in searched:
+                yield bytes([PART])
+                row = place[part.start[: len(order)].tobytes()]
+                yield from _arrays([row, part.depth], sorted(part.barred))
+                yield bytes([HARD]) if part.hard else b""
+                yield from _copied(part.log)
+            yield bytes([RANKS])
+            yield from _arrays(_bits(bounds[::-1]))
+
+        _write(self.target, problem.given, problem.exponent, parts)
+
     def close(self) -> None:
         """Remove the temporary files."""
         self._folder.cleanup()
 
 
-def write_dual(target: Path, model: Model, lam: Any) -> None:
-    """Write λ as a proof of its dual bound."""
-    _write(target, model, 0, lambda: _dual((), lam))
+def write_dual(
+    target: Path, model: Model, lam: Any, bound: float = math.nan, labels: Any = None
+) -> None:
+    """Write λ as a proof of its dual bound.
+
+    Parameters
+    ----------
+    target : Path
+        The proof file.
+    model : Model
+        The model.
+    lam : array
+        λ.
+    bound : float, optional
+        A bound that λ proves; the file concludes it.
+    labels : int array, optional
+        A labelling of finite cost; the file concludes how far it is from the optimum at most.
+    """
+    last = [] if math.isnan(bound) else list(_concluded(model, labels, bound))
+    _write(target, model, 0, lambda: chain(_dual((), lam), last))
 
 
 def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
@@ -150,17 +256,21 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
 def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
     """Yield the labelling and what follows from the bound that the file proves."""
     if result.status is Status.NONE_BELOW:
-        gap = _rounded_up(Fraction(result.upper_bound) - Fraction(bound))
-        what, numbers = NONE_BELOW, [result.upper_bound, gap]
-    elif result.found and math.isfinite(bound):
-        yield bytes([LABELS])
-        yield from _arrays(np.asarray(result.labels).reshape(-1))
-        energy = _exact_sum(result.model.cost_terms(result.labels).tolist())
-        what, numbers = WITHIN, [_rounded_up(energy - Fraction(bound))]
+        gap = max(0.0, _rounded_up(Fraction(result.upper_bound) - Fraction(bound)))
+        yield bytes([CONCLUDE])
+        yield from _arrays([NONE_BELOW], _bits([result.upper_bound, gap]))
     elif math.isfinite(bound):
-        what, numbers = BOUND, [bound]
-    else:
-        return
+        yield from _concluded(result.model, result.labels if result.found else None, bound)
+
+
+def _concluded(model: Model, labels: Any, bound: float) -> Iterator[bytes]:
+    """Yield the labelling, if there is one, and its distance from the bound; else the bound."""
+    what, numbers = BOUND, [bound]
+    if labels is not None:
+        yield bytes([LABELS])
+        yield from _arrays(np.asarray(labels).reshape(-1))
+        energy = _exact_sum(model.cost_terms(labels).tolist())
+        what, numbers = WITHIN, [max(0.0, _rounded_up(energy - Fraction(bound)))]
     yield bytes([CONCLUDE])
     yield from _arrays([what], _bits(numbers))
 
@@ -174,8 +284,8 @@ def _exact_sum(terms: list[float]) -> Fraction:
 
 
 def _rounded_up(value: Fraction) -> float:
-    """The smallest float64 that is at least `value`, and at least 0."""
-    near = max(0.0, float(value))
+    """The smallest float64 that is at least `value`."""
+    near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)
 
 
@@ -209,13 +319,15 @@ def _assignment(given: Multipliers) -> Iterator[bytes]:
     yield from _arrays(given.rows.ravel(), given.columns.ravel(), given.labels)
 
 
-def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
-    """Yield λ, then nodes, edges, node costs and records of each component searched."""
-    yield from _dual((), problem.lam_back(log.lam))
-    for nodes, edges, unary, records in log.pieces:
-        yield bytes([PIECE])
-        yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
-        yield from _copied(records)
+def _cores(search: CoreGuided, records: Log) -> Iterator[bytes]:
+    """Yield the Boolean variables, the costs of all tables, and the steps of the search."""
+    found = search.encoding
+    yield bytes([BOOLEANS])
+    yield from _arrays([found.units.whole, found.units.exponent, found.variables], found.chosen)
+    for table, literals in found.paid():
+        yield bytes([COSTS])
+        yield from _arrays([table], literals)
+    yield from _copied(records)
 
 
 def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:

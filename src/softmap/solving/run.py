@@ -18,7 +18,7 @@ from softmap.labels import cheapest
 from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
-from softmap.solving.best import Best, Tolerances
+from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
@@ -32,6 +32,7 @@ from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
+from softmap.solving.values import Tolerances
 
 if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
@@ -69,7 +70,8 @@ class Run:
         self._warm = _warm_start(problem, options, self.best)
         method = _method(problem, options, self._warm)
         self.budget.leave_out(method.uncounted)
-        trace = Trace() if stored is None else stored.trace()
+        recorded = options.proof is not None
+        trace = Trace() if stored is None else stored.trace(recorded=recorded)
         self.record = Record(problem, self.best, self.budget, trace)
         self.checkpoints = Checkpoints(options.checkpoint, self._write)
         self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
@@ -89,7 +91,8 @@ class Run:
         self.budget.start()
         self._first_answer()
         if stored is not None:
-            stored.restore(self.best, self.budget, self.passes, self.decode)
+            stored.restore(self.best, self.budget, self.passes, self.decode, recorded=recorded)
+        self._unrecorded = False
 
     def loop(self) -> Generator[Snapshot, None, Status]:
         """Give the stages their turns until the run ends; yield a snapshot after each."""
@@ -135,8 +138,11 @@ class Run:
             _warn_of_proof(self.proof, said, written=False)
         else:
             if not whole:
+                why = "no record of it was kept"
+                if self._unrecorded:
+                    why = "it was proved before the run was resumed, and not again"
                 said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
-                said += "is stated only: no record of it was kept"
+                said += f"is stated only: {why}"
                 _warn_of_proof(self.proof, said, written=True)
 
     def keep(self) -> None:
@@ -242,13 +248,16 @@ class Run:
 
     def _finished(self, status: Status) -> Result:
         best, seen = self.best, replace(self.passes.seen(), last=True)
-        before = best.energy
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
         self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
         if (labels := self.passes.rounded()) is not None:
             best.offer_labels(labels)
-        if not len(self.record.trace) or best.energy < before:
+        if best.labels_met(self._tolerances) is None and best.take_unrecorded():
+            self._unrecorded = True
+            status = best.labels_met(self._tolerances) or status
+            self.record.note(StageName.SEARCH, seen)
+        if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
         return finished(self.options, self.record, seen, status)
 

@@ -217,6 +217,8 @@ class ByTime:
         tuning, history, share = self.tuning, stage.history, self.tuning.share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
+        elif not stage.proves:  # labels still fall
+            share *= tuning.falling
         return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent
 
     def _hope(self, stage: Candidate) -> float:

@@ -52,6 +52,9 @@ def solve(model: Model, options: Options) -> Result:
     updates : int, optional
         Stop after this many updates: passes, or single updates of a randomised method. A method
         other than "anneal" does all updates even if the gaps are closed earlier.
+    every : int, optional
+        Check after this many updates, and call `on_snapshot`. By default the interval grows with
+        the run; with `updates`, a method other than "anneal" makes about 40 checks.
     threads : int, optional
         Number of CPU threads; by default all that this process may use.
     dtype : "float64" or "float32", optional

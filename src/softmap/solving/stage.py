@@ -202,9 +202,13 @@ class Share:
         return min(max(0.0, self.budget.left), 1e9)
 
     @property
-    def timed(self) -> bool:
-        """Whether the slice is limited by time: its outcome then depends on the clock."""
-        return math.isfinite(self.end)
+    def by_work(self) -> bool:
+        """Whether an amount of work limits the slice."""
+        return self.work < UNLIMITED
+
+    def work_or(self, most: int) -> int:
+        """The work of the slice; `most` if neither work nor time limits it."""
+        return self.work if self.by_work or self.end < math.inf else most
 
     @cached_property
     def deadline(self) -> core.Deadline:
@@ -221,8 +225,9 @@ class Share:
         return self.deadline.within(fraction * self.left)
 
     def within(self, seconds: float) -> Share:
-        """The same slice with an earlier end."""
-        return replace(self, end=min(self.end, time.perf_counter() + seconds))
+        """The same slice with an earlier end, if time limits it."""
+        end = min(self.end, time.perf_counter() + seconds)
+        return self if math.isinf(self.end) else replace(self, end=end)
 
     def over(self) -> bool:
         """Whether the slice has ended, by time or by Ctrl-C."""
@@ -253,6 +258,9 @@ class Stage(ABC):
         Whether the stage runs only when it is urgent.
     room : float
         Memory for the stage, in bytes.
+    racing : int
+        Number of threads that may work side by side on what depends on their speed: 1 in runs
+        without a time limit, which are deterministic.
     """
 
     name: ClassVar[StageName]
@@ -264,6 +272,7 @@ class Stage(ABC):
         self.problem, self.options, self.tuning = problem, options, options.tuning
         room = room_beside(problem.model, options.memory_limit)
         self.room = self.tuning.memory_share * room
+        self.racing = problem.threads if options.seconds < math.inf else 1
         self._proof = proof
 
     @abstractmethod

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.arguments import count, not_negative, wrong
+from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, Evaluated
@@ -129,11 +129,11 @@ def marginal_map(
     """
     begin = time.perf_counter()
     tight = tighten(checked_model(model, "marginal_map"))
-    seconds = math.inf if time_limit is None else not_negative("time_limit", time_limit)
+    seconds = time_limit_of(time_limit)
     gap, entries = not_negative("gap", gap), count("entries", entries, 1)
     variables = _maxima(model, sum_over)
     search = _MaxSearch(LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap)
-    status = search.run(core.Deadline(seconds), entries if time_limit is None else math.inf)
+    status = search.run(core.Deadline(seconds), entries if math.isinf(seconds) else math.inf)
     energy = 0.0 - search.lower
     bound = min(0.0 - search.upper, energy)
     took = time.perf_counter() - begin

@@ -85,7 +85,8 @@ class Tightening:
         Number of half-edge messages so far.
     prepared : float
         Time of adding clusters, in seconds, until passes over them have reached the bound that was
-        known before: this time cannot raise it.
+        known before: this time cannot raise it. Not counted if the bound of another stage is ahead
+        by more than the gap that it leaves.
     """
 
     def __init__(
@@ -170,6 +171,11 @@ class Tightening:
         """Whether passes over new clusters approach the best bound, but have not reached it."""
         return self.at.bound < self.best.bound and self.at.rising
 
+    @property
+    def _far_behind(self) -> bool:
+        """Whether the bound of another stage is ahead by more than the gap that it leaves."""
+        return self.best.bound - self._proved > self.best.energy - self.best.bound
+
     def check(self) -> Generator[None, None, None]:
         """Do some passes, then compute bound and labels, and raise η if due."""
         yield from self._pass(self.tuning.tighten_passes)
@@ -215,7 +221,7 @@ class Tightening:
                 found: T = end.value
                 return found
             finally:
-                self.prepared += time.perf_counter() - began
+                self.prepared += 0.0 if self._far_behind else time.perf_counter() - began
             yield
 
     def _add(self, fresh: Scopes) -> Generator[None, None, None]:

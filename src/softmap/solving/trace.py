@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from enum import Enum, IntEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ __all__ = ["PROVED", "Row", "Snapshot", "StageName", "Status", "Trace"]
 
 PROVED = 1e-9
 """Relative MAP gap up to which a labelling counts as proved optimal (rounding errors)."""
+TABLE_ROWS = 20  # most rows that a notebook shows
 
 
 class Status(Enum):
@@ -142,6 +143,10 @@ class Trace:
             ]
         )
 
+    def relaxed(self) -> Trace:
+        """Return the trace with the bounds of the relaxation alone."""
+        return Trace([replace(row, bound=row.lp_bound) for row in self.rows])
+
     def array(self) -> NDArray[np.float64]:
         """Return the trace as an array, with one row per `Row` and one column per field."""
         return np.array([astuple(row) for row in self.rows], float).reshape(-1, len(fields(Row)))
@@ -150,6 +155,15 @@ class Trace:
         """Return the trace as arrays by column name."""
         names = [f.name for f in fields(Row)]
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
+
+    def _repr_html_(self) -> str:
+        names, rows = [f.name for f in fields(Row)], self.rows
+        if len(rows) > TABLE_ROWS:
+            rows = [*rows[: TABLE_ROWS // 2], None, *rows[-(TABLE_ROWS // 2) :]]
+        body = ["".join(f"<td>{text}</td>" for text in _cells(row)) for row in rows]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        lines = "".join(f"<tr>{line}</tr>" for line in (head, *body))
+        return f"<div><b>softmap.Trace: {len(self.rows)} checks</b><table>{lines}</table></div>"
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as a CSV file with a header line."""
@@ -165,6 +179,16 @@ class Trace:
         write_text(path, [text.getvalue()])
 
 
+def _cells(row: Row | None) -> list[str]:
+    """The text of a table row; dots for rows that are left out."""
+    if row is None:
+        return ["…"] * len(fields(Row))
+    return [
+        StageName(value).word if f.name == "stage" else f"{value:.6g}"
+        for f, value in zip(fields(Row), astuple(row), strict=True)
+    ]
+
+
 @later("labels")
 @dataclass(frozen=True, eq=False)
 class Snapshot(Gaps):
@@ -178,12 +202,14 @@ class Snapshot(Gaps):
     row : the `Row`, whose columns are attributes of the snapshot, too
     lam : λ where the method stands, in the units of the model
         It is made when it is asked for, which has to be before the run goes on.
+    updates : the number of updates so far, as the option `updates` counts them
     """
 
     model: Model
     row: Row
     labels: NDArray[np.int64]
     _lam: Callable[[], NDArray[np.float64]] | None = None
+    updates: int = 0
 
     @cached_property
     def lam(self) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from softmap.labels.search import SearchEffort
 from softmap.methods.policy import Checks
 from softmap.proof.spins.steps import SpinSteps
 
@@ -24,6 +25,7 @@ class Tuning:
     growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
     hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
     share: float = 0.15  # least fraction of the time of each stage; D35, D58
+    falling: float = 2.0  # factor of that share while labels improve; D79
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
     # --- and without one --------------------------------------------------------------------------
     first_work: int = 200_000  # message entries of the first slice; they double; D35
@@ -46,6 +48,9 @@ class Tuning:
     expanded_submodular: float = 0.9  # least fraction of submodular terms; D48
     expanded_rounds: int = 2  # rounds of expansions before the relaxation; D31
     expanded_share: float = 0.5  # of the time left, for expansions before the relaxation; D31
+    obeyed_nodes: int = 20_000  # most nodes for a search for feasible labels; D33
+    obeyed_share: float = 0.4  # of the time limit, for that search before the relaxation; D33
+    obeyed_work: int = 10_000_000  # units of work of that search, without a time limit; D33
     constraint_bytes: int = 100  # B per table entry of the search for feasible labels; D33
     # --- elimination ------------------------------------------------------------------------------
     eliminated_variables: int = 3_000  # most variables of a model whose width is computed; D34
@@ -61,15 +66,11 @@ class Tuning:
     fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
     backtracks: int = 50  # least number of backtracks in a slice; D15
     backtrack_entries: int = 150  # table entries read per backtrack and unit of work; D44
-    cooled: int = 200  # work of annealing before a search, per table entry; D44
-    cooled_most: int = 800_000  # most such work, 4 ms; D44
     entry_bytes: int = 64  # B of a search per table entry; D51
     edge_bytes: int = 2_000  # B of a search per node and edge; D51
     copy_bytes: int = 400  # B of each further thread per node and edge; D51
     dp_entries: int = 20  # table entries of dynamic programming per unit of work; D34
     dp_bytes: int = 16  # B per table entry of dynamic programming; derived: two doubles
-    loose_from: int = 300  # least number of variables for a search of the loose part; D15
-    loose_part: float = 0.3  # largest loose part, of the variables; D15
     # --- set-up of a search or of clusters, to compare stages before they have run ---------------
     setup: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
     # --- semidefinite bound of models of two labels -----------------------------------------------
@@ -91,6 +92,7 @@ class Tuning:
     # --- core-guided search -----------------------------------------------------------------------
     cores_entries: int = 4_000_000  # most table entries of a model for core-guided search; D70
     cores_bytes: int = 500  # B of a core-guided search per table entry; D70
+    cores_logged: int = 32_000_000  # integers of 4 B of a proof by cores; D78
     conflict_entries: int = 1_000  # unit of work per conflict; D33
     first_labels: float = 0.4  # of the time, kept for the relaxation if there are no labels; D33
     # --- better labels ----------------------------------------------------------------------------
@@ -98,6 +100,7 @@ class Tuning:
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42
     least_part: float = 0.1  # least part of each label search in a slice; D42
     keep: float = 0.7  # weight of earlier successes of a label search; D42
+    label_search: SearchEffort = field(default_factory=SearchEffort)
     label_heat: float = 3.0  # temperature, in √(cost scale × gap per variable); D10
     # --- tightening -------------------------------------------------------------------------------
     tightened_states: int = 5_000_000  # most node states of a tightened model; D47

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -301,12 +302,27 @@ def _alone(path: Path, model: Model, effort: float) -> Report:
         return Report((Statement("proof", Verdict.FALSE, str(error)),))
     steps = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
     said, last = [Statement("proof", Verdict.CHECKED, steps)], found.conclusion
+    if found.ranks:
+        return Report((*said, *_ranked(found)))
     if last is None:
         bound = f"there is none; no labelling costs less than {float_below(found.bound)!r}"
         return Report((*said, Statement("conclusion", Verdict.STATED, bound)))
     if last.energy is not None:
         said.append(Statement("energy", Verdict.CHECKED, f"{float(last.energy)!r} found"))
     return Report((*said, Statement("conclusion", Verdict.CHECKED, str(last))))
+
+
+def _ranked(found: Checked) -> Iterator[Statement]:
+    """The statements of an m-best proof: the cost and the bound of each rank, and of the rest."""
+    for k, (_, energy, bound) in enumerate(found.ranks, 1):
+        besides = f", apart from the {k - 1} before" if k > 1 else ""
+        low = bound if isinstance(bound, float) else float_below(bound)
+        said = f"{float(energy)!r} found, no labelling costs less than {low!r}{besides}"
+        yield Statement(f"rank {k}", Verdict.CHECKED, said)
+    rest = found.others
+    some = f"none costs less than {float_below(rest)!r}" if isinstance(rest, Fraction) else ""
+    said = "there are none" if rest == math.inf else some or "nothing is stated"
+    yield Statement("others", Verdict.CHECKED, said)
 
 
 def _proof(path: Path, result: Result, effort: float) -> tuple[Checked | None, Statement]:
@@ -466,7 +482,7 @@ def _status(result: Result, *, stated: bool) -> Statement:
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
     if gap > rounded and abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
-    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
+    relative = relative_gap(gap - rounded, result.gap_unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])
     if stated and status is not Status.LP_GAP and verdict is Verdict.CHECKED:

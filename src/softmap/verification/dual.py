@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.exact import Expansion, product, rounded_sum, sign_of_sum, two_sum
+from softmap.verification.exact import (
+    Expansion,
+    exact_sum,
+    product,
+    rounded_sum,
+    sign_of_sum,
+    two_sum,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -177,6 +184,35 @@ def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
     for block in blocks(model, shift):
         terms += _edge_terms(block, model, moved, allowed)
     return terms
+
+
+def reduced_costs(
+    model: Model, lam: Floats, first: int
+) -> tuple[Fraction, list[list[Fraction | None]]]:
+    """Return the dual value at λ in two parts: without the first nodes, and their reduced costs.
+
+    Both are lower bounds, close to the values at λ. States that are not allowed are None.
+    """
+    allowed = allowed_states(model)
+    with np.errstate(over="ignore", invalid="ignore"):
+        unary = np.where(allowed, model.unary, 0.0)
+        nodes = _reduced_nodes(model, unary, lam, np.ones(model.m, dtype=bool))
+        terms = [model.constant]
+        for block in blocks(model):
+            terms += _edge_terms(block, model, lam, allowed)
+    split = int(model.node_offset[first])
+    rest = nodes.take(np.arange(split, len(unary)))
+    if first < model.n:
+        terms += rest.least(model.node_offset[first:-1] - split, allowed[split:])
+    parts = [part[:split].tolist() for part in (nodes.high, nodes.low, nodes.rest)]
+    if not all(map(math.isfinite, (*terms, *(x for part in parts for x in part)))):
+        raise OverflowError("the reduced costs are not finite")
+    costs = [
+        Fraction(high) + Fraction(low) - Fraction(lost) if ok else None
+        for high, low, lost, ok in zip(*parts, allowed[:split].tolist(), strict=True)
+    ]
+    ends = model.node_offset[: first + 1].tolist()
+    return exact_sum(terms), [costs[one:last] for one, last in pairwise(ends)]
 
 
 def outer_terms(

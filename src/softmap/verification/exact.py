@@ -29,6 +29,8 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
     """a · b · 2**shift by Dekker's product; exact unless the error underflows."""
+    if not b.any():  # the tables of hard constraints
+        return Expansion.of(np.zeros(np.broadcast_shapes(a.shape, b.shape)))
     high, low, power = _mantissas(a, b)
     with np.errstate(under="ignore"):
         power = power + shift
@@ -39,6 +41,8 @@ def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
 
 def rounded_down(a: Floats, b: Floats) -> Floats:
     """The largest float64 that is at most a · b; products must not overflow."""
+    if not b.any():  # the tables of hard constraints
+        return np.zeros(np.broadcast_shapes(a.shape, b.shape))
     high, low, power = _mantissas(a, b)
     with np.errstate(under="ignore"):
         top = np.ldexp(high, power)

@@ -14,23 +14,26 @@ from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
+from softmap.verification.cores import CoreProof
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
-from softmap.verification.integers import Flat, Scale, flat_model, flat_piece, hard_constraints
+from softmap.verification.integers import Flat, flat_model, flat_piece, hard_constraints
 from softmap.verification.limit import TableLimit
+from softmap.verification.ranks import Bound, Rank, RankedProof
 from softmap.verification.records import (
     Ints,
-    Numbers,
     Records,
     Rejected,
     mapped,
     read_header,
     unpacked,
 )
-from softmap.verification.reduction import Reduction
 from softmap.verification.regions import tightened
+from softmap.verification.search import SearchLog
 from softmap.verification.spins import SpinLeaves
-from softmap.verification.tree import Tree
+
+# records that are not of a search
+APART = {"dual", "piece", "spins", "assignment", "except", "part", "ranks", *CoreProof.STEPS}
 
 
 class Checked(NamedTuple):
@@ -47,12 +50,18 @@ class Checked(NamedTuple):
         Number of records in the file.
     conclusion : Conclusion or None
         What the file concludes; it holds.
+    ranks : tuple of Rank
+        The best labellings in their order, of an m-best proof.
+    others : Fraction or infinite
+        No labelling but these costs less; +inf if there is none. None without ranks.
     """
 
     bound: Fraction
     leaves: int
     records: int
     conclusion: Conclusion | None = None
+    ranks: tuple[Rank, ...] = ()
+    others: Bound | None = None
 
     def proves(self, bound: float) -> bool:
         """Whether the proof implies that no labelling costs less than `bound`."""
@@ -101,11 +110,12 @@ def check_proof(
             for name, arrays in records:
                 checker.step(name, arrays)
                 leaves += name in ("close", "spins")
-            bound, conclusion = checker.result(claimed)
+            proved = checker.result(claimed)
         except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"record {records.count}, at byte {records.place}, is not accepted: {error}"
             raise FormatError(said, path) from error
-    return Checked(bound, leaves, records.count, conclusion)
+    bound, conclusion = proved
+    return Checked(bound, leaves, records.count, conclusion, *checker.ranked())
 
 
 class Checker:
@@ -127,16 +137,23 @@ class Checker:
         self._dual: Dual | None = None
         self._spins: SpinLeaves | None = None
         self._assigned: Fraction | None = None
+        self._cores: CoreProof | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
+        self._ranked: RankedProof | None = None
 
     def step(self, name: str, arrays: list[Any]) -> None:
         """Check one record."""
+        if self._ranked is not None:
+            self._ranked.step(name, arrays)
+            return
         if self._conclusion is not None or (self._energy is not None and name != "conclude"):
             raise Rejected(f"{name} after the conclusion")
         if name == "hard" and not self._began and not self._hard:
             self._hard = True
+        elif name == "except" and not self._began and not self._hard:
+            self._ranked = RankedProof(self._model, self._exponent, self._effort, *arrays)
         elif name == "labels":
             self._energy = exact_energy(self._model, arrays[0])
         elif name == "conclude":
@@ -148,7 +165,7 @@ class Checker:
 
     @property
     def _began(self) -> bool:
-        parts = self._dual, self._search, self._spins, self._assigned
+        parts = self._dual, self._search, self._spins, self._assigned, self._cores
         return any(part is not None for part in parts)
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
@@ -156,21 +173,30 @@ class Checker:
             self._dual = Dual(self._model, *arrays)
         elif name == "assignment" and not self._began:
             self._assigned = assignment_bound(self._model, *arrays)
+        elif name in CoreProof.STEPS and (self._cores or not self._began):
+            self._cores = self._cores or self._new_cores(name)
+            getattr(self._cores, name)(*arrays)
         elif name == "spins" and not self._hard and (self._spins or not self._began):
             self._spins = self._spins or SpinLeaves(flat_model(self._model), self._effort)
             self._spins.add(*arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
-        elif name in ("dual", "piece", "spins", "assignment") or (
-            self._began and self._search is None
-        ):
+        elif name in APART or (self._began and self._search is None):
             raise Rejected(f"{name} out of its place")
         else:
             if self._search is None:
-                flat = flat_model(self._model)
-                self._search = self._begin(hard_constraints(flat) if self._hard else flat)
+                self._search = self._begin(self._flat())
             self._search.step(name, arrays)
+
+    def _flat(self) -> Flat:
+        flat = flat_model(self._model)
+        return hard_constraints(flat) if self._hard else flat
+
+    def _new_cores(self, name: str) -> CoreProof:
+        if name != "booleans":
+            raise Rejected(f"{name} out of its place")
+        return CoreProof(self._model, self._flat(), self._exponent)
 
     def _begin(self, flat: Flat) -> SearchLog:
         return SearchLog(flat, self._exponent, self._effort)
@@ -182,6 +208,8 @@ class Checker:
 
     def result(self, claimed: float) -> tuple[Fraction, Conclusion | None]:
         """The lower bound proved by all records, and the conclusion, which must hold."""
+        if self._ranked is not None:
+            return self._ranked.bound, None
         found, last = self._bound(claimed), self._conclusion
         if last is None:
             if self._hard:  # the bound of another model
@@ -193,6 +221,10 @@ class Checker:
             raise Rejected(f"the conclusion does not follow: {last}")
         return found, last
 
+    def ranked(self) -> tuple[tuple[Rank, ...], Bound | None]:
+        """The ranks of an m-best proof, and the bound on all other labellings."""
+        return ((), None) if self._ranked is None else self._ranked.ranks
+
     def _bound(self, claimed: float) -> Fraction:
         if self._dual is not None:
             self._finish(self._dual)
@@ -202,6 +234,8 @@ class Checker:
             return self._spins.bound()
         if self._assigned is not None:
             return self._assigned
+        if self._cores is not None:
+            return Fraction(1) if self._hard and self._cores.infeasible else self._cores.bound()
         if self._search is None:
             raise Rejected("there are no records")
         return self._search.bound()
@@ -264,45 +298,3 @@ class Dual:
         if terms is None or not all(map(math.isfinite, terms)):
             raise Rejected("the costs of a component exceed those of the model")
         return self.pieces + exact_sum(terms)
-
-
-class SearchLog:
-    """Checks the records of one search: presolve steps, and trees of some components."""
-
-    def __init__(self, flat: Flat, exponent: int, effort: TableLimit) -> None:
-        self._flat, self._exponent, self._effort = flat, exponent, effort
-        self._scale: Scale | None = None
-        self._reduction: Reduction | None = None
-        self._tree: Tree | None = None
-        self._part: tuple[Numbers, Numbers] = (), ()
-
-    def bound(self) -> Fraction:
-        """The lower bound proved so far, in the units of the model's costs."""
-        if self._reduction is None or self._scale is None:
-            raise Rejected("there is no model")
-        self._reduction.normalise()
-        common = max(1, self._scale.common)  # it divides every energy below the cut
-        units = self._reduction.bound(self._tree.bound() if self._tree is not None else 0)
-        units = min(-(-units // common) * common, max(units, self._reduction.cut))
-        return self._scale.unit * units + self._flat.constant
-
-    def step(self, name: str, arrays: list[Numbers]) -> None:
-        """Check one record by the method of its name."""
-        if self._tree is not None and name in Tree.STEPS:
-            getattr(self._tree, name)(*arrays)
-        elif self._reduction is None:
-            if name != "load":
-                raise Rejected("there is no model")
-            granule, exponent, most = arrays[0]
-            self._scale = Scale(granule, exponent - self._exponent, most)
-            self._reduction = Reduction(self._flat, self._scale, self._effort)
-        elif self._tree is not None and name == "end":
-            self._reduction.close(*self._part, self._tree.bound())
-            self._tree = None
-        elif self._tree is None and name == "component":
-            self._tree = Tree(*self._reduction.component(*arrays), self._effort)
-            self._part = arrays[0], arrays[1]
-        elif self._tree is None and name in Reduction.STEPS:
-            getattr(self._reduction, name)(*arrays)
-        else:
-            raise Rejected(f"{name} out of its place")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, WriteError
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
@@ -28,8 +28,12 @@ KINDS = (
     ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
     ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
+    ("booleans", 2), ("costs", 2), ("given", 2), ("learned", 2), ("core", 1), ("group", 3),
 )  # fmt: skip
-REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment"}  # read as arrays
+RANKED = {30: ("except", 2), 31: ("part", 2), 32: ("ranks", 1)}  # of m-best proofs
+BY_NUMBER = dict(enumerate(KINDS, 1)) | RANKED
+REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment", "except", "part", "ranks"}
+"""Records whose numbers are read as arrays."""
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
@@ -80,15 +84,17 @@ def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tupl
         return data, begin
     if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
         raise FormatError(f"{given} compressed bytes cannot hold {size!r} bytes", path)
-    with tempfile.TemporaryFile() as file:
-        _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
-        if file.tell() != size:
-            raise FormatError(
-                f"found {file.tell()} bytes of records; expected {size} (truncated)",
-                path,
-            )
-        file.flush()
-        return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+    try:
+        with tempfile.TemporaryFile() as file:
+            _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
+            if file.tell() != size:
+                raise FormatError(
+                    f"found {file.tell()} bytes of records; expected {size} (truncated)", path
+                )
+            file.flush()
+            return mmap(file.fileno(), 0, access=ACCESS_READ), 0
+    except OSError as error:
+        raise WriteError(f"a temporary file in {tempfile.gettempdir()}", error) from error
 
 
 def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
@@ -142,9 +148,9 @@ class Records:
         while self._at < end:
             self.place, self.count = self._at, self.count + 1
             kind = data[self._at]
-            if not 1 <= kind <= len(KINDS):
+            if kind not in BY_NUMBER:
                 raise Rejected(f"there is no record of kind {kind}")
-            name, arrays = KINDS[kind - 1]
+            name, arrays = BY_NUMBER[kind]
             self._at += 1
             try:
                 found = [self._array(name) for _ in range(arrays)]

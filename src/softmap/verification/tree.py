@@ -40,7 +40,7 @@ class Factor:
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
         self.rows: list[list[list[int]]] = [[] for _ in scope]  # empty until `load`
-        self.sides: list[Side] = []  # the lists and sets of `Tree`, so that they need no look-up
+        self.sides: list[Side] = []  # lists and sets of `NodeCosts`: they need no look-up
 
     def load(self, axis: int) -> list[list[int]]:
         """Return, and keep, the entries of each label on one axis, flattened in row-major order."""
@@ -64,21 +64,8 @@ class Factor:
         return table
 
 
-@dataclass
-class _Dive:
-    """A dive from an open node: its bound, the decisions so far, and those that may be negated.
-
-    A level has the length of the undo stack before its decision, the decision, `lower`, and the
-    path before it.
-    """
-
-    bound: int
-    path: Path
-    levels: list[tuple[int, Decision, int, Path]] = field(default_factory=list)
-
-
-class Tree:
-    """The nodes of one branch-and-bound search, with an undo stack for backtracking.
+class NodeCosts:
+    """The costs and labels at the current node of a search, with an undo stack for backtracking.
 
     Parameters
     ----------
@@ -97,8 +84,6 @@ class Tree:
         Labellings that cost this much or more are not searched for, in units: the cut.
     """
 
-    STEPS = frozenset({"cut", "dive", "branch", "close", "leave", "step", "combine"})
-
     def __init__(
         self,
         unary: list[list[int]],
@@ -109,22 +94,13 @@ class Tree:
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
-        self._empty = self._opened = 0  # numbers of variables without labels, and of nodes opened
+        self._empty = 0  # number of variables without labels
         self._factors: list[Factor] = []
         self._words: list[Word] = []
         self.lower, self.upper = 0, HALF
         self._undo: list[Callable[[], None]] = []
-        self._dive: _Dive | None = None
-        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
         for scope, table in factors:
             self._add(Factor(scope, table))
-
-    def bound(self) -> int:
-        """Lower bound on all labellings of the component, proved by the search so far."""
-        if self._dive is not None:
-            raise Rejected("the search ends before its last dive does")
-        least = [max(bound, self.lower) for bound, _ in self._open.values()]
-        return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
 
     def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
@@ -232,6 +208,15 @@ class Tree:
             self._empty -= not self._live[x]
             self._live[x].add(a)
 
+    def _restrict(self, decision: Decision) -> None:
+        """Remove the labels that a decision excludes: kind 0 is =, 1 is ≠, 2 is ≤, 3 is >."""
+        x, kind, a = decision
+        removed: list[tuple[int, int]] = []
+        for b in list(self._live[x]):
+            if (b == a if kind < 2 else b <= a) == (kind % 2 == 1):
+                self._remove(x, b, removed)
+        self._undo.append(partial(self._restore, removed))
+
     # --- factors ----------------------------------------------------------------------------------
 
     def combine(self, own: Numbers, members: Numbers, scope: Numbers) -> None:
@@ -294,7 +279,42 @@ class Tree:
             total = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
         return np.where(total >= HALF, FORBIDDEN, total)
 
-    # --- nodes ------------------------------------------------------------------------------------
+
+@dataclass
+class _Dive:
+    """A dive from an open node: its bound, the decisions so far, and those that may be negated.
+
+    A level has the length of the undo stack before its decision, the decision, `lower`, and the
+    path before it.
+    """
+
+    bound: int
+    path: Path
+    levels: list[tuple[int, Decision, int, Path]] = field(default_factory=list)
+
+
+class Tree(NodeCosts):
+    """The open nodes of one branch-and-bound search, and the dive from one of them."""
+
+    STEPS = frozenset({"cut", "dive", "branch", "close", "leave", "step", "combine"})
+
+    def __init__(
+        self,
+        unary: list[list[int]],
+        factors: list[tuple[list[int], Ints]],
+        effort: TableLimit | None = None,
+    ) -> None:
+        super().__init__(unary, factors, effort)
+        self._opened = 0  # number of nodes opened
+        self._dive: _Dive | None = None
+        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
+
+    def bound(self) -> int:
+        """Lower bound on all labellings of the component, proved by the search so far."""
+        if self._dive is not None:
+            raise Rejected("the search ends before its last dive does")
+        least = [max(bound, self.lower) for bound, _ in self._open.values()]
+        return max(0, min([self.upper, *([] if self._empty else least)]))  # no cost is negative
 
     def cut(self, which: Numbers) -> None:
         """Lower the cut: from now on, only labellings below it are searched for."""
@@ -323,15 +343,6 @@ class Tree:
         dive.levels.append((len(self._undo), (x, kind, a), self.lower, dive.path))
         dive.path = (dive.path, (x, kind, a))
         self._restrict((x, kind, a))
-
-    def _restrict(self, decision: Decision) -> None:
-        """Remove the labels that a decision excludes: kind 0 is =, 1 is ≠, 2 is ≤, 3 is >."""
-        x, kind, a = decision
-        removed: list[tuple[int, int]] = []
-        for b in list(self._live[x]):
-            if (b == a if kind < 2 else b <= a) == (kind % 2 == 1):
-                self._remove(x, b, removed)
-        self._undo.append(partial(self._restore, removed))
 
     def close(self) -> None:
         """Close a node whose bound reaches the cut, and negate the last decision."""

@@ -105,8 +105,8 @@ def _numbers(result: Subject) -> dict[str, str]:
         "energy": f"{result.energy:.10g}",
         "bound": f"{result.bound:.10g}",
         "primal": f"{result.primal:.10g}",
-        "relative gap": percent(relative_gap(result.gap, result.unit)),
-        "relative LP gap": percent(relative_gap(result.lp_gap, result.unit)),
+        "relative gap": percent(relative_gap(result.gap, result.gap_unit)),
+        "relative LP gap": percent(relative_gap(result.lp_gap, result.gap_unit)),
         "seconds": f"{result.seconds:.2f}",
     }
 
@@ -158,7 +158,7 @@ def payload(result: Subject) -> dict[str, Any]:
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
         "window": cost_range([trace]),
-        "unit": float(result.unit) if 0 < result.unit < np.inf else 1.0,
+        "unit": float(result.gap_unit) if 0 < result.gap_unit < np.inf else 1.0,
         "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
     }

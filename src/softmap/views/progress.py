@@ -10,7 +10,9 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from softmap.views.console import Forgiving, messages, number, ratio
@@ -151,18 +153,75 @@ class Bar:
 BAR = Bar()
 
 
+class TextBar:
+    """A bar of characters on standard error, redrawn in its line."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def show(self, part: float, words: str) -> None:
+        """Draw the bar at a fraction of its width, with words after it."""
+        full = int(BAR.width * part)
+        bar = "=" * full + (">" if full < BAR.width else "") + " " * (BAR.width - full - 1)
+        self._write(f"[{bar}] {words}")
+
+    def clear(self) -> None:
+        """Remove the bar, so that a line can be printed."""
+        if self._length:
+            self._write("")
+            print("\r", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._length:
+            print(file=sys.stderr, flush=True)
+        self._length = 0
+
+    def _write(self, text: str) -> None:
+        padding = " " * max(0, self._length - len(text))
+        print(f"\r{text}{padding}", end="", file=sys.stderr, flush=True)
+        self._length = len(text)
+
+
+class WidgetBar(TextBar):
+    """A bar of ipywidgets, for notebooks."""
+
+    def __init__(self, widgets: Any, display: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._bar, self._words = widgets.FloatProgress(min=0.0, max=1.0), widgets.Label()
+        display(widgets.HBox([self._bar, self._words]))
+
+    def show(self, part: float, words: str) -> None:
+        """Set the bar and the words after it."""
+        self._bar.value, self._words.value = part, words
+
+
+def progress_bar() -> TextBar:
+    """Return a bar of ipywidgets in a notebook if they are installed, else one of characters."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if ipython is None or type(shell).__name__ != "ZMQInteractiveShell":
+        return TextBar()
+    try:
+        return WidgetBar(import_module("ipywidgets"), ipython.display.display)
+    except ImportError:
+        return TextBar()
+
+
 class Watching:
     """Prints one line per check, or draws a progress bar; prints the result at the end.
 
-    Lines are printed to standard output and the bar to standard error; notebooks show both. The bar
-    is drawn from the start of the run, and its seconds are updated between checks.
+    Lines are printed to standard output and the bar to standard error; notebooks show both, the bar
+    as a widget if ipywidgets are installed. The bar is drawn from the start of the run, and its
+    seconds are updated between checks.
     """
 
     def __init__(self, *, verbose: bool, progress: bool, limits: dict[str, Any]) -> None:
         self.verbose, self.progress, self.limits = verbose, progress, limits
-        self._drawn, self._length, self._first = 0.0, 0, math.nan
+        self._drawn, self._first = 0.0, math.nan
         self._began, self._seen = time.monotonic(), None
         self._lock, self._ended = threading.Lock(), threading.Event()
+        self._bar = progress_bar() if progress else TextBar()
         if progress:
             self._draw()
             threading.Thread(target=self._go_on, name="softmap-progress", daemon=True).start()
@@ -173,7 +232,7 @@ class Watching:
         if self.verbose:
             shown = columns(snapshot, None)
             with self._lock:
-                self._clear()
+                self._bar.clear()
                 print("  ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
         if self.progress:
             now = time.monotonic()
@@ -186,16 +245,13 @@ class Watching:
         with self._lock:
             if self.progress and not self._ended.is_set():
                 self._ended.set()
-                if self._length:
-                    print(file=sys.stderr, flush=True)
-                self._length = 0
+                self._bar.close()
 
     def end(self, result: Any) -> None:
         """Show the result."""
         if self.progress:
-            sentence = f"{time.monotonic() - self._began:.1f} s: {result.status}"
             with self._lock:
-                self._write(f"[{BAR.width * '='}] {sentence}")
+                self._bar.show(1.0, f"{time.monotonic() - self._began:.1f} s: {result.status}")
         self.close()
         if self.verbose:
             for name, value in result_facts(result).items():
@@ -215,11 +271,9 @@ class Watching:
             part = max(self._part(snapshot), self._spent(seconds))
             gap = ratio(snapshot.relative_gap(snapshot.gap))
             words = f"{STAGES[int(snapshot.stage)]}  energy {number(snapshot.energy)}  gap {gap}"
-        full = int(BAR.width * part)
-        bar = "=" * full + (">" if full < BAR.width else "") + " " * (BAR.width - full - 1)
         with self._lock:
             if not self._ended.is_set():
-                self._write(f"[{bar}] {seconds:.1f} s  {words}")
+                self._bar.show(part, f"{seconds:.1f} s  {words}")
 
     def _spent(self, seconds: float) -> float:
         """The fraction of the time limit that has passed."""
@@ -237,13 +291,3 @@ class Watching:
             whole = math.log(self._first / wanted)
             way = math.log(self._first / gap) / whole if whole > 0 else 1.0
         return min(1.0, max(0.0, way))
-
-    def _clear(self) -> None:
-        if self._length:
-            self._write("")
-            print("\r", end="", file=sys.stderr, flush=True)
-
-    def _write(self, text: str) -> None:
-        padding = " " * max(0, self._length - len(text))
-        print(f"\r{text}{padding}", end="", file=sys.stderr, flush=True)
-        self._length = len(text)

@@ -11,7 +11,7 @@ from softmap.views.subject import Subject
 
 def result_facts(result: Subject) -> dict[str, str]:
     """Return energy, bound, gaps and time of a result as text, by name."""
-    gap, lp_gap = (relative_gap(value, result.unit) for value in (result.gap, result.lp_gap))
+    gap, lp_gap = (relative_gap(value, result.gap_unit) for value in (result.gap, result.lp_gap))
     return {
         "energy": number(result.energy),
         "bound": number(result.bound),
@@ -32,7 +32,7 @@ TINY = 1e-6
 
 def headline(result: Subject) -> str:
     """Return a title: the quality of the labelling and the kind of its proof."""
-    gap = relative_gap(result.gap, result.unit)
+    gap = relative_gap(result.gap, result.gap_unit)
     how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if getattr(result.status, "name", "") == "NONE_BELOW":
         return f"no labelling below the upper bound {result.upper_bound:.10g}, {how}"
@@ -96,7 +96,7 @@ def _cutoff(result: Subject) -> str:
         return ""
     if result.energy <= result.upper_bound:
         return f"It costs no more than the upper bound {result.upper_bound:.10g} that was given."
-    least = relative_gap(result.upper_bound - result.bound, result.unit)
+    least = relative_gap(result.upper_bound - result.bound, result.gap_unit)
     if least <= max(EXACT, result.tolerances[1]):
         return f"So no labelling costs less than the upper bound {result.upper_bound:.10g}."
     return f"Whether a labelling costs less than the upper bound {result.upper_bound:.10g} is open."
@@ -113,7 +113,7 @@ def _basis(result: Subject) -> str:
 
 
 def _verdict(result: Subject) -> str:
-    gap = relative_gap(result.gap, result.unit)
+    gap = relative_gap(result.gap, result.gap_unit)
     if not math.isfinite(result.energy):
         return "This does not prove that there is none. Do not use the labels of this result."
     if not math.isfinite(gap):
@@ -129,12 +129,12 @@ def _verdict(result: Subject) -> str:
 
 
 def _relaxation(result: Subject) -> str:
-    gap = relative_gap(result.lp_gap, result.unit)
+    gap = relative_gap(result.lp_gap, result.gap_unit)
     if not math.isfinite(gap):
         return "No feasible point of the linear relaxation was found."
     within = f"to within {result.lp_gap:.3g} ({percent(gap)})" if gap > EXACT else "exactly"
     sentence = f"The linear relaxation is solved {within}"
-    if relative_gap(result.energy - result.primal, result.unit) > 10 * max(gap, EXACT):
+    if relative_gap(result.energy - result.primal, result.gap_unit) > 10 * max(gap, EXACT):
         return (
             f"{sentence}, at {result.primal:.10g}. It cannot raise the bound above that: the rest "
             "of the gap needs a better labelling, clusters or an exact search."

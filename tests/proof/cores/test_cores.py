@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -17,59 +16,18 @@ from softmap.model import Model
 from softmap.proof.cores.encoding import prime_cubes
 from softmap.proof.cores.search import CoreGuided
 from softmap.proof.cores.units import FORBIDDEN, units_of
+from support.logical import least_cost, logical_model
 from support.strategies import seeds
-
-
-def _costs(rng, shape, hard=0.0):
-    whole = rng.random() < 0.7
-    costs = rng.integers(-3, 10, shape) if whole else 3 * rng.normal(size=shape)
-    costs = np.where(rng.random(shape) < 0.5, costs, 0.0)
-    return np.where(rng.random(shape) < hard, np.inf, costs)
-
-
-def _sum(rng, scope, sizes):
-    """A hard or soft sum, count or `AllDifferent` over some variables."""
-    k, kind = len(scope), rng.random()
-    penalty = math.inf if rng.random() < 0.7 else float(rng.integers(1, 8))
-    if kind < 0.4:
-        low = int(rng.integers(-6, 4))
-        high = low + int(rng.integers(0, 9)) if rng.random() < 0.6 else None
-        weights = rng.integers(-6, 7, k).tolist()
-        return softmap.Linear(scope, weights, low=low, high=high, penalty=penalty)
-    if kind < 0.8 or max(sizes) < k:
-        label = [int(rng.integers(0, d)) for d in sizes]
-        forbids = np.where(rng.random(k + 1) < 0.4, penalty, 0.0)
-        costs = forbids if rng.random() < 0.8 else _costs(rng, (k + 1,), 0.3)
-        return softmap.Cardinality(scope, label, costs)
-    return softmap.AllDifferent(scope)
-
-
-def _model(rng):
-    n = int(rng.integers(2, 8))
-    sizes = [2] * n if rng.random() < 0.7 else rng.integers(1, 4, n).tolist()
-    factors = [((i,), _costs(rng, (d,))) for i, d in enumerate(sizes)]
-    for _ in range(int(rng.integers(0, 10))):
-        scope = rng.choice(n, int(rng.integers(1, min(n, 4) + 1)), replace=False).tolist()
-        factors.append((scope, _costs(rng, [sizes[i] for i in scope], 0.4 * rng.random())))
-    for _ in range(int(rng.integers(0, 4))):
-        scope = rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist()
-        factors.append(_sum(rng, scope, [sizes[i] for i in scope]))
-    return Model.from_factors(sizes, factors)
-
-
-def _least(model):
-    every = itertools.product(*map(range, model.num_labels[: model.num_visible].tolist()))
-    return min(model.energy(np.array(labels)) for labels in every)
 
 
 @given(seeds, st.sampled_from([1, 3, 1 << 40]), st.booleans())
 def test_the_optimum_is_that_of_enumeration_and_no_bound_exceeds_it(seed, conflicts, told):
     rng = np.random.default_rng(seed)
     try:
-        model = _model(rng)
+        model = logical_model(rng)
     except softmap.InfeasibleModel:
         return
-    optimum, search = _least(model), CoreGuided(model)
+    optimum, search = least_cost(model), CoreGuided(model)
     counts = model.num_labels[: model.num_visible]
     known = model.energy(rng.integers(0, counts)) if told else math.inf
     slack = 1e-12 * max(1.0, abs(optimum)) if math.isfinite(optimum) else 0.0
@@ -175,8 +133,8 @@ def test_literals_out_of_range_are_refused():
     search = core.CoreSearch(np.zeros(2, dtype=bool))
     start = np.array([0, 1])
     with pytest.raises(ValueError, match="out of range"):
-        search.add_clauses(np.array([3]), start)
+        search.add_clauses(np.array([3]), start, np.array([0]))
     with pytest.raises(ValueError, match="too large"):
-        search.add_sums(np.array([1]), start, np.array([1 << 61]), np.array([1]))
+        search.add_sums(np.array([1]), start, np.array([1 << 61]), np.array([1]), np.zeros(4, int))
     with pytest.raises(ValueError, match="not positive"):
         search.add_costs(np.array([1]), np.array([0]))

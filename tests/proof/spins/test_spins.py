@@ -11,9 +11,15 @@ import pytest
 
 import softmap
 from softmap import core
-from softmap.proof.spins.bound import SIGNS, SpinBound, triangle_matrix
+from softmap.proof.spins.bound import (
+    SIGNS,
+    SpinBound,
+    _least_eigenvalue,
+    _shift,
+    triangle_matrix,
+)  # fmt: skip
 from softmap.proof.spins.form import SpinForm
-from softmap.proof.spins.rounding import flipped
+from softmap.proof.spins.rounding import flip, rounded_spins
 from softmap.proof.spins.steps import SpinSteps
 from softmap.proof.spins.tree import SpinTree
 from softmap.solving.tuning import Tuning
@@ -233,9 +239,46 @@ def test_stops_at_any_look_leave_a_bound() -> None:
 
 
 def test_flips_end_where_no_flip_gains() -> None:
-    matrix = some_matrix(30)
-    spins = flipped(matrix, np.ones(30))
-    assert (spins * (matrix @ spins) <= 1e-9).all()
+    matrix, spins = some_matrix(30), np.ones(30)
+    flip(matrix, spins, forces := matrix @ spins)
+    assert np.allclose(forces, matrix @ spins)
+    assert (spins * forces <= 1e-9).all()
+
+
+def test_rounded_spins_are_no_worse_than_a_plane_and_stop_in_time() -> None:
+    matrix, vectors = some_matrix(40), SpinBound.start(40, 3)
+    mixed(matrix, vectors)
+    spins = rounded_spins(matrix, vectors, np.random.default_rng(0), FOREVER)
+    planes = vectors @ np.random.default_rng(0).standard_normal((vectors.shape[1], 32))
+    signs = np.where(planes >= 0, 1.0, -1.0)
+    assert spins @ matrix @ spins <= np.einsum("ik,ij,jk->k", signs, matrix, signs).min() + 1e-9
+    with pytest.raises(core.OutOfTime):
+        rounded_spins(matrix, vectors, np.random.default_rng(0), core.Deadline(0.0))
+
+
+@pytest.mark.parametrize("n", [310, 400])
+def test_the_least_eigenvalue_is_found_without_a_library(n: int) -> None:
+    matrix = some_matrix(n, n)
+    least = np.linalg.eigvalsh(matrix)[0]
+    assert least - 1e-9 <= _least_eigenvalue(matrix, None) <= 0.99 * least
+    shift = _shift(matrix, None)
+    assert -least <= shift <= -1.3 * least
+    with pytest.raises(core.OutOfTime):
+        _shift(matrix, core.Deadline(0.0))
+
+
+def test_no_node_is_lost_if_time_ends_while_it_is_rounded(monkeypatch) -> None:
+    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(hope=0, least=0), logged=False)
+    tree.relax(3, FOREVER, FOREVER)
+
+    def late(*_args: object) -> None:
+        raise core.OutOfTime
+
+    monkeypatch.setattr(tree, "_round", late)
+    tree.run(math.inf, FOREVER, FOREVER)
+    assert tree.nodes == 1
+    assert not tree.done
+    assert len(tree._open) == 2
 
 
 def dense_model(n: int = 20, seed: int = 1) -> softmap.Model:

@@ -71,12 +71,15 @@ def test_the_command_alone_and_under_mpiexec(tmp_path, capsys):
     softmap.write(model, tmp_path / "grid.npz")
     options = ["--parts", "4", "--threads", "1", "--no-progress"]
     words = ["solve-large", str(tmp_path / "grid.npz"), *options]
-    finished(mpiexec(2, "-m", "softmap", *words, "--out", tmp_path / "two"))
+    proof = str(tmp_path / "grid.proof")
+    finished(mpiexec(2, "-m", "softmap", *words, "--out", tmp_path / "two", "--proof", proof))
     missing = mpiexec(2, "-m", "softmap", "solve-large", tmp_path / "no.npz", "--out", tmp_path)
     expected = distributed.solve(model, parts=4, threads=1)
     facts = json.loads((tmp_path / "two" / "result.json").read_text())
     assert (facts["bound"], facts["energy"]) == (expected.bound, expected.energy)
     assert facts["processes"] == 2
+    assert main(["verify", str(tmp_path / "grid.npz"), "--proof", proof]) == 0
+    assert f"{expected.energy!r} found" in capsys.readouterr().out
     labels = softmap.io.read_labels(tmp_path / "two" / "labels.MPE")
     assert model.energy(labels) == pytest.approx(expected.energy)
     pieces = [np.load(tmp_path / "two" / f"labels-{k:05d}.npz") for k in range(4)]

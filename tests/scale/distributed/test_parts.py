@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
+from softmap.app.cli.app import main
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.partition import blocks, halvings, partition
 from softmap.scale.distributed.run import judge as judged
 from softmap.scale.parts import cut_model
 from softmap.solving.judge import Judge
+from softmap.solving.memory import memory_of_run
 from softmap.solving.problem import Problem
 from support.oracles import brute_force
 from support.strategies import few, models
@@ -219,3 +221,20 @@ def test_absurd_scales_are_refused():
             ),
             parts=2,
         )
+
+
+def test_a_process_keeps_its_memory_limit(tmp_path, capsys):
+    model = softmap.generators.potts_grid(8, 8, 3, seed=1)
+    needed = memory_of_run(model)
+    assert distributed.solve(model, max_passes=1, memory_limit=2 * needed).found
+    with pytest.raises(softmap.NotEnoughMemory, match="for each process"):
+        distributed.solve(model, max_passes=1, memory_limit=needed // 2)
+    softmap.write(model, tmp_path / "grid.npz")
+    pytest.importorskip("mpi4py")
+    out = ["--out", str(tmp_path / "out")]
+    command = ["solve-large", str(tmp_path / "grid.npz"), *out, "--memory-limit", "1M"]
+    assert main(command) == 2
+    distributed.write_parts(model, tmp_path / "parts", 2)
+    command = ["solve-large", str(tmp_path / "parts"), *out, "--proof", str(tmp_path / "p")]
+    assert main(command) == 2
+    assert "--proof needs a model file" in capsys.readouterr().err

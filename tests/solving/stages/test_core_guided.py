@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ from softmap.solving.proof import ProofKind
 from softmap.solving.prooffile import ProofFile
 from softmap.solving.stage import Share
 from softmap.solving.stages.cores import Cores
+from softmap.solving.tuning import TUNING
+from softmap.verification import Verdict
+from support.proof_files import taken_apart
+
+DEFAULT = Options()
 
 
 def _cover(n: int, seed: int) -> Model:
@@ -28,10 +34,10 @@ def _cover(n: int, seed: int) -> Model:
     return Model.from_factors([2] * n, [*factors, *map(softmap.Or, scopes)])
 
 
-def _slices(model: Model, proof: ProofFile | None = None) -> Best:
+def _slices(model: Model, proof: ProofFile | None = None, options: Options = DEFAULT) -> Best:
     """The best after slices of the stage alone, until it has ended."""
     problem = Problem.of(model)
-    best, stage = Best(problem), Cores(problem, Options(), proof)
+    best, stage = Best(problem), Cores(problem, options, proof)
     active = stage.applies()
     assert active
     while active:
@@ -51,12 +57,29 @@ def test_the_stage_proves_the_optimum_by_itself(seed: int) -> None:
     assert best.log is None
 
 
-def test_with_a_proof_file_the_stage_offers_labels_only(tmp_path: Path) -> None:
-    proof = ProofFile(tmp_path / "run.proof")
-    best = _slices(_cover(12, 0), proof)
+def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kept(
+    tmp_path: Path,
+) -> None:
+    proof, model = ProofFile(tmp_path / "run.proof"), _cover(12, 0)
+    best = _slices(model, proof)
+    assert best.bound == best.energy
+    assert best.log is not None
+    short = Options(tuning=replace(TUNING, cores_logged=200))
+    best = _slices(model, proof, short)
     proof.close()
     assert best.found
-    assert best.bound == -np.inf
+    assert best.bound < best.energy
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_by_cores_writes_a_proof_that_is_checked(tmp_path: Path, seed: int) -> None:
+    model, path = _cover(30, seed), tmp_path / "run.proof"
+    result = softmap.solve(model, goal="optimal", proof=path)
+    assert result.status is softmap.Status.OPTIMAL
+    found = softmap.verify(result, proof=path)
+    assert found.verdict is Verdict.CHECKED
+    kinds = {name for name, _ in taken_apart(path)[1]}
+    assert (result.proof.kind is ProofKind.CORES) == ("CORE" in kinds)
 
 
 def test_a_run_with_cores_claims_nothing_false() -> None:

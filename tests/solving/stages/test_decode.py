@@ -14,7 +14,6 @@ from softmap import generators, iterate, solve
 from softmap.errors import CheckpointError
 from softmap.solving import archive, checkpoint
 from softmap.solving.stages.decode import Background, Decode
-from softmap.solving.stages.search import Search
 from softmap.solving.tuning import Tuning
 
 
@@ -135,7 +134,6 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
 
 def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):
     begun = watched(monkeypatch)
-    monkeypatch.setattr(Search, "_anneals", lambda *_: 0)  # it finds as good labels first
     late = Tuning(searched_passes=80)
     rows = solve(MODEL, threads=2, tuning=late, **OPTIONS | {"goal": "map"}).trace.rows
     assert begun == [20, 80]

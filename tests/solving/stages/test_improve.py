@@ -70,8 +70,8 @@ def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
     for gained in rounds:
         before = parts_of_three.parts
         parts_of_three.note(np.array(gained))
-        if not any(gained):
-            np.testing.assert_array_equal(parts_of_three.parts, before)
+        if not any(gained):  # towards equal parts
+            assert np.ptp(parts_of_three.parts) <= max(np.ptp(before), 1e-12)
         assert parts_of_three.parts.sum() == pytest.approx(1.0)
         assert (parts_of_three.parts >= TUNING.least_part - 1e-12).all()
 
@@ -83,11 +83,14 @@ def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
     first, second, third = parts_of_three.parts
     assert first > second > third
     assert third == pytest.approx(TUNING.least_part, abs=1e-3)
+    for _ in range(20):
+        parts_of_three.note(np.zeros(3))
+    np.testing.assert_allclose(parts_of_three.parts, 1 / 3, atol=1e-3)
 
 
 def test_labels_are_improved_before_tightening_begins():
     model = generators.erdos_renyi(300, 3, seed=2)
-    names = [row.stage.name for row in solve(model, threads=1, time_limit=3.0).trace.rows]
+    names = [row.stage.name for row in solve(model, threads=1, time_limit=1.5).trace.rows]
     assert "LABELS" in names
     assert "TIGHTEN" not in names[: names.index("LABELS")]
 
@@ -102,8 +105,11 @@ def test_labels_without_a_time_limit_can_be_repeated(seed):
     assert found[0].work == found[1].work
 
 
-@pytest.mark.parametrize(("threads", "together"), [(3, True), (2, False)])
-def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, together):
+@pytest.mark.parametrize(
+    ("threads", "limit", "together"), [(3, 60.0, True), (2, 60.0, False), (3, None, False)]
+)
+def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, limit, together):
+    """And only if the run has a time limit: the others are deterministic."""
     model = generators.random_grid(6, 6, 3, seed=1)
     start, optimum = np.zeros(36, dtype=np.int64), solve(model).labels
     meeting = threading.Barrier(2, timeout=10.0 if together else 0.05)
@@ -118,7 +124,7 @@ def test_searches_for_labels_run_side_by_side_if_each_has_a_thread(threads, toge
     problem = Problem.of(model, threads=threads)
     best = Best(problem)
     best.offer_labels(start)
-    stage = Improve(problem, Options())
+    stage = Improve(problem, Options(time_limit=limit))
     assert stage.applies()
     stage._searches = [partial(search, start), partial(search, optimum)]
     share = Share(Budget(time_limit=60.0), time.perf_counter() + 5.0)

@@ -12,7 +12,6 @@ import pytest
 
 from softmap import Status, core, generators, solve
 from softmap.proof.search.exact import ExactSearch
-from softmap.proof.search.partial import PartialSearch
 from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
@@ -50,18 +49,6 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
         assert budget.stop() is Status.INTERRUPTED
         assert time.perf_counter() - began < 20.0  # 1.05 s on a machine that is not busy
     assert best.bound <= best.energy
-
-
-def test_ctrl_c_ends_a_long_partial_search():
-    model = _endless()
-    search = PartialSearch(model, np.zeros(model.half_size), np.zeros(model.n, int), threads=4)
-    with Interrupts() as interrupts:
-        began, timer = time.perf_counter(), _press(1.0)
-        found = search.run(deadline=interrupts.within(90.0))
-        timer.join()
-        assert interrupts.noted
-        assert time.perf_counter() - began < 20.0
-    assert found.bound <= found.energy
 
 
 def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():

@@ -45,7 +45,7 @@ def info_command(
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
-    from softmap.solving.memory import memory_needed
+    from softmap.solving.memory import memory_of_run
 
     counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
@@ -61,14 +61,14 @@ def _object(model: Model) -> dict[str, Any]:
         "components": int(model.graph.components().max()) + 1,
         "colours": int(model.graph.colouring().max()) + 1,
         "bytes": int(model.nbytes),
-        "bytes_to_solve": int(memory_needed(model)),
+        "bytes_to_solve": memory_of_run(model),
         "arc_consistent": isinstance(consistent, int),
         "states_removed": consistent if isinstance(consistent, int) else None,
     }
 
 
 def _structure(model: Model) -> dict[str, str]:
-    from softmap.solving.memory import memory_needed
+    from softmap.solving.memory import memory_of_run
 
     components = model.graph.components()
     colours = model.graph.colouring()
@@ -76,8 +76,7 @@ def _structure(model: Model) -> dict[str, str]:
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
         "memory of the model": _memory(model.nbytes),
-        "memory of a run": f"about {_memory(memory_needed(model))} at its peak with the model, "
-        "besides the program itself",
+        "memory of a run": f"about {_memory(memory_of_run(model))} (the least --memory-limit)",
         "arc consistency": _consistency(model),
     }
 
@@ -213,16 +212,16 @@ def verify_command(
 
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
+    given = {"a file to check": files[0], "the model": files[-1], "--proof": proof}
+    targets = Targets({"--export": export}, given)
     loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)
-    if export is not None:
-        softmap.verification.export_model(export, loaded)
-    if len(files) == 1:
-        report = softmap.verify(loaded, proof=proof, effort=effort)
-    else:
-        report = softmap.verify(files[0], loaded, proof=proof, effort=effort)
-    if as_json:
-        print(json.dumps(report.as_dict()))
-    else:
-        results().print(str(report))
+    known: list[Any] = [files[0], loaded] if len(files) == 2 else [loaded]
+    report = softmap.verify(*known, proof=proof, effort=effort)
+    with targets.printing():
+        if as_json:
+            print(json.dumps(report.as_dict()))
+        else:
+            results().print(str(report))
+    targets.write("--export", lambda path: softmap.verification.export_model(path, loaded))
     codes = {"checked": Exit.OK, "stated": Exit.STATED, "false": Exit.FAILURE}
-    raise typer.Exit(codes[report.verdict.value])
+    raise typer.Exit(targets.exit_code(codes[report.verdict.value]))

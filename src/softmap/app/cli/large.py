@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.options import JsonOption, ModelArgument, TimeOption, ValuesOption
+from softmap.app.cli.options import (
+    JsonOption,
+    MemoryOption,
+    ModelArgument,
+    TimeOption,
+    ValuesOption,
+)
 from softmap.app.cli.targets import Targets, check_folder
+from softmap.errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from softmap.model import Model
     from softmap.scale.distributed import DistributedResult
     from softmap.solving.trace import Row
 
@@ -54,6 +62,10 @@ def solve_large_command(
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     values: ValuesOption = None,
+    memory_limit: MemoryOption = None,
+    proof: Annotated[
+        Path | None, typer.Option(help="Write a proof of the bound, for softmap verify.")
+    ] = None,
     as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
@@ -62,21 +74,30 @@ def solve_large_command(
     MODEL is a model file, or a folder written by softmap convert --parts. From a folder, every
     process reads its own parts only.
     """
+    import softmap
     from softmap.scale.processes import world
 
     comm = world()
+    if proof is not None and model.is_dir():
+        raise OptionError("--proof needs a model file: no process reads all parts of a folder")
     options: dict[str, Any] = {
         "partition": partition, "lp_gap": lp_gap, "gap": gap, "threads": threads,
         "time_limit": time_limit, "max_passes": max_passes, "checkpoint_every": checkpoint_every,
+        "memory_limit": memory_limit,
     }  # fmt: skip
     with _together(comm):
         if comm.rank == 0:
             check_folder("--out", out, [model], ("labels*", "result.json"))
         comm.Barrier()
-        targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
-        shown = not (no_progress or as_json)
-        result = _solved(model, out, comm, parts, resume, values, options, shown)
+        named = {"facts": out / "result.json", "labels": out / "labels.MPE"}
+        targets = Targets(named | {"--proof": proof}, {"the model": model})
+        options["on_check"] = None if no_progress or as_json else _show
+        source: Any = model if model.is_dir() else softmap.read(str(model), values=values)
+        with targets.solving():
+            result = _solved(source, out, comm, parts, resume, options)
         _write(result, out, comm, targets, as_json)
+        if proof is not None:
+            _write_proof(result, source, comm, targets)
     stopped = result.status.name == "INTERRUPTED"
     raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))
 
@@ -98,21 +119,12 @@ def _together(comm: Any) -> Iterator[None]:
 
 
 def _solved(
-    model: Path,
-    out: Path,
-    comm: Any,
-    parts: int | None,
-    resume: bool,
-    values: Any,
-    options: dict[str, Any],
-    shown: bool,
+    source: Any, out: Path, comm: Any, parts: int | None, resume: bool, options: dict[str, Any]
 ) -> DistributedResult:
-    import softmap
     from softmap import distributed
 
-    source: Any = model if model.is_dir() else softmap.read(str(model), values=values)
     folder = out / "checkpoint"
-    options |= {"checkpoint": folder, "on_check": _show if shown else None}
+    options |= {"checkpoint": folder}
     if resume and folder.is_dir():
         return distributed.resume(folder, source, comm, **options)
     return distributed.solve(source, comm, parts=parts, **options)
@@ -132,7 +144,6 @@ def _write(
     result: DistributedResult, out: Path, comm: Any, targets: Targets, as_json: bool
 ) -> None:
     """Print and write the results: labels by part, and in one file if the model is small."""
-    import numpy as np
 
     from softmap.io.atomic import write_text
     from softmap.io.results import write_labels
@@ -153,14 +164,45 @@ def _write(
         for number, found in result.labels.items():
             path = out / f"labels-{number:05d}.npz"
             targets.write_to(f"part {number}", path, partial(_write_part, *found))
-        if result.variables <= LARGE.labels:
-            gathered = comm.gather(list(result.labels.values()), root=0)
-            if comm.rank == 0:
-                everything = np.empty(result.variables, dtype=np.int64)
-                for variables, labels in chain.from_iterable(gathered):
-                    everything[variables] = labels
-                targets.write("labels", partial(write_labels, everything))
+        if (
+            result.variables <= LARGE.labels
+            and (everything := _all_labels(result, comm)) is not None
+        ):
+            targets.write("labels", partial(write_labels, everything))
     comm.Barrier()
+
+
+def _all_labels(result: DistributedResult, comm: Any) -> NDArray[np.int64] | None:
+    """The labels of all variables in process 0, None in others."""
+    import numpy as np
+
+    gathered = comm.gather(list(result.labels.values()), root=0)
+    if comm.rank:
+        return None
+    everything = np.empty(result.variables, dtype=np.int64)
+    for variables, labels in chain.from_iterable(gathered):
+        everything[variables] = labels
+    return everything
+
+
+def _write_proof(result: DistributedResult, model: Model, comm: Any, targets: Targets) -> None:
+    """Write λ of all processes as a proof, with the labelling if there is one."""
+    import numpy as np
+
+    from softmap.solving.certificate import certificate
+    from softmap.solving.prooffile import write_dual
+
+    labels = _all_labels(result, comm) if result.found else None
+    gathered = comm.gather(list(result.lam.values()), root=0)
+    if comm.rank:
+        return
+    lam = np.zeros(model.half_size)
+    for halves, values in chain.from_iterable(gathered):
+        sizes = np.diff(model.half_offset)[halves]
+        shift = model.half_offset[halves] - np.cumsum(sizes) + sizes
+        lam[np.arange(len(values)) + np.repeat(shift, sizes)] = values
+    bound = min(result.bound, certificate(model, lam, result.eta).bound)
+    targets.write("--proof", lambda path: write_dual(path, model, lam, bound, labels))
 
 
 def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: Path) -> None:

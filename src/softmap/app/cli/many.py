@@ -29,7 +29,7 @@ from softmap.app.cli.options import (
     SeedOption,
     ValuesOption,
 )
-from softmap.app.cli.targets import check_folder
+from softmap.app.cli.targets import Targets, check_folder
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio, say
 
@@ -110,10 +110,14 @@ def solve_many_command(
     written = {"--out": out, "--checkpoints": checkpoints, "--proofs": proofs}
     _check_folders(written, items, paths)
     settings = Settings(given, values, shared_folder(checkpoints), pick, shared_folder(proofs))
-    failed = _run(folder, items, settings, Connection(cluster, workers), no_progress or as_json)
+    targets, quiet = Targets({}, {}), no_progress or as_json
+    with targets.solving():
+        failed = _run(folder, items, settings, Connection(cluster, workers), quiet)
+    targets.write_to("summary", folder.summary, lambda path: folder.summarise())
     if as_json:
-        print(json.dumps(_object(folder)))
-    raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
+        with targets.printing():
+            print(json.dumps(_object(folder)))
+    raise typer.Exit(targets.exit_code(Exit.FAILURE if failed else Exit.OK))
 
 
 WRITTEN = {
@@ -150,7 +154,6 @@ def _run(
                 with suppress(WriteError):  # the final summary reports the error
                     folder.summarise()
                 written = time.monotonic()
-    folder.summarise()
     return sum(row["state"] == "failed" for row in folder.rows.values())
 
 

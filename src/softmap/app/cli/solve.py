@@ -217,7 +217,7 @@ def _other_question(
     return solve_ranked(model, options.pop("mbest"), options, targets, as_json)
 
 
-TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
+TAKEN = ("gap", "time_limit", "threads", "seed", "diversity", "proof")
 
 
 def solve_ranked(
@@ -229,7 +229,8 @@ def solve_ranked(
     given = {name: value for name, value in options.items() if value is not None}
     if other := [_option(name) for name in given if name not in TAKEN]:
         raise OptionError(f"--mbest proves each labelling, and does not take {', '.join(other)}")
-    found = softmap.solve_mbest(model, most, **given)
+    with targets.solving():
+        found = softmap.solve_mbest(model, most, **given)
     from softmap.io.results import format_labellings, write_labellings
 
     labellings = [entry.labels for entry in found]

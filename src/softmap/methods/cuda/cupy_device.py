@@ -328,8 +328,18 @@ SWITCH = "SOFTMAP_CUDA"  # "host" runs the kernels without a device
 
 def find_device() -> Device:
     """The device that kernels run on; an error says what is missing."""
+    return HostDevice() if os.environ.get(SWITCH) == "host" else CupyDevice(_usable_cupy())
+
+
+def find_arrays() -> tuple[Any, int | None]:
+    """The module of arrays on the device, and its free memory in bytes; numpy for the host."""
     if os.environ.get(SWITCH) == "host":
-        return HostDevice()
+        return np, None
+    cupy = _usable_cupy()
+    return cupy, int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+def _usable_cupy() -> Any:
     try:
         import cupy
     except ImportError as error:
@@ -340,7 +350,7 @@ def find_device() -> Device:
         raise OptionError(f"backend='cuda': no CUDA device can be used ({error})") from error
     if not count:
         raise OptionError("backend='cuda': this machine has no CUDA device")
-    return CupyDevice(cupy)
+    return cupy
 
 
 def cupy_or_none() -> Any:

@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from softmap import core
+from softmap.methods.marginals.leaves import Leaves
 from softmap.methods.marginals.minibuckets import MiniBuckets
 from softmap.methods.marginals.tables import EPS, Ints, LogTables
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
+LEAVES = 512  # cases that are summed exactly at a time: a product of 1 Gflop
+COMPLETED = 16  # cases that one case is completed to instead of being branched further
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
@@ -95,6 +98,15 @@ class Cases:
         limit = np.repeat(upper[chosen], len(states))  # that of the case before, where it is less
         return found if found.exact else found._replace(upper=np.minimum(found.upper, limit))
 
+    def taken(self, depth: int, count: int) -> Ints:
+        """Remove the best open cases of a depth and return their labels."""
+        labels, upper = self.open.pop(depth)
+        rank = np.argsort(-upper)
+        chosen, rest = rank[:count], rank[count:]
+        if len(rest):
+            self.open[depth] = labels[rest], upper[rest]
+        return labels[chosen]
+
     def affordable(self, entries: int) -> bool:
         """Whether another evaluation stays within a number of table entries in all."""
         return self.work + max(1, CASES // self.most) * self.root_work <= entries
@@ -115,16 +127,16 @@ class SumSearch:
     """Bounds on log Z by cases: exact sums of the heavy ones, upper bounds of the others."""
 
     def __init__(self, cases: Cases) -> None:
-        self.cases = cases
+        self.cases, self.leaves = cases, Leaves(cases.logs, cases.order)
         self._upper: list[float] = []
         self._lower: list[float] = []
         if cases.root.exact:
-            self._close(cases.root)
+            self._close(cases.root.upper - 2 * cases.root.error, cases.root.upper)
             cases.open.clear()
 
-    def _close(self, found: Evaluated) -> None:
-        self._upper.append(_log_sum(found.upper, 1))
-        self._lower.append(_log_sum(found.upper - 2 * found.error, -1))
+    def _close(self, lower: Floats, upper: Floats) -> None:
+        self._upper.append(_log_sum(upper, 1))
+        self._lower.append(_log_sum(lower, -1))
 
     def step(self, deadline: core.Deadline) -> bool:
         """Branch on the cases of one depth that weigh most; return False if none are open."""
@@ -132,9 +144,18 @@ class SumSearch:
         if not open_:
             return False
         depth = max(open_, key=lambda d: _log_sum(open_[d][1], 1))
-        found = self.cases.branched(depth, self.cases.logs.n, deadline)
+        leaves = self.leaves
+        if leaves.depth is not None and leaves.between(depth) <= COMPLETED:
+            deadline.require()
+            chosen = self.cases.taken(depth, LEAVES // leaves.between(depth))
+            completed = leaves.completed(chosen)
+            self.cases.work += len(completed) * leaves.entries
+            self._close(*leaves.sums(completed))
+            return True
+        last = leaves.depth if leaves.depth is not None else self.cases.logs.n
+        found = self.cases.branched(depth, last, deadline)
         if found.exact:
-            self._close(found)
+            self._close(found.upper - 2 * found.error, found.upper)
         else:
             self.cases.put(found)
         return True

@@ -150,8 +150,8 @@ class Messages:
         self.proved: Callable[[], KeptBound | None] = lambda: None
 
 
-class ChainLoops:
-    """The compiled loops over one schedule of chains, and the scratch memory they share.
+class ChainPasses:
+    """The compiled passes over one schedule of chains, and the scratch memory they share.
 
     The scratch memory holds the shares θ̂_i / n_i of the nodes. After `lowered`, the shares and the
     forward messages belong to one bound, identified by its `token`, until the next loop. After
@@ -325,6 +325,10 @@ class ChainLoops:
         self._sent = token
         constant = self.model.constant
         return float(core.chain_bound(native, self._theta, shift, constant, self.threads))
+
+
+class ChainLoops(ChainPasses):
+    """The passes over chains, and the loops that compute λ, labels and points of their messages."""
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""

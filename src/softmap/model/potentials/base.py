@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -140,16 +141,13 @@ def integers(values: Any, name: str) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
-def without_gradient(values: Any, name: str) -> Any:
-    """Return the values; raise a `ModelError` if PyTorch or JAX would lose a gradient by them."""
+def requires_gradient(values: Any) -> bool:
+    """Whether PyTorch or JAX differentiate by the values, or by an entry of a list of them."""
     jax = sys.modules.get("jax")
+    if isinstance(values, list | tuple) and (jax is not None or "torch" in sys.modules):
+        return any(map(requires_gradient, values))
     traced = jax is not None and isinstance(values, jax.core.Tracer)
-    if traced or getattr(values, "requires_grad", False):
-        raise ModelError(
-            f"{name} require a gradient, which a potential does not carry: give soft_map the "
-            "tables (w * table for a weight w) or one number, or detach the values first"
-        )
-    return values
+    return traced or getattr(values, "requires_grad", False) is True
 
 
 def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
@@ -157,7 +155,7 @@ def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
 
     Finite values must be at most `most` in absolute value.
     """
-    array = frozen(np.atleast_1d(numbers(without_gradient(values, name), name)))
+    array = frozen(np.atleast_1d(numbers(values, name)))
     if array.ndim != 1:
         raise ModelError(f"{name} must be one number per edge, not an array of {array.shape}")
     if (bad := np.isnan(array) | (array == -np.inf)).any():
@@ -263,6 +261,13 @@ class Potential(ABC):
     family: ClassVar[str]
     alike = False  # whether one number or table was given for all edges of the group
 
+    def __new__(cls, *values: Any, **named: Any) -> Any:
+        """Return a potential; one for `soft_map` alone if an argument requires a gradient."""
+        if any(map(requires_gradient, (*values, *named.values()))):
+            given = inspect.signature(cls.__init__).bind(None, *values, **named).arguments
+            return Differentiable(cls, {k: v for k, v in given.items() if k != "self"})
+        return super().__new__(cls)
+
     @abstractmethod
     def __len__(self) -> int:
         """The number of edges in the group."""
@@ -354,3 +359,34 @@ class Potential(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} edges)"
+
+
+class Differentiable(Potential):
+    """A potential whose arguments require a gradient: `soft_map` differentiates by them.
+
+    It has no costs in NumPy, so that no model loses the gradient silently.
+
+    Parameters
+    ----------
+    of : type
+        The family, such as `Potts`.
+    given : dict
+        The arguments of the family by name; some are tensors or arrays with a gradient.
+    """
+
+    family = "differentiable"
+
+    def __init__(self, of: type[Potential], given: dict[str, Any]) -> None:
+        self.of, self.given = of, given
+
+    def __repr__(self) -> str:
+        return f"{self.of.__name__} with a gradient"
+
+    def _no_costs(self, *_: Any, **__: Any) -> Any:
+        raise ModelError(
+            f"the arguments of {self.of.__name__} require a gradient, which only soft_map and "
+            "perturbed_map compute: detach them for a model"
+        )
+
+    __len__ = arrays = _no_costs
+    value = take = scaled = spread = _no_costs

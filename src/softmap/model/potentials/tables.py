@@ -28,7 +28,6 @@ from softmap.model.potentials.base import (
     places,
     single,
     times,
-    without_gradient,
 )
 
 ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights instead of the tables
@@ -43,9 +42,7 @@ class TableStack:
         elif isinstance(tables, str | bytes) or not np.iterable(tables):
             raise ModelError(f"tables must be an array or a list of them, not {shown(tables)}")
         else:
-            self._from_list(
-                [numbers(without_gradient(t, "tables"), f"table {k}") for k, t in enumerate(tables)]
-            )
+            self._from_list([numbers(t, f"table {k}") for k, t in enumerate(tables)])
         self._reject_bad_entries()
 
     def _from_array(self, tables: NDArray[Any]) -> None:

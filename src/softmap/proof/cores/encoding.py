@@ -9,6 +9,7 @@ variables are left out.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,12 @@ __all__ = ["Encoding", "encode", "prime_cubes"]
 
 Bools = NDArray[np.bool_]
 Cube = list[tuple[int, int]]  # axes and their labels; all other axes are free
+Bounds = tuple[float, float]
+Source = tuple[int, int, int, int]
+OF_FACTOR, OF_LABELS = (
+    1,
+    2,
+)  # sources in proofs: number of a factor, label, and 1 for its largest sum
 
 
 @dataclass
@@ -43,12 +50,14 @@ class Encoding:
         Units that every labelling pays.
     variables : int
         Number of Boolean variables so far; variable 1 is true.
-    clauses : list of int64 array
-        Rows of literals, of which at least one holds.
-    sums : list of (int64 array, int64 array, int)
-        Literals, weights, and the least sum of the weights of literals that hold.
-    costs : list of (int64 array, int64 array)
-        Literals, and what each costs if it holds.
+    clauses : list of (int64 array, int64 array)
+        Rows of literals, of which at least one holds, and the table that each row follows from:
+        the number of a variable, or of a factor from the number of variables on.
+    sums : list of (int64 array, int64 array, int, Source)
+        Literals, weights, the least sum of the weights of literals that hold, and what it follows
+        from.
+    costs : list of (int64 array, int64 array, int64 array)
+        Literals, what each costs if it holds, and the tables that they are costs of.
     """
 
     units: Units
@@ -56,9 +65,9 @@ class Encoding:
     offset: Ints
     variables: int
     base: int = 0
-    clauses: list[Ints] = field(default_factory=list)
-    sums: list[tuple[Ints, Ints, int]] = field(default_factory=list)
-    costs: list[tuple[Ints, Ints]] = field(default_factory=list)
+    clauses: list[tuple[Ints, Ints]] = field(default_factory=list)
+    sums: list[tuple[Ints, Ints, int, Source]] = field(default_factory=list)
+    costs: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
 
     def fresh(self, count: int) -> Ints:
         """Return the literals of new variables."""
@@ -74,28 +83,44 @@ class Encoding:
         found[owner] = places - self.offset[owner]
         return found
 
-    def add_sum(self, literals: Ints, weights: Ints, low: float, high: float) -> None:
-        """Add bounds of a sum of weights of literals that hold."""
-        if low > 0:
-            self.sums.append((literals, weights, int(min(low, weights.sum() + 1))))
-        if high < weights.sum():
-            self.sums.append((literals, -weights, -int(max(high, -1))))
+    @property
+    def chosen(self) -> Ints:
+        """The variables whose labels have literals."""
+        return np.flatnonzero(np.diff(self.offset))
 
-    def add_tables(self, scopes: Ints, tables: Ints, shape: tuple[int, ...]) -> None:
-        """Add tables of one shape, flat, one row for each scope."""
+    def paid(self) -> Iterator[tuple[int, Ints]]:
+        """Yield each table that has costs, and their literals, from the largest cost on."""
+        if not self.costs:
+            return
+        literals, _, tables = map(np.concatenate, zip(*self.costs, strict=True))
+        order = np.argsort(tables, kind="stable")
+        found, start = np.unique(tables[order], return_index=True)
+        yield from zip(found.tolist(), np.split(literals[order], start[1:]), strict=True)
+
+    def add_sum(self, literals: Ints, weights: Ints, bounds: Bounds, source: Source) -> None:
+        """Add the least and the largest sum of weights of literals that hold."""
+        low, high = bounds
+        if low > 0:
+            self.sums.append((literals, weights, int(min(low, weights.sum() + 1)), source))
+        if high < weights.sum():
+            source = (*source[:3], 1)
+            self.sums.append((literals, -weights, -int(max(high, -1)), source))
+
+    def add_tables(self, scopes: Ints, tables: Ints, shape: tuple[int, ...], numbers: Ints) -> None:
+        """Add tables of one shape, flat, one row for each scope, and the number of each table."""
         ranks, values = _ranked(tables)
         self.base += int(values[:, 0][values[:, 0] != FORBIDDEN].sum())
         kinds, kind = _distinct_rows(ranks)
         for k, pattern in enumerate(kinds):
             own = np.flatnonzero(kind == k)
-            self._add_alike(scopes[own], values[own], pattern.reshape(shape))
+            self._add_alike(scopes[own], values[own], pattern.reshape(shape), numbers[own])
 
-    def _add_alike(self, scopes: Ints, values: Ints, pattern: Ints) -> None:
+    def _add_alike(self, scopes: Ints, values: Ints, pattern: Ints, numbers: Ints) -> None:
         """Add tables whose entries have the same order; `pattern` has their ranks, -1 forbidden."""
         forbidden = pattern < 0
         if forbidden.any():
             for cube in prime_cubes(forbidden, forbidden):
-                self.clauses.append(self._without(scopes, cube))
+                self.clauses.append((self._without(scopes, cube), numbers))
         before = None
         for rank in range(int(pattern.max()), 0, -1):
             cubes = prime_cubes(pattern >= rank, forbidden | (pattern >= rank))
@@ -105,10 +130,11 @@ class Encoding:
             else:
                 paid = self.fresh(len(scopes))
                 for cube in cubes:
-                    self.clauses.append(np.column_stack([self._without(scopes, cube), paid]))
+                    rows = np.column_stack([self._without(scopes, cube), paid])
+                    self.clauses.append((rows, numbers))
             if before is not None:
-                self.clauses.append(np.column_stack([-before, paid]))
-            self.costs.append((paid, weights))
+                self.clauses.append((np.column_stack([-before, paid]), numbers))
+            self.costs.append((paid, weights, numbers))
             before = paid
 
     def _without(self, scopes: Ints, cube: Cube) -> Ints:
@@ -135,10 +161,10 @@ def encode(model: Model, given: Model) -> Encoding:
     start = np.concatenate([[0], np.cumsum(flat.num_labels)])
     for d in np.unique(sizes[sizes > 0]).tolist():
         own = np.flatnonzero(sizes == d)
-        found.add_tables(own[:, None], unary[start[own][:, None] + np.arange(d)], (d,))
+        found.add_tables(own[:, None], unary[start[own][:, None] + np.arange(d)], (d,), own)
     _add_factors(flat, covered, found)
-    for factor in sums:
-        _add_whole(factor, flat.num_labels, found)
+    for number, factor in sums:
+        _add_whole(number, factor, flat.num_labels, found)
     return found
 
 
@@ -153,12 +179,13 @@ def _variables(flat: FlatModel, sizes: Ints) -> Encoding:
     literal = np.where(sizes[owner] == 2, first[owner] * np.where(label > 0, 1, -1),
                        np.where(sizes[owner] == 1, 1, first[owner] + label))  # fmt: skip
     found = Encoding(units, literal, offset, 1 + int(count.sum()))
-    found.clauses.append(np.ones((1, 1), np.int64))
+    found.clauses.append((np.ones((1, 1), np.int64), np.zeros(1, np.int64)))
     for d in np.unique(sizes[sizes > 2]).tolist():
-        rows = literal[offset[:-1][sizes == d][:, None] + np.arange(d)]
-        found.clauses.append(rows)
-        for row in rows:
-            found.add_sum(row, np.ones(d, np.int64), 0, 1)
+        own = np.flatnonzero(sizes == d)
+        rows = literal[offset[own][:, None] + np.arange(d)]
+        found.clauses.append((rows, own))
+        for i, row in zip(own.tolist(), rows, strict=True):
+            found.add_sum(row, np.ones(d, np.int64), (0, 1), (OF_LABELS, i, 0, 0))
     return found
 
 
@@ -178,35 +205,41 @@ def _add_factors(flat: FlatModel, covered: Bools, found: Encoding) -> None:
         for s, shape in enumerate(shapes.tolist()):
             some = kind == s
             entries = begin[own[some]][:, None] + np.arange(math.prod(shape))
-            found.add_tables(scopes[some], costs[entries], tuple(shape))
+            numbers = len(flat.num_labels) + own[some]
+            found.add_tables(scopes[some], costs[entries], tuple(shape), numbers)
 
 
-def _add_whole(factor: Many, num_labels: Ints, found: Encoding) -> None:
+def _add_whole(
+    number: int, factor: Many, num_labels: Ints, found: Encoding, label: int = 0
+) -> None:
     scope = np.array(factor.variables, dtype=np.int64)
     if isinstance(factor, AllDifferent):
         for label in range(int(num_labels[scope].max())):
             own = scope[num_labels[scope] > label]
             if len(own) > 1:
-                _add_whole(AtMostOne(own, label), num_labels, found)
+                _add_whole(number, AtMostOne(own, label), num_labels, found, label)
         return
     sizes = num_labels[scope].tolist()
-    low, high, weights = _bounds(factor, sizes)
+    bounds, weights = _bounds(factor, sizes)
     literals = np.concatenate([found.literal[found.offset[i] : found.offset[i + 1]] for i in scope])
-    found.add_sum(literals[weights > 0], weights[weights > 0], low, high)
+    used, source = weights > 0, (OF_FACTOR, number, label, 0)
+    found.add_sum(literals[used], weights[used], bounds, source)
 
 
-def _bounds(factor: Any, sizes: list[int]) -> tuple[float, float, Ints]:
+def _bounds(factor: Any, sizes: list[int]) -> tuple[Bounds, Ints]:
     """The least and the largest sum, and the weights of all labels."""
     if isinstance(factor, Cardinality):
         allowed = np.flatnonzero(factor.costs == 0.0)
         ones = factor.all_ones(sizes)
-        return (allowed[0], allowed[-1], ones) if len(allowed) else (1, 0, ones)
+        return ((allowed[0], allowed[-1]) if len(allowed) else (1, 0)), ones
     rows, least = factor.shifted(sizes)
-    return factor.low - least, factor.high - least, np.concatenate(rows)
+    return (factor.low - least, factor.high - least), np.concatenate(rows)
 
 
-def _whole_sums(model: Model, given: Model, flat: FlatModel) -> tuple[list[Many], Bools]:
-    """The hard sums that stay whole, and which variables are chain variables of theirs.
+def _whole_sums(
+    model: Model, given: Model, flat: FlatModel
+) -> tuple[list[tuple[int, Many]], Bools]:
+    """The hard sums that stay whole, with their numbers, and which are their chain variables.
 
     No table of such a chain has a cost other than 0 and +inf.
     """
@@ -222,7 +255,8 @@ def _whole_sums(model: Model, given: Model, flat: FlatModel) -> tuple[list[Many]
         priced = np.isfinite(flat.tables) & (flat.tables != 0.0)
         paying = np.logical_or.reduceat(priced, np.cumsum(size) - size)
         costly[owner[flat.scope[np.repeat(paying, np.diff(flat.scope_start))]]] = True
-    whole = [f for k, f in enumerate(given.required, 1) if (owner == k).any() and not costly[k]]
+    chained = np.bincount(owner, minlength=len(costly)) > 0
+    whole = [(k, f) for k, f in enumerate(given.required) if chained[k + 1] and not costly[k + 1]]
     return whole, (owner > 0) & ~costly[owner]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +25,22 @@ class CoreGuided:
         The model.
     given : Model, optional
         The model that `model` was made from; it may know more factors over many variables.
+    logged : int, default 0
+        Size of the proof that is kept, in integers of four bytes; none is kept if it is 0.
     """
 
-    def __init__(self, model: Model, given: Model | None = None) -> None:
+    def __init__(self, model: Model, given: Model | None = None, logged: int = 0) -> None:
         self._encoding = found = encode(model, model if given is None else given)
-        self._native = core.CoreSearch(np.zeros(found.variables, dtype=bool))
-        for rows in found.clauses:
+        self._native = core.CoreSearch(np.zeros(found.variables, dtype=bool), logged)
+        for rows, tables in found.clauses:
             start = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
-            self._native.add_clauses(np.ascontiguousarray(rows).reshape(-1), start)
-        for literals, weights, bound in found.sums:
+            self._native.add_clauses(np.ascontiguousarray(rows).reshape(-1), start, tables)
+        for literals, weights, bound, source in found.sums:
             start = np.array([0, len(literals)], dtype=np.int64)
-            self._native.add_sums(literals, start, weights, np.array([bound], dtype=np.int64))
-        for literals, weights in found.costs:
-            paid = weights > 0
-            self._native.add_costs(literals[paid], weights[paid])
+            least, parts = np.array([bound], dtype=np.int64), np.array(source, dtype=np.int64)
+            self._native.add_sums(literals, start, weights, least, parts)
+        for literals, weights, _ in found.costs:
+            self._native.add_costs(literals, weights)
         self.done = False
 
     @property
@@ -50,6 +53,15 @@ class CoreGuided:
         """No labelling costs less; +inf if there is none of finite cost."""
         found, lower = self._encoding, int(self._native.lower)
         return found.units.lower(found.base + lower) if lower < NONE else math.inf
+
+    @property
+    def proved(self) -> bool:
+        """Whether a proof of the bound is kept; one that is too large is not."""
+        return not self._native.full
+
+    def write(self, path: Path) -> int:
+        """Write the records of the search to a file; return their size in bytes, or 0."""
+        return int(self._native.write(str(path)))
 
     @property
     def cores(self) -> int:

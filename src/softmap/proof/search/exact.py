@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap import core
-from softmap.arguments import seeded
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel, flatten
@@ -91,11 +90,6 @@ class ExactSearch:
         Table entries read before further threads start; by default 20 to 80 ms.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
-    anneal : int, default 0
-        Work of annealing the known labelling before the search, as of `Annealing.improve`: a search
-        is shorter the lower its cut.
-    seed : int, default 0
-        Seed of the random numbers of annealing.
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -114,15 +108,13 @@ class ExactSearch:
         threads: int = 1,
         split_work: int | None = None,
         log: str | Path | None = None,
-        anneal: int = 0,
-        seed: int = 0,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         options = core.ExactOptions()
         options.relative_gap, options.absolute_gap = relative_gap, absolute_gap
         options.presolve, options.ascent = presolve, ascent
         options.threads, options.open_bytes = max(1, threads), open_bytes
-        options.log, options.anneal = "" if log is None else str(log), anneal
+        options.log = "" if log is None else str(log)
         effort = options.effort
         effort.max_stored = min(effort.max_stored, dp_limit)
         if search_first is not None:
@@ -130,9 +122,7 @@ class ExactSearch:
         if split_work is not None:
             effort.split_work = split_work
         start = np.zeros(0) if lam is None else lam
-        self._native = core.ExactSearch(
-            flat.native, options, start, _labels(incumbent), seeded(seed)
-        )
+        self._native = core.ExactSearch(flat.native, options, start, _labels(incumbent))
 
     def run(
         self,

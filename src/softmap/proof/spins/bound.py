@@ -7,6 +7,9 @@ For any diagonal y and multipliers g >= 0 of triangles with matrices A (as in
 
 That is certified by a Cholesky factorisation in floating point, with a margin for its rounding
 errors (Rump, BIT 46, 2006).
+
+Products of matrices are those of sparse ones or of `einsum`, in blocks: the threads of a BLAS
+library wait for each other on a busy machine and look at no deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from softmap import core
 
@@ -27,6 +30,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.float64)
 UNIT = 2.0**-53
+BLOCK = 256  # rows of a product between two looks at the deadline
+LANCZOS = 40  # steps between two estimates of an eigenvalue
+MOST_LANCZOS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +49,15 @@ class Multipliers:
         Three spins and the number of the signs of their products.
     weights : float64 array (m,)
         The multipliers of the triangles.
+    rest : float
+        The most that further sweeps with these multipliers can add, up to rounding errors.
     """
 
     bound: float
     diagonal: Floats
     triangles: NDArray[np.int32]
     weights: Floats
+    rest: float
 
 
 def triangle_matrix(n: int, triangles: Ints, weights: Floats) -> Floats:
@@ -130,7 +139,7 @@ class SpinBound:
         deadline : Deadline, optional
             When to stop.
         """
-        n, gram = len(self.matrix), self.vectors @ self.vectors.T
+        n, gram = len(self.matrix), np.einsum("ik,jk->ij", self.vectors, self.vectors)
         used = (self._averages > 1e-2 * self._scale) | (self._weights > 1e-3 * self._scale)
         used |= _slack(gram, self._triangles) < least
         flat = core.violated_triangles(gram, least, most, deadline)
@@ -164,7 +173,7 @@ class SpinBound:
         n = len(self.matrix)
         matrix = self.matrix - triangle_matrix(n, triangles, weights)
         _mix(matrix, self._dual, sweeps, deadline)
-        diagonal = -np.linalg.norm(matrix @ self._dual, axis=1)
+        diagonal, value = _diagonal(matrix, self._dual, deadline)
         matrix[np.diag_indices(n)] -= diagonal
         shift = _shift(matrix, deadline)
         sizes = np.abs(self.matrix).sum(axis=1).max() + 2 * weights.sum() + np.abs(diagonal).max()
@@ -176,7 +185,8 @@ class SpinBound:
                 lowered = diagonal - (shift + 2 * margin)
                 terms = np.concatenate([lowered, -weights, [-8 * n * margin]])
                 small = triangles.astype(np.int32)  # many are kept, one array per leaf
-                return Multipliers(core.lower_sum(terms), lowered, small, weights)
+                bound = core.lower_sum(terms)
+                return Multipliers(bound, lowered, small, weights, value - weights.sum() - bound)
             shift = 2 * shift + 4 * margin
         return None
 
@@ -193,16 +203,29 @@ def _slack(gram: Floats, triangles: Ints) -> Floats:
     return np.asarray(1.0 + (SIGNS[kind] * products).sum(axis=1))
 
 
+def _diagonal(
+    matrix: Floats, vectors: Floats, deadline: core.Deadline | None
+) -> tuple[Floats, float]:
+    """The diagonal for which unit vectors are nearly optimal, and the value of the vectors."""
+    found, value = np.empty(len(matrix)), 0.0
+    for first in range(0, len(matrix), BLOCK):
+        own = slice(first, first + BLOCK)
+        forces = csr_array(matrix[own]) @ vectors
+        found[own] = -np.sqrt(np.einsum("ik,ik->i", forces, forces))
+        value += float(np.einsum("ik,ik", forces, vectors[own]))
+        _look(deadline)
+    return found, value
+
+
 def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:
     """About the least shift of the diagonal with which a matrix has no negative eigenvalue.
 
-    Nothing rests on it, and no threads of a BLAS library are used: on a busy machine they wait for
-    each other. Small matrices are factorised with several shifts, by bisection to 2 %.
+    Nothing rests on it. Small matrices are factorised with several shifts, by bisection to 2 %.
     """
-    n = len(matrix)
-    if n > 300:
-        return max(0.0, -_least_eigenvalue(matrix)) * (1 + 1e-6)
-    high = 1e-7 * float(np.abs(matrix).max())
+    largest = float(np.abs(matrix).max())
+    if len(matrix) > 300:
+        return 1.2 * max(0.0, -_least_eigenvalue(matrix, deadline)) + 1e-8 * largest
+    high = 1e-7 * largest
     while high > 0 and not _factorises(matrix, high, deadline):
         high *= 4.0
     low = high / 4.0
@@ -212,16 +235,34 @@ def _shift(matrix: Floats, deadline: core.Deadline | None) -> float:
     return high
 
 
-def _least_eigenvalue(matrix: Floats) -> float:
-    """An estimate of the least eigenvalue."""
-    try:
-        found = eigsh(
-            csr_array(matrix), 1, which="SA", tol=1e-3, v0=np.ones(len(matrix)), maxiter=300,
-            return_eigenvectors=False,
-        )  # fmt: skip
-        return float(found[0])
-    except ArpackError:
-        return -float(np.abs(matrix).mean())
+def _least_eigenvalue(matrix: Floats, deadline: core.Deadline | None) -> float:
+    """An estimate of the least eigenvalue from above: Lanczos steps, not reorthogonalised."""
+    rows, before = csr_array(matrix), np.zeros(len(matrix))
+    now = np.random.default_rng(0).standard_normal(len(matrix))
+    now /= math.sqrt(now @ now)
+    middle, beside, least = [], [0.0], math.inf
+    while True:
+        after = rows @ now - beside[-1] * before
+        middle.append(float(after @ now))
+        after -= middle[-1] * now
+        beside.append(math.sqrt(after @ after))
+        if len(middle) % LANCZOS == 0 or beside[-1] <= 1e-12 * abs(middle[0]):
+            last, least = least, _lowest(middle, beside[1:-1])
+            if last - least <= 1e-3 * abs(least) or len(middle) == MOST_LANCZOS:
+                return least
+        before, now = now, after / beside[-1]
+        _look(deadline)
+
+
+def _lowest(middle: list[float], beside: list[float]) -> float:
+    """The least eigenvalue of a tridiagonal matrix."""
+    found = eigvalsh_tridiagonal(middle, beside, select="i", select_range=(0, 0))
+    return float(found[0])
+
+
+def _look(deadline: core.Deadline | None) -> None:
+    if deadline is not None:
+        deadline.require()
 
 
 def _factorises(matrix: Floats, shift: float, deadline: core.Deadline | None) -> bool:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-__all__ = ["flipped", "rounded_spins"]
+from softmap import core
+
+__all__ = ["flip", "rounded_spins"]
 
 Floats = NDArray[np.float64]
 PLANES = 32  # random hyperplanes, of which the best few are improved
 IMPROVED = 4
 
 
-def rounded_spins(matrix: Floats, vectors: Floats, random: np.random.Generator) -> Floats:
+def rounded_spins(
+    matrix: Floats, vectors: Floats, random: np.random.Generator, deadline: core.Deadline
+) -> Floats:
     """Return the best spins of some random hyperplanes, after single flips.
 
     Parameters
@@ -23,21 +28,34 @@ def rounded_spins(matrix: Floats, vectors: Floats, random: np.random.Generator) 
         Unit vectors that stand for the spins.
     random : Generator
         Draws the hyperplanes.
+    deadline : Deadline
+        When to stop: `core.OutOfTime` is raised.
     """
     planes = random.standard_normal((vectors.shape[1], PLANES))
-    spins = np.where(vectors @ planes >= 0, 1.0, -1.0)
-    costs = np.einsum("ik,ik->k", spins, matrix @ spins)
-    tries = [flipped(matrix, spins[:, k].copy()) for k in np.argsort(costs)[:IMPROVED]]
-    return min(tries, key=lambda x: float(x @ matrix @ x))
+    rows, tries = csr_array(matrix), []  # a sparse product has no threads
+    for spins in np.where(np.einsum("ik,kl->li", vectors, planes) >= 0, 1.0, -1.0):
+        deadline.require()
+        forces = rows @ spins
+        tries.append((float(spins @ forces), spins, forces))
+    tries.sort(key=lambda one: one[0])
+    for _, spins, forces in tries[:IMPROVED]:
+        deadline.require()
+        flip(matrix, spins, forces)
+    return min(tries[:IMPROVED], key=lambda one: float(one[1] @ one[2]))[1]
 
 
-def flipped(matrix: Floats, spins: Floats) -> Floats:
-    """Flip the spin that gains most until no flip gains anything; `spins` is changed."""
-    forces = matrix @ spins
-    while True:
-        gains = spins * forces
+def flip(matrix: Floats, spins: Floats, forces: Floats) -> None:
+    """Flip the spin that gains most until no flip gains anything.
+
+    Parameters
+    ----------
+    matrix : float64 array (N, N)
+        The quadratic form, without a diagonal.
+    spins, forces : float64 arrays (N,)
+        The spins, and `matrix @ spins`; both are changed.
+    """
+    least = 1e-12 * np.abs(matrix).sum(axis=1)
+    while (gains := spins * forces - least).max() > 0:
         i = int(np.argmax(gains))
-        if not gains[i] > 1e-12 * np.abs(matrix[i]).sum():
-            return spins
         forces -= 2 * spins[i] * matrix[i]
         spins[i] = -spins[i]

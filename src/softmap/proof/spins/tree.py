@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -61,6 +62,7 @@ class _Node:
     rounds: int = 0  # separations since the last bound
     bounds: int = 0  # number of bounds with triangles
     gain: float = math.inf  # of the last one
+    rest: float = math.inf  # most that further sweeps could have added to it
 
 
 class SpinTree:
@@ -129,14 +131,18 @@ class SpinTree:
         """Whether there is no open node."""
         return not self._open
 
-    def relax(self, sweeps: int, deadline: core.Deadline, end: core.Deadline) -> None:
-        """Sweeps over the vectors of the root without triangles, and its bound."""
+    def relax(self, sweeps: int, deadline: core.Deadline, end: core.Deadline) -> float:
+        """Sweeps over the vectors of the root without triangles, and its bound.
+
+        Returns the gain that another call may have: at most that of this one.
+        """
         node = self._root
         node.state.relax(sweeps, deadline)
         self.work += sweeps * int(np.count_nonzero(self._form.matrix))
         self._bound(node, end)
         self._open = [(node.bound, 0, node)]
-        self._round(node)
+        self._round(node, end)
+        return min(node.gain, node.rest)
 
     def run(self, target: float, deadline: core.Deadline, end: core.Deadline) -> None:
         """Improve the bound of the first open node, and close it or branch when that stalls.
@@ -194,6 +200,7 @@ class SpinTree:
         node.gain, self.bounds = 0.0, self.bounds + 1
         if found is None:
             return
+        node.rest = found.rest
         terms = np.array([self._form.constant, node.fixed, found.bound, -self._form.lost])
         bound = float(core.lower_sum(terms))
         if bound > node.bound:
@@ -210,23 +217,24 @@ class SpinTree:
         if self._logged and node.leaf is not None:
             self._leaves.append(node.leaf)
 
-    def _round(self, node: _Node) -> None:
+    def _round(self, node: _Node, end: core.Deadline) -> None:
         """Spins by random hyperplanes through the vectors of a node, improved one by one."""
         form = self._form
         spins = np.ones(len(form.matrix))
-        found = rounded_spins(node.state.matrix, node.state.vectors, self._random)
+        found = rounded_spins(node.state.matrix, node.state.vectors, self._random, end)
         spins[list(node.spins)] = node.signs
         spins[node.free] = found * found[-1]
-        cost = float(spins @ form.matrix @ spins)
+        cost = float(np.einsum("i,ij,j", spins, form.matrix, spins))
         if cost < self._cost:
             self._cost, self.best = cost, spins
 
     def _branch(self, node: _Node, end: core.Deadline) -> None:
         """Fix the least decided spin."""
         self.nodes += 1
-        self._round(node)
+        with suppress(core.OutOfTime):  # the children are needed all the same
+            self._round(node, end)
         vectors = node.state.vectors
-        at = int(np.argmin(np.abs(vectors[:-1] @ vectors[-1])))
+        at = int(np.argmin(np.abs(np.einsum("ik,k->i", vectors[:-1], vectors[-1]))))
         for sign in (1, -1):
             self._push(self._child(node, at, sign))
 
@@ -235,7 +243,7 @@ class SpinTree:
         spins, signs = (*node.spins, int(node.free[at])), (*node.signs, sign)
         fixed, values = np.array(spins), np.array(signs, dtype=np.float64)
         inner = matrix[np.ix_(free, free)]
-        row = values @ matrix[np.ix_(fixed, free)]
+        row = np.einsum("i,ij->j", values, matrix[np.ix_(fixed, free)])
         cost = float(values @ matrix[np.ix_(fixed, fixed)] @ values + 2 * row[-1])
         row[-1] = 0.0
         inner[-1] += row

@@ -17,6 +17,7 @@ from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
 from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.parts import ModelPart, piece
+from softmap.solving.values import BestValues
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,31 +25,25 @@ Arrays = dict[int, Floats]  # by part
 
 
 class LabelsByParts:
-    """The best labelling so far; each process holds the labels of its own parts.
+    """Finds labellings; each process holds the labels of its own parts, halo included.
+
+    Parameters
+    ----------
+    passes : PartsPasses
+        The messages of this process's parts.
+    best : BestValues
+        The best values of the run; its labels are arrays by part.
 
     Attributes
     ----------
-    labels : dict from int to int64 array
-        Part to the labels of its nodes, halo included.
-    energy : float
-        Energy of the whole labelling; +inf until one satisfies the hard constraints.
     rounds : int
         Number of rounds of local search over all parts after decoding.
     """
 
     rounds = 2
 
-    def __init__(self, passes: PartsPasses) -> None:
-        self._passes = passes
-        self.labels: dict[int, Ints] = {
-            number: np.zeros(chains.part.model.n, dtype=np.int64)
-            for number, chains in passes.chains.items()
-        }
-        self.energy = math.inf
-
-    def price_again(self) -> None:
-        """Recompute the energy of restored labels; collective call of all processes."""
-        self.energy = self._energy(self.labels)
+    def __init__(self, passes: PartsPasses, best: BestValues) -> None:
+        self._passes, self._best = passes, best
 
     def search(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
         """Decode labels from λ and node marginals, and improve them; collective call."""
@@ -64,7 +59,7 @@ class LabelsByParts:
     def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
         """Decode labels from λ and node marginals; collective call of all processes."""
         found: dict[int, Ints] = {
-            number: np.full(len(own), -1) for number, own in self.labels.items()
+            number: np.full(each.part.model.n, -1) for number, each in self._passes.chains.items()
         }
         # backward over the colours, since λ comes from a forward pass
         for turn in reversed(self._turns()):
@@ -89,12 +84,9 @@ class LabelsByParts:
         return [[n for n in mine if turns[n] == turn] for turn in range(int(turns.max()) + 1)]
 
     def offer(self, labels: dict[int, Ints]) -> None:
-        """Keep a labelling with its halos if its energy is lower; collective call."""
-        energy = self._energy(labels)
-        # the initial labels were never evaluated, so any labelling replaces them
-        if energy < self.energy or math.isinf(self.energy):
-            self.energy = energy
-            self.labels = {number: own.copy() for number, own in labels.items()}
+        """Offer a labelling with its halos; collective call of all processes."""
+        kept = {number: own.copy() for number, own in labels.items()}
+        self._best.offer_priced(kept, self._energy(kept))
 
     def _energy(self, labels: dict[int, Ints]) -> float:
         """Energy of a labelling of all parts: the exact sum, rounded once, as `Model.energy`."""

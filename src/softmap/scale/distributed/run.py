@@ -18,19 +18,21 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.methods.policy import AnnealingRule, Ask, Checks, CheckTimes, Cooling
+from softmap.methods.policy import AnnealingRule, Ask, CheckTimes, Cooling
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
+from softmap.relaxation.gaps import cost_steps, gap_unit
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
 from softmap.scale.parts import ModelPart, Whole
-from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, StageName, Status, Trace
+from softmap.solving.tuning import TUNING
+from softmap.solving.values import BestValues, Tolerances
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -235,8 +237,7 @@ def bound_of(passes: PartsPasses, lam: Arrays) -> float:
 class PartsLimits:
     """Limits of a run: relative gaps, seconds, passes."""
 
-    lp_gap: float = 1e-4
-    gap: float = 1e-6
+    tolerances: Tolerances
     time_limit: float = math.inf
     max_passes: float = math.inf
 
@@ -251,8 +252,6 @@ class PartsProgress:
         The state of the policy.
     passes, samples : int
         Number of passes, and of samples in the average of marginals.
-    bound, primal : float
-        The best bound and the lowest cost of a point so far.
     seconds : float
         Time up to the last check, in seconds.
     trace : Trace
@@ -263,8 +262,6 @@ class PartsProgress:
     schedule: CheckTimes = field(default_factory=CheckTimes)
     passes: int = 0
     samples: int = 0
-    bound: float = -math.inf
-    primal: float = math.inf
     seconds: float = 0.0
     trace: Trace = field(default_factory=Trace)
 
@@ -274,12 +271,13 @@ class PartsRun:
 
     Attributes
     ----------
-    lam : dict from int to float64 array
-        λ that proves the bound on the LP, by part, valid at own nodes and own edges.
+    best : BestValues
+        The best values of the whole model. λ and labels are arrays by part; λ is valid at own nodes
+        and own edges, labels are those of own nodes and of the halo.
     """
 
     annealing = AnnealingRule()
-    checks = Checks()
+    checks = TUNING.checks
 
     def __init__(
         self, team: Team, whole: Whole, parts: list[ModelPart], eta: float | None, threads: int
@@ -288,14 +286,16 @@ class PartsRun:
         tight = tightened(team, parts)
         self.survey = survey(team, tight)
         self.passes = PartsPasses(team, whole, tight, threads)
-        self.labels = LabelsByParts(self.passes)
+        models = {number: chains.part.model for number, chains in self.passes.chains.items()}
+        self.best = BestValues(
+            lambda bound: gap_unit(bound, whole.constant, self.survey.step),
+            {number: np.zeros(model.half_size) for number, model in models.items()},
+            {number: np.zeros(model.n, dtype=np.int64) for number, model in models.items()},
+        )
+        self.labels = LabelsByParts(self.passes, self.best)
         cooling = Cooling(eta=eta or self.annealing.first_eta(self.survey.scale))
         self.progress = PartsProgress(cooling)
         self.progress.schedule.next_check = self.checks.passes_to_next(0, math.inf)
-        self.lam = {
-            number: np.zeros(int(chains.part.model.half_offset[-1]))
-            for number, chains in self.passes.chains.items()
-        }
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -337,20 +337,19 @@ class PartsRun:
 
     def check(self, limits: PartsLimits, *, last: bool) -> Status | None:
         """Check the messages; search for labels and raise η if due; return a status or None."""
-        state, eta = self.progress, self.progress.cooling.eta
+        state, best, eta = self.progress, self.best, self.progress.cooling.eta
         self.passes.settle()
         ask = self._ask(limits, last)
         averaged = state.samples > 1
         found = judge(self.passes, eta, ask, averaged, polish(state.passes))
-        if found.bound > state.bound:
-            state.bound, self.lam = found.bound, found.lam
-        state.primal = min(state.primal, *found.primals, self.labels.energy)
+        best.offer_lp_bound(found.bound, found.lam)
+        for cost in found.primals:
+            best.offer_point(cost, None)
         if ask is Ask.BOUND:
             self._read_labels(found, limits)
         else:
             self._find_labels(found, limits, last)
-        state.primal = min(state.primal, self.labels.energy)
-        closed = self._closed(limits)
+        closed = best.met(limits.tolerances)
         self._note(found.smoothed, found.slack)
         if ask is not Ask.BOUND:
             state.cooling.smoothed = found.smoothed
@@ -365,21 +364,20 @@ class PartsRun:
 
     def _lp_ratio(self, limits: PartsLimits) -> float:
         """The LP gap divided by its tolerance."""
-        return self.gaps()[0] / max(limits.lp_gap, 1e-12)
+        return self.best.gaps().lp / max(limits.tolerances.lp_gap, 1e-12)
 
     def _ask(self, limits: PartsLimits, last: bool) -> Ask:
-        state = self.progress
+        state, ratio = self.progress, self._lp_ratio(limits)
         if state.passes <= self.checks.early[1] and not last:
             return Ask.BOUND  # labels give a primal value in less time than a point
-        tight = self.labels.energy <= state.primal < math.inf
         return state.schedule.ask(
-            self.checks, state.passes, lp_ratio=self._lp_ratio(limits), tight=tight, last=last
+            self.checks, state.passes, lp_ratio=ratio, tight=self.best.tight, last=last
         )
 
     def _read_labels(self, found: Judgement, limits: PartsLimits) -> None:
         """Round the marginals; decode labels from λ unless rounding closes the gap."""
         self.labels.round(found.nodes)
-        if not self._closed(limits):
+        if not self.best.met(limits.tolerances):
             self.labels.read_off(found.lam, found.nodes)
 
     def _find_labels(self, found: Judgement, limits: PartsLimits, last: bool) -> None:
@@ -388,76 +386,73 @@ class PartsRun:
         A search is due at growing intervals while labels may be the best point, at the end of the
         run, and until labels satisfy the hard constraints.
         """
-        state, energy = self.progress, self.labels.energy
-        schedule = state.schedule
-        rivals = not energy - state.bound > 2.0 * (state.primal - state.bound)
-        wanted = rivals or not schedule.decoded_at
-        due = schedule.labels_due(state.passes, factor=4, wanted=wanted, last=last)
-        if due or not math.isfinite(energy):
-            self.labels.search(found.lam, found.nodes, state.passes)
-        if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
-            self.labels.search(found.lam, found.nodes, state.passes)
+        best, passes, schedule = self.best, self.progress.passes, self.progress.schedule
+        wanted = best.may_be_best() or not schedule.decoded_at
+        due = schedule.labels_due(passes, factor=4, wanted=wanted, last=last)
+        if due or not best.found:
+            self.labels.search(found.lam, found.nodes, passes)
+        solved = not due and best.met(limits.tolerances)
+        if solved and best.gaps().map > limits.tolerances.lp_gap:
+            self.labels.search(found.lam, found.nodes, passes)
 
     def _note(self, smoothed: float, slack: float) -> None:
-        state = self.progress
+        state, best = self.progress, self.best
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
         row = Row(
-            work, float(state.passes), state.seconds, state.cooling.eta, state.bound, smoothed,
-            self.primal, self.labels.energy, slack, StageName.RELAX, state.bound,
+            work, float(state.passes), state.seconds, state.cooling.eta, best.bound, smoothed,
+            best.primal, best.energy, slack, StageName.RELAX, best.lp_bound,
         )  # fmt: skip
         state.trace.rows.append(row)
 
-    # --- gaps ---
-
-    @property
-    def primal(self) -> float:
-        """The cost of the best point."""
-        state = self.progress
-        return stated_primal(state.primal, state.bound, self.labels.energy)
-
-    def gaps(self) -> RelativeGaps:
-        """Relative LP gap and relative MAP gap."""
-        bound, energy = self.progress.bound, self.labels.energy
-        primal = min(self.progress.primal, energy)
-        unit = gap_unit(bound, self.whole.constant, self.survey.step)
-        return RelativeGaps(relative_gap(primal - bound, unit), relative_gap(energy - bound, unit))
-
     def ended(self, limits: PartsLimits) -> Status | None:
         """Return the status if a resumed run has nothing left to do, else None."""
-        return (self._closed(limits) or self._stalled()) if len(self.progress.trace) else None
-
-    def _closed(self, limits: PartsLimits) -> Status | None:
-        return Tolerances(limits.lp_gap, limits.gap).met(self.gaps())
+        if not len(self.progress.trace):
+            return None
+        return self.best.met(limits.tolerances) or self._stalled()
 
     def _stalled(self) -> Status | None:
         state = self.progress
-        stalled = state.schedule.has_stalled(self.checks, state.passes, *self.gaps())
+        stalled = state.schedule.has_stalled(self.checks, state.passes, *self.best.gaps())
         return Status.STALLED if stalled else None
 
     # --- checkpoints ---
 
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
         """The arrays of a part that a checkpoint stores, by name."""
-        chains = self.passes.chains[number]
-        stored = {name: getattr(chains, name) for name in ("msg", "drift", "mean", "shift")}
-        return stored | {"lam": self.lam[number], "labels": self.labels.labels[number]}
+        kept = {"lam": self.best.lam[number], "labels": self.best.labels[number]}
+        return self._messages(number) | kept
 
     def put(self, number: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Copy stored arrays of the same shapes back."""
-        for name, place in self.arrays(number).items():
+        """Copy stored messages of the same shapes back."""
+        for name, place in self._messages(number).items():
             place[...] = arrays[name]
 
-    def go_on(self, progress: PartsProgress, clock: NDArray[np.float64]) -> None:
-        """Resume a stored run after its arrays were restored; collective call of all processes.
+    def _messages(self, number: int) -> dict[str, NDArray[Any]]:
+        chains = self.passes.chains[number]
+        return {name: getattr(chains, name) for name in ("msg", "drift", "mean", "shift")}
+
+    def go_on(
+        self, progress: PartsProgress, clock: Floats, primal: float, lam: Arrays,
+        labels: dict[int, Ints],
+    ) -> None:  # fmt: skip
+        """Resume a stored run after its messages were restored; collective call of all processes.
 
         The bound and the energy are recomputed from λ and the labels.
+
+        Parameters
+        ----------
+        progress : PartsProgress
+            The state of the policy, and the trace.
+        clock : float64[3]
+            The clock of the passes.
+        primal : float
+            Cost of the best point.
+        lam, labels : dict from int to array
+            λ of the best bound and the best labels, by part.
         """
         self.progress, self.passes.clock = progress, clock
-        progress.bound = bound_of(self.passes, self.lam)
-        self.labels.price_again()
+        self.best.offer_lp_bound(bound_of(self.passes, lam), lam)
+        self.best.offer_point(primal, None)
+        self.labels.offer(labels)
         self.start_clock()
-
-    def release_lam(self, number: int) -> NDArray[np.float64]:
-        """Remove λ of a part from the run, and return it."""
-        return self.lam.pop(number)

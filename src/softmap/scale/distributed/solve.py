@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive
-from softmap.errors import OptionError, shown
+from softmap.arguments import count, not_negative, positive, time_limit_of
+from softmap.errors import CheckpointWarning, NotEnoughMemory, OptionError, WriteError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
@@ -23,8 +24,10 @@ from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
 from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
+from softmap.solving.memory import TAKES, memory_needed
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
+from softmap.solving.values import Tolerances
 
 OnCheck = Callable[[Row], Any] | None
 
@@ -115,6 +118,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     time_limit: float | None = None,
     max_passes: int | None = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
@@ -146,6 +150,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Stop after this many passes.
     threads : int, optional
         Number of threads of each process.
+    memory_limit : int, optional
+        Bytes that each process may take, as in `softmap.solve`. A run whose estimate is larger
+        raises `NotEnoughMemory` in all processes.
     eta : float, optional
         The first inverse temperature, as in `softmap.solve`.
     checkpoint : str or Path, optional
@@ -171,6 +178,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
     team, whole, pieces = _begun(model, comm, parts, partition)
+    _require_memory(team, pieces, memory_limit)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     every = not_negative("checkpoint_every", checkpoint_every)
     return _loop(run, limits, _folder(checkpoint), every, on_check)
@@ -187,6 +195,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     time_limit: float | None = None,
     max_passes: int | None = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     on_check: OnCheck = None,
@@ -200,6 +209,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     stored = storage.checked_folder(folder)
     manifest = storage.read_manifest(stored)
     team, whole, pieces = _begun(model, comm, len(manifest["digests"]), partition)
+    _require_memory(team, pieces, memory_limit)
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(stored, manifest, run)
     every = not_negative("checkpoint_every", checkpoint_every)
@@ -208,9 +218,8 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
     return PartsLimits(
-        not_negative("lp_gap", lp_gap),
-        not_negative("gap", gap),
-        math.inf if time_limit is None else not_negative("time_limit", time_limit),
+        Tolerances(not_negative("lp_gap", lp_gap), not_negative("gap", gap)),
+        time_limit_of(time_limit),
         math.inf if max_passes is None else count("max_passes", max_passes),
     )
 
@@ -245,6 +254,17 @@ def _begun(
     return team, whole, [storage.read_part(Path(model), number, whole) for number in team.mine]
 
 
+def _require_memory(team: Team, pieces: list[ModelPart], limit: Any) -> None:
+    """Raise `NotEnoughMemory` in all processes if one of them needs more than the limit."""
+    if limit is None:
+        return
+    most = count("memory_limit", limit)
+    own = TAKES.small + sum(memory_needed(piece.model) for piece in pieces)
+    needed = max(team.comm.allgather(own))
+    if needed > most:
+        raise NotEnoughMemory(needed, most, "for each process; more processes take less each")
+
+
 def _folder(checkpoint: Any) -> Path | None:
     if checkpoint is None:
         return None
@@ -263,31 +283,45 @@ def _loop(
     while status is None:
         limited = run.advance(limits)
         if limited is not None and folder is not None:
-            storage.save(folder, run)  # before the last check, which a longer run would not do
+            _save(folder, run)  # before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
         if show is not None and run.team.rank == 0:
             show(run.progress.trace[-1])
         if limited is None and folder is not None:
             due = run.team.together(time.perf_counter() - saved >= every)  # by one clock
             if due or status is not None:
-                storage.save(folder, run)
+                _save(folder, run)
                 saved = time.perf_counter()
     return _result(run, status)
 
 
+def _save(folder: Path, run: PartsRun) -> None:
+    """Write a checkpoint. If that fails, the last one remains and the run continues."""
+    try:
+        storage.save(folder, run)
+    except WriteError as error:  # raised by all processes
+        if run.team.rank == 0:
+            warnings.warn(
+                f"{folder}: the checkpoint cannot be written ({error.reason}); the run continues, "
+                "and an earlier checkpoint is unchanged",
+                CheckpointWarning,
+                stacklevel=4,
+            )
+
+
 def _result(run: PartsRun, status: Status) -> DistributedResult:
-    state, whole = run.progress, run.whole
-    lp_gap, gap = run.gaps()
+    state, whole, best = run.progress, run.whole, run.best
     labels, lam = {}, {}
     for number, chains in run.passes.chains.items():
         part = chains.part
-        labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
+        labels[number] = part.nodes[: part.own], best.labels[number][: part.own]
         node = part.model.edges.reshape(-1)
         own = np.flatnonzero(node < part.own)
         kept = np.repeat(node < part.own, part.model.num_labels[node])
-        lam[number] = 2 * part.edges[own >> 1] + (own & 1), run.release_lam(number)[kept]
+        # taken out of the run: the λ of only one part is in memory twice
+        lam[number] = 2 * part.edges[own >> 1] + (own & 1), best.lam.pop(number)[kept]
     return DistributedResult(
-        status, state.bound, run.primal, run.labels.energy, state.passes,
+        status, best.bound, best.primal, best.energy, state.passes,
         run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
-        whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
+        whole.edges, whole.parts, run.team.size, *best.gaps(), labels, lam, run.passes.halo_bytes,
     )  # fmt: skip

@@ -284,8 +284,12 @@ def save(folder: Path, run: PartsRun) -> None:
         raise WriteError(folder, words)
     every = {k: text for found in team.comm.allgather(digests) for k, text in found.items()}
     if team.rank == 0:
-        _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
-    team.comm.Barrier()  # no process continues before the manifest is written
+        try:
+            _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
+        except OSError as error:
+            problem = str(error)
+    if words := team.first_problem(problem):  # no process continues before it is written
+        raise WriteError(folder, words)
 
 
 def _state_file(folder: Path, serial: str, number: int) -> Path:
@@ -301,7 +305,7 @@ def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str])
         "serial": serial,
         "digests": digests,
         "clock": run.passes.clock.tolist(),
-        "progress": _numbers(PartsProgress, vars(state)),
+        "progress": _numbers(PartsProgress, vars(state)) | {"primal": run.best.point_cost},
         "cooling": asdict(state.cooling),
         "schedule": asdict(state.schedule),
         "trace": state.trace.array().tolist(),
@@ -329,20 +333,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def restore(folder: Path, facts: dict[str, Any], run: PartsRun) -> None:
     """Restore a stored state into a new run; collective call of all processes."""
-    problem = ""
+    problem, lam, labels = "", {}, {}
     try:
         if facts["model"] != run.whole.fingerprint:
             raise CheckpointError(f"{folder}: this checkpoint belongs to another model")
         for number in run.passes.chains:
-            _restore_part(folder, facts, number, run)
-        run.go_on(_progress(facts), np.array(facts["clock"], dtype=np.float64))
+            arrays = _stored_part(folder, facts, number, run)
+            run.put(number, arrays)
+            lam[number], labels[number] = arrays["lam"], arrays["labels"]
+        clock, primal = np.array(facts["clock"], dtype=np.float64), facts["progress"]["primal"]
+        run.go_on(_progress(facts), clock, float(primal), lam, labels)
     except Exception as error:  # a damaged file may cause errors of any type
         problem = str(error) or type(error).__name__
     if words := run.team.first_problem(problem):
         raise CheckpointError(words)
 
 
-def _restore_part(folder: Path, facts: dict[str, Any], number: int, run: PartsRun) -> None:
+def _stored_part(
+    folder: Path, facts: dict[str, Any], number: int, run: PartsRun
+) -> dict[str, NDArray[Any]]:
+    """The stored arrays of a part, after the necessary checks."""
     path = _state_file(folder, facts["serial"], number)
 
     def problem(sentence: str) -> CheckpointError:
@@ -358,7 +368,7 @@ def _restore_part(folder: Path, facts: dict[str, Any], number: int, run: PartsRu
     labels, counts = arrays["labels"], run.passes.chains[number].part.model.num_labels
     if (labels < 0).any() or (labels >= counts).any():
         raise problem("a label is out of its range")
-    run.put(number, arrays)
+    return arrays
 
 
 def _progress(facts: dict[str, Any]) -> PartsProgress:

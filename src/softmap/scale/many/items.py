@@ -265,6 +265,11 @@ class Folder:
     def _note(self, name: str, state: str, facts: dict[str, Any]) -> None:
         self.rows[name] = facts | {"name": name, "state": state}
 
+    @property
+    def summary(self) -> Path:
+        """The table over all models."""
+        return self.path / SUMMARY
+
     def summarise(self) -> None:
         """Write `summary.csv`, sorted by the names of models.
 
@@ -275,12 +280,14 @@ class Folder:
         writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows[name] for name in sorted(rows))
-        write_text(self.path / SUMMARY, [text.getvalue()])
+        write_text(self.summary, [text.getvalue()])
 
     def _earlier(self) -> dict[str, dict[str, Any]]:
-        """Return the rows of the existing summary; none if it cannot be read."""
+        """Return the rows of the existing summary; none if it is damaged."""
         try:
-            with (self.path / SUMMARY).open(newline="", encoding="utf-8") as file:
+            with self.summary.open(newline="", encoding="utf-8") as file:
                 return {row["name"]: row for row in csv.DictReader(file, restval="")}
-        except (OSError, ValueError, KeyError, csv.Error):
+        except (FileNotFoundError, ValueError, KeyError, csv.Error):
             return {}
+        except OSError as error:  # its rows would be lost
+            raise WriteError(self.summary, error) from error

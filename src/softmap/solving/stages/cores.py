@@ -10,7 +10,7 @@ from softmap.errors import InfeasibleModel
 from softmap.labels.feasibility import complete_labels
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.stages.search import flat_entries
 from softmap.solving.trace import StageName
 
@@ -40,8 +40,8 @@ class Cores(Stage):
         return float(self.tuning.cores_bytes * self._entries)
 
     def begin(self, known: Estimates) -> float:
-        limit, checked = self.options.time_limit, 2 * self.tuning.searched_passes * known.bound
-        self._soon = limit is not None and checked > self.tuning.share * limit
+        checked = 2 * self.tuning.searched_passes * known.bound
+        self._soon = checked > self.tuning.share * self.options.seconds
         if self._search is not None:
             return 0.0
         model = self.problem.model
@@ -53,18 +53,17 @@ class Cores(Stage):
         return self._soon and handed.seen is None and time.perf_counter() < self._patience
 
     def __call__(self, best: Best, share: Share) -> Outcome:
+        began = time.perf_counter()
         if self._search is None:
-            began = time.perf_counter()
             from softmap.proof.cores.search import CoreGuided  # imported late
 
-            self._search = CoreGuided(self.problem.model, self.problem.given)
-            if share.timed:
-                return Outcome(ran=False, prepared=time.perf_counter() - began)
-        search, unlimited = self._search, share.work >= UNLIMITED
+            logged = 0 if self._proof is None else self.tuning.cores_logged
+            self._search = CoreGuided(self.problem.model, self.problem.given, logged)
+        search, prepared = self._search, time.perf_counter() - began
         before = best.bound, best.energy
         labels = search.run(
             energy=min(best.energy, best.cutoff),
-            conflicts=UNLIMITED if unlimited else 1 + share.work // self.tuning.conflict_entries,
+            conflicts=1 + share.work // self.tuning.conflict_entries,
             deadline=share.deadline,
         )
         if math.isinf(search.bound):
@@ -74,10 +73,11 @@ class Cores(Stage):
         whole = None if labels is None else complete_labels(self.problem.model, labels)
         if whole is not None:
             best.offer_labels(whole)
-        if self._proof is None:  # cores leave no records
-            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores))
-        limit = self.options.time_limit or math.inf
+        if search.proved:
+            log = None if self._proof is None else search
+            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores), log)
+        limit = self.options.seconds
         early = share.rest > self.tuning.first_labels * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):
             self._patience = time.perf_counter() + self.tuning.share * limit
-        return Outcome(active=not search.done)
+        return Outcome(active=not search.done, prepared=prepared)

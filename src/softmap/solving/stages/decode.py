@@ -106,8 +106,7 @@ class Decode(Stage):
     @property
     def _beside(self) -> bool:
         """Whether nobody waits for labels: outcomes then depend on the clock."""
-        limited = self.options.time_limit is not None
-        return limited and self._method.leaves_cores and self.problem.threads > 1
+        return self._method.leaves_cores and self.racing > 1
 
     def applies(self) -> bool:
         return True
@@ -154,16 +153,11 @@ class Decode(Stage):
         factor = 2 if gaps.lp <= checks.hope * options.gap else 4
         due = seen.last or not best.found or seen.done >= factor * self._decoded_at
         if alone and not seen.last:
-            due &= self._may_be_best(best)
+            due &= not self._decoded_at or best.may_be_best()
         # beside passes that go on, one search from messages that solve the LP is enough
         again = not self._beside or self._started_at < seen.solved_at
         due |= seen.solved_at > 0 and again and not (alone and gaps.map <= options.lp_gap)
         return due
-
-    def _may_be_best(self, best: Best) -> bool:
-        """Whether labels may become the best point: their gap is at most twice as large."""
-        gap = best.point_cost - best.lp_bound
-        return not self._decoded_at or not best.energy - best.lp_bound > 2.0 * gap
 
     def _decisive(self, best: Best, seen: Seen) -> bool:
         """Whether to wait for the labels: the first ones, or such that may end the run."""
@@ -182,7 +176,7 @@ class Decode(Stage):
         model, options = self.problem.model, self.options
         room = room_beside(model, options.memory_limit)
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, room, self.problem.threads)
+        return LabelSearch(model, order, room, self.problem.threads, self.tuning.label_search)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
@@ -233,7 +227,7 @@ class Decode(Stage):
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(
                 model, normalised(model, nodes), given=self.problem.given, deadline=share.deadline,
-                work=work // 2,
+                conflicts=work // (2 * self.tuning.conflict_entries),
             )  # fmt: skip
             if found is not None:
                 priced = found, energy_of(model, found, threads)

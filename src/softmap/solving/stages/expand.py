@@ -45,7 +45,7 @@ class Expand(Once):
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
-        fits = share.timed and Fusion.takes(self.problem.model) <= self.room
+        fits = share.end < math.inf and Fusion.takes(self.problem.model) <= self.room
         return Outcome(active=False, expansions=expansions if fits else None)
 
     def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:

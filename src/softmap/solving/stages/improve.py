@@ -45,7 +45,7 @@ class _TimeParts:
     least : float
         Smallest part of each.
     keep : float
-        Weight of earlier successes, from one slice with successes to the next.
+        Weight of earlier successes, from slice to slice; without any, all parts become equal.
     """
 
     def __init__(self, count: int, least: float, keep: float) -> None:
@@ -60,9 +60,9 @@ class _TimeParts:
 
     def note(self, gains: NDArray[np.float64]) -> None:
         """Say how much each search has improved the labels in its part of a slice."""
-        if (total := gains.sum()) > 0.0:
-            rates = gains / total / self.parts
-            self._merit = self._keep * self._merit + (1.0 - self._keep) * rates / rates.sum()
+        total = gains.sum()
+        rates = gains / total / self.parts if total > 0.0 else np.ones(len(gains))
+        self._merit = self._keep * self._merit + (1.0 - self._keep) * rates / rates.sum()
 
 
 class Improve(Stage):
@@ -78,7 +78,7 @@ class Improve(Stage):
     proves = False
 
     def applies(self) -> bool:
-        self._first = FirstLabels(self.problem)
+        self._first = FirstLabels(self.problem, self.tuning)
         self._parts: _TimeParts | None = None
         self._slices = 0
         return True
@@ -92,7 +92,7 @@ class Improve(Stage):
             nodes = best.point.node_marginals() if best.point else None
             self._first(best, nodes, deadline=share.deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
-            together = share.timed and self.problem.threads > len(self._searches) > 1
+            together = self.racing > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)
         return Outcome()
 

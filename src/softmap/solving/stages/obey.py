@@ -23,4 +23,4 @@ class Obey(Once):
         return float(each * (model.unary.size + int(model.edge_offset[-1])))
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        return Outcome(active=False, ran=find_first_labels(self.problem, best, share))
+        return Outcome(active=False, ran=find_first_labels(self.problem, best, share, self.tuning))

@@ -10,7 +10,6 @@ from softmap.solving.stages.eliminate import Eliminate
 from softmap.solving.stages.expand import Expand
 from softmap.solving.stages.improve import Improve
 from softmap.solving.stages.obey import Obey
-from softmap.solving.stages.partial import Partial
 from softmap.solving.stages.permute import Permute
 from softmap.solving.stages.search import Search
 from softmap.solving.stages.semidefinite import Semidefinite
@@ -21,7 +20,7 @@ __all__ = ["AFTER", "BEFORE", "LABELS"]
 BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Permute, Obey, Expand)
 """The stages before the relaxation, in order."""
 
-AFTER: tuple[type[Stage], ...] = (Partial, Cores, Search, Semidefinite, Tighten, Improve)
+AFTER: tuple[type[Stage], ...] = (Cores, Search, Semidefinite, Tighten, Improve)
 """The stages beside the relaxation, in the order of their turns."""
 
 LABELS: tuple[type[Stage], ...] = (Improve, Tighten)

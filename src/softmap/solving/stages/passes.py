@@ -20,12 +20,14 @@ from softmap.errors import OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
 from softmap.methods.policy import Ask, CheckTimes
-from softmap.solving.best import Best, Tolerances
+from softmap.relaxation.dual import SmoothedDual
+from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
 from softmap.solving.trace import StageName, Status
+from softmap.solving.values import Tolerances
 
 if TYPE_CHECKING:
     from softmap.solving.warm import WarmStart
@@ -108,7 +110,7 @@ class PassChecks:
         """What to compute; once the time is up, the bound only."""
         options, tuning = self._options, self._options.tuning
         ratio = best.gaps().lp / max(options.lp_gap, 1e-300)
-        tight = best.energy <= best.point_cost < math.inf
+        tight = best.tight
         ask = at.ask(tuning.checks, at.done, lp_ratio=ratio, tight=tight, last=last)
         # labels alone give a primal value at the first checks of a run for the LP
         first = self._method.sweeping and at.done < tuning.searched_passes
@@ -267,7 +269,7 @@ class Passes(Stage):
         if self.options.goal == "lp" or not self._method.sweeping:
             return False
         at = self._at
-        tight = best.gaps().lp <= self.options.lp_gap and best.energy <= best.point_cost
+        tight = best.tight and best.gaps().lp <= self.options.lp_gap
         return tight and at.done < 2 * at.solved_at + self.tuning.proving
 
     def _end(self, status: Status) -> Outcome:
@@ -344,6 +346,8 @@ class Passes(Stage):
     def _interval(self, best: Best) -> int:
         """The number of steps until the next check."""
         options, at = self.options, self._at
+        if options.every is not None:
+            return options.every
         if options.whole_run and options.updates:
             return max(1, options.updates // 40)
         if self._method.sweeping:
@@ -370,9 +374,19 @@ class Passes(Stage):
         decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=found.smoothed, decoder=decoder, nodes=nodes,
+            self.seen(), smoothed=self._smoothed(found), decoder=decoder, nodes=nodes,
             slack=verdict.slack, primal=primal, last=last,
         )  # fmt: skip
+
+    def _smoothed(self, found: Proposal) -> float | None:
+        """The smoothed dual of a check; in a whole run also for methods that do not compute it."""
+        model = self.problem.model
+        small = model.half_size <= self.tuning.lazy_entries
+        if found.smoothed is not None or not (self.options.whole_run and small):
+            return found.smoothed
+        if not np.isfinite(found.lam).all():  # λ of a diverging method
+            return None
+        return -SmoothedDual(model, found.eta).value(found.lam)
 
     # --- the current state ------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Permute(Once):
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """Always at first; once the ascent has stalled, for most of the time."""
-        if self._found is None or not self._found.stalled or self.options.time_limit is None:
+        if self._found is None or not self._found.stalled:
             return True
         spent = time.perf_counter() - self._begun
         return self._seconds < self.tuning.permuted_share * spent
@@ -67,12 +67,11 @@ class Permute(Once):
 
             model, seed = self.problem.model, self.options.seed
             self._found = _Parts(Permutation.of(model), seed, tuning)
-        if share.timed:
-            share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
-        work = UNLIMITED if share.timed else int(tuning.permuted_work * self._entries)
+        share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
+        work = share.work_or(int(tuning.permuted_work * self._entries))
         active = self._found.improve(best, share, work)
         self._seconds += time.perf_counter() - begun
-        return Outcome(active=active and share.timed)
+        return Outcome(active=active and work >= UNLIMITED)
 
 
 class _Parts:

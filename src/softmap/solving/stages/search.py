@@ -6,13 +6,12 @@ import math
 from functools import cached_property
 
 from softmap.errors import InfeasibleModel
-from softmap.labels.annealing import LabelAnnealing
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 from softmap.solving.tuning import Tuning
 
@@ -84,7 +83,7 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:
             self._next = max(self._next, 4 * seen.done)
-        if not share.timed and not (self._small or self.narrow or self._nearly(best)):
+        if share.by_work and not (self._small or self.narrow or self._nearly(best)):
             return Outcome(ran=False)
         found = self._current(best, share).run(
             incumbent=best.labels if best.found else None,
@@ -119,18 +118,9 @@ class Search(Stage):
             return False
         return elimination_order(model, tuning.eliminated_entries).found
 
-    def _anneals(self, best: Best) -> int:
-        """Work of annealing the labels in the first slice; 0 if it does not pay."""
-        tuning, entries = self.tuning, self._entries
-        again = self._search is not None or not best.found or best.cutoff < math.inf
-        if again or entries > tuning.annealed_entries:
-            return 0
-        fits = LabelAnnealing.takes(self.problem.model, entries) <= self.room
-        return min(tuning.cooled * entries, tuning.cooled_most) if fits else 0
-
     def _backtracks(self, share: Share) -> int:
         """The number of backtracks in a slice; -1 if only time limits it."""
-        if share.work >= UNLIMITED:
+        if not share.by_work:
             return -1
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
@@ -165,8 +155,6 @@ class Search(Stage):
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             threads=threads,
             log=None if self._proof is None else self._proof.fresh(),
-            anneal=self._anneals(best),
-            seed=self.options.seed,
         )
 
     def _tables(self, share: Share) -> float:

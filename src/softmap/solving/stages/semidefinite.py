@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 from softmap import core
-from softmap.proof.spins.form import SpinForm, of_pairs
 from softmap.solving.best import Best
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
@@ -29,13 +28,16 @@ class Semidefinite(Stage):
 
     def applies(self) -> bool:
         self._tree: SpinTree | None = None
-        self._gain = math.inf  # of the last bound without triangles
+        self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
         self._next = self.tuning.searched_passes  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
-        if not of_pairs(model) or model.has_forbidden:
+        dense = 2 * model.m > tuning.spins_degree * model.n
+        if not dense or model.n > tuning.spins_most or model.has_forbidden:
             return False
-        return model.n <= tuning.spins_most and 2 * model.m > tuning.spins_degree * model.n
+        from softmap.proof.spins.form import of_pairs  # imported late: few models are dense
+
+        return of_pairs(model)
 
     def memory(self) -> float:
         return float(self.tuning.spin_bytes * (self.problem.model.n + 1) ** 2)
@@ -78,23 +80,21 @@ class Semidefinite(Stage):
         return self.problem.model.n <= self.tuning.spins_triangles
 
     def _new(self) -> SpinTree | None:
+        from softmap.proof.spins.form import SpinForm
+        from softmap.proof.spins.tree import SpinTree
+
         form = SpinForm.of(self.problem.model)
         if form is None:
             return None
-        from softmap.proof.spins.tree import SpinTree  # imported late: few models need it
-
         seed, steps = self.options.seed, self.tuning.spin_steps
-        most = int(
-            max(16.0, min(self.room / self.memory(), 1e9))
-        )  # a node takes less than the root
+        # a node takes less memory than the root
+        most = int(max(16.0, min(self.room / self.memory(), 1e9)))
         return SpinTree(form, seed, steps, logged=self._proof is not None, most_open=most)
 
     def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            before = tree.bound
-            tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
-            self._gain = tree.bound - before
+            self._gain = tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
             return True
         if not self._few:
             return False

@@ -1,0 +1,117 @@
+"""What a run of transport returns, and how η rises during it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """How η rises; decision 75 has the measurements.
+
+    Attributes
+    ----------
+    first : float
+        First η, times the largest range of the costs of an edge.
+    factor : float
+        Largest ratio of two successive η.
+    least : float
+        Smallest ratio of two successive η.
+    loose : float
+        A level ends when the misplaced mass of an edge, times the range of its costs, is below
+        this number over η.
+    passes : int
+        Passes between two looks at the misplaced mass.
+    most : int
+        Most passes of a level.
+    last : float
+        Last η, times the largest range.
+    """
+
+    first: float = 50.0
+    factor: float = 3.0
+    least: float = 1.4
+    loose: float = 2.0
+    passes: int = 5
+    most: int = 2000
+    last: float = 1e9
+
+
+LADDER = Ladder()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is known after a level: a row of `Transport.trace`.
+
+    Attributes
+    ----------
+    eta : float
+        Inverse temperature of the level.
+    passes : int
+        Passes made so far.
+    cost : float
+        Smallest cost of a feasible plan so far.
+    bound : float
+        Largest lower bound so far.
+    """
+
+    eta: float
+    passes: int
+    cost: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """A feasible plan, its cost, and a certified lower bound on the cost of every plan.
+
+    Attributes
+    ----------
+    cost : float
+        Cost of the plan: Σ ⟨C_e, plan(e)⟩ and the node costs.
+    bound : float
+        Lower bound on the optimum of the linear program, rounding errors subtracted.
+    marginals : list of float64 arrays
+        Marginals of all nodes: the given ones, and those of the plan.
+    potentials : list of float64 arrays
+        Dual potentials of all nodes with a given marginal, zeros for free nodes. Up to a constant
+        they are the gradient of the optimal cost by the marginal, with an error of the gap.
+    tree : bool
+        Whether the graph has no cycle. Only then is the optimum of the linear program that of
+        transport between all marginals jointly; on a graph with cycles it is a lower bound of it.
+    trace : list of Moment
+        One row per level of η.
+    """
+
+    cost: float
+    bound: float
+    marginals: list[Floats]
+    potentials: list[Floats]
+    tree: bool
+    trace: list[Moment]
+    _plan: Callable[[int], Floats] = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """The certified gap `cost - bound`, at least 0."""
+        return max(0.0, self.cost - self.bound)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap over the absolute value of the bound; 0 if the gap is 0."""
+        return self.gap / abs(self.bound) if self.gap and self.bound else math.inf * bool(self.gap)
+
+    def plan(self, edge: int = 0) -> Floats:
+        """Return the plan of an edge, with the marginals of its endpoints.
+
+        It is the gradient of the optimal cost by the costs of the edge, with an error of the gap.
+        """
+        return self._plan(edge)

@@ -1,0 +1,186 @@
+"""The result of a run, from its best values: in the user's units, and claiming what is proved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from softmap import core
+from softmap.labels.pricing import Priced
+from softmap.later import made, unmade
+from softmap.model.layout import layout
+from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.polytope import PrimalPoint
+from softmap.solving.best import Best
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.proof import Penalty, Proof, ProofKind
+from softmap.solving.result import Result
+from softmap.solving.trace import PROVED, Status, Trace
+
+__all__ = ["Spent", "assembled", "by_relaxation", "cautious", "claims", "primal_back"]
+
+
+@dataclass(frozen=True)
+class Credit:
+    """The rule by which a bound is attributed to a search."""
+
+    negligible: float = 1e-3
+    """Fraction of the relaxation's gap below which the gain of a search is not mentioned."""
+
+
+CREDIT = Credit()
+
+
+class Spent(NamedTuple):
+    """What a run took: messages, the same over all half-edges, seconds of the loop and before."""
+
+    work: int
+    sweeps: float
+    seconds: float
+    setup_seconds: float
+
+
+def assembled(
+    options: Options, best: Best, priced: Priced, trace: Trace, spent: Spent,
+    messages: Any, status: Status,
+) -> Result:  # fmt: skip
+    """Return the best values of a run as a result in the user's units.
+
+    Parameters
+    ----------
+    options : Options
+        The options of the run.
+    best : Best
+        The best values.
+    priced : (int64 array, float)
+        The best labels, and their energy in the user's units.
+    trace : Trace
+        The rows, in the user's units.
+    spent : Spent
+        What the run took.
+    messages : float64 array or function
+        λ where the method stands, or a function that returns it.
+    status : Status
+        Why the run has ended.
+    """
+    problem, (labels, energy) = best.problem, priced
+    point = best.point or PrimalPoint(problem.model, labels=labels)
+    lam: Any = best.unmade_lam()
+    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise made when asked for
+        lam, messages = best.lam, messages() if callable(messages) else messages
+        made(point, "coupling")
+    return Result(
+        model=problem.given,
+        method=options.method,
+        status=status,
+        labels=labels[: problem.given.num_visible],
+        energy=energy,
+        primal=primal_back(problem, best.primal, best.energy, energy),
+        lam=_lam_back(problem, lam),
+        messages=_lam_back(problem, messages),
+        eta=trace[-1].eta,
+        trace=trace,
+        threads=problem.threads,
+        point=point,
+        tolerances=(options.lp_gap, options.gap),
+        upper_bound=math.inf if options.upper_bound is None else options.upper_bound,
+        penalty=_penalty_back(problem, best.penalty),
+        **_bounds_back(problem, best),
+        **spent._asdict(),
+    )
+
+
+def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:
+    """Convert a primal value to the user's units; it is never above the energy."""
+    return energy_back if primal >= energy else min(problem.cost_back(primal), energy_back)
+
+
+def by_relaxation(result: Result) -> Result:
+    """Return the result with the relaxation's bound if a search has improved it by very little.
+
+    The relaxation's bound can be checked from λ. It replaces the search's bound only if it proves
+    the gap that the status claims.
+    """
+    if not result.proof.stated or not result.found:
+        return result
+    gained = result.bound - result.lp_bound
+    if not gained <= CREDIT.negligible * (result.energy - result.lp_bound):
+        known = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}
+        if result.status not in known:
+            return result
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
+    most = claims(plain).get(result.status, math.inf)
+    return plain if plain.relative_gap(plain.claimed_gap) <= most else result
+
+
+def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
+    """The penalty in the user's units."""
+    if penalty is None:
+        return None
+    return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
+
+
+def _lam_back(problem: Problem, lam: Any) -> Any:
+    """Convert λ to the user's units; it stays lazy if the units are the same."""
+    if not problem.exponent:
+        return lam
+    return problem.lam_back(lam() if callable(lam) else lam)
+
+
+def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
+    """Return bounds and proof in the user's units.
+
+    They are recomputed from λ and the user's costs if scaling was not exact.
+    """
+    if problem.given is problem.scaled:
+        return {"bound": best.bound, "lp_bound": best.lp_bound, "proof": best.proof}
+    exact = problem.costs_survive_scaling() or not math.isfinite(best.bound)
+    if exact and (not problem.exponent or problem.survives_scaling(best.lam)):
+        lower = problem.bound_back(best.lp_bound)
+    else:
+        outer, lam = problem.without_unsupported(), problem.lam_back(best.lam)
+        lower = float(core.dual_bound(layout(outer), lam, outer.constant, problem.threads))
+    proof, bound = best.proof, problem.bound_back(best.bound)
+    if not exact or not problem.survives_scaling(proof.lam) or bound <= lower:
+        proof = Proof()
+    if proof.kind is ProofKind.RELAXATION:
+        return {"bound": lower, "lp_bound": lower, "proof": proof}
+    if proof.lam is not None:
+        beliefs = problem.beliefs_back(proof.beliefs)
+        proof = replace(proof, lam=problem.lam_back(proof.lam), beliefs=beliefs)
+    if (given := proof.multipliers) is not None:
+        given = given.scaled(-problem.exponent, problem.bound_back(given.bound))
+        proof = replace(proof, multipliers=given)
+    return {"bound": bound, "lp_bound": lower, "proof": proof}
+
+
+def claims(result: Result) -> dict[Status, float]:
+    """The tolerance that each status claims for its relative gap."""
+    lp_gap, gap = result.tolerances
+    return {
+        Status.LP_GAP: lp_gap, Status.GAP: gap, Status.NONE_BELOW: gap, Status.OPTIMAL: PROVED,
+    }  # fmt: skip
+
+
+def cautious(result: Result) -> Result:
+    """Return the result with a trace and status that claim no more than its bounds prove."""
+    rows = [
+        replace(
+            row,
+            bound=min(row.bound, result.bound),
+            lp_bound=min(row.lp_bound, result.lp_bound),
+            primal=max(row.primal, result.primal),
+            energy=max(row.energy, result.energy),
+        )
+        for row in result.trace
+    ]
+    most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
+    if math.isfinite(result.bound):
+        gap -= 4 * math.ulp(result.bound)  # rounding errors of adding the constant
+    held = relative_gap(gap, result.gap_unit) <= most
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    status = result.status if held else Status.EXHAUSTED
+    return replace(result, trace=Trace(rows), status=status, **large)
