@@ -112,46 +112,41 @@ gradients agree to {layer["apart"]:.0e}.
 """
 
 
-def bandwidth_chart(found):
+def chart(width, height):
+    """A figure and its axes, with text that can be read on a phone."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "softmap"
-    figure, axes = plt.subplots(figsize=(6, 3))
+    plt.rcParams |= {"svg.hashsalt": "softmap", "font.size": 13}
+    return plt.subplots(figsize=(width, height), layout="constrained")
+
+
+def bandwidth_chart(found):
+    figure, axes = chart(6, 4)
     for k, (name, words) in enumerate(NAMES.items()):
         part = share(found, name)
-        axes.barh(k, part, color="tab:blue")
+        axes.barh(k, part, height=0.4, color="tab:blue")
         axes.text(part + 0.01, k, f"{part:.0%}", va="center")
-        axes.text(0.01, k, words, va="center", color="white", fontsize=7)
+        axes.text(0.0, k + 0.25, words, va="bottom")
     axes.axvline(1.0, color="black", lw=1)
-    axes.set_xlim(0, 1.1)
-    axes.set_yticks([])
-    axes.set_xlabel("bytes that a pass has to move per second, of those of a copy")
-    figure.tight_layout()
+    axes.set(xlim=(0, 1.1), yticks=[], xlabel="bandwidth of a pass / bandwidth of a copy")
     figure.savefig(PICTURE, metadata={"Date": None})
 
 
 def roofline(found):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "softmap"
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = chart(6, 5)
     bandwidth = found["copy"]["bytes_per_s"]
     ends = (0.3, PEAK / bandwidth, 60.0)
     axes.loglog(ends, [min(bandwidth * x, PEAK) / 1e12 for x in ends], color="black", lw=1)
-    for name, words in NAMES.items():
+    for (name, words), mark in zip(NAMES.items(), "os^D", strict=True):
         one = found[f"{name} pass"]
         x, y = one["operations"] / one["bytes"], one["operations"] / one["pass_s_mild"] / 1e12
-        axes.plot(x, y, "o")
-        axes.annotate(words, (x, y), (6, -10), textcoords="offset points", fontsize=7)
-    axes.set_xlabel("operations per byte that a pass has to move")
-    axes.set_ylabel("10¹² operations per second")
-    figure.tight_layout()
+        axes.plot(x, y, mark, label=words)
+    axes.set(xlabel="operations per byte that a pass has to move")
+    axes.set(ylabel="10¹² operations per second")
+    axes.legend(loc="lower right", fontsize=11)
     figure.savefig(ROOFLINE, metadata={"Date": None})
 
 

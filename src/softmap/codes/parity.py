@@ -363,7 +363,9 @@ class ParityCode:
 
         given, model = numbers(lam, "lam"), self.model(ratios, syndrome, odd=odd)
         if given.shape != self._arrays.member.shape or len(model.running):
-            raise OptionError("expected λ as `decode` gives it, and checks with tables of words")
+            raise OptionError(
+                "expected λ as `decode` returns it, and checks without chain variables"
+            )
         write_dual(checked_path(path), model, self._half_lam(model, given))
 
     def _by_bits(self, lam: Costs) -> Iterator[tuple[tuple[int, ...], list[float]]]:
