@@ -10,6 +10,7 @@ prove anything false; all labellings are enumerated in exact arithmetic.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import multiprocessing
 import sys
@@ -60,20 +61,16 @@ def runs(rng: np.random.Generator, folder: Path) -> Made:
     options: dict[str, Any] = {"goal": str(rng.choice(["map", "optimal", "lp"]))}
     if rng.random() < 0.3:
         options["max_work"] = int(rng.integers(1, 400))
-    try:
+    with contextlib.suppress(softmap.InfeasibleModel):
         softmap.solve(model, proof=path, threads=1, seed=int(rng.integers(99)), **options)
-    except softmap.InfeasibleModel:
-        pass
     return model, path
 
 
 def ranks(rng: np.random.Generator, folder: Path) -> Made:
     """The best labellings."""
     model, path = random_model(rng), folder / "proof"
-    try:
+    with contextlib.suppress(softmap.InfeasibleModel):
         softmap.solve_mbest(model, int(rng.integers(1, 7)), proof=path, threads=1)
-    except softmap.InfeasibleModel:
-        pass
     return model, path
 
 
@@ -98,10 +95,8 @@ def infeasible(rng: np.random.Generator, folder: Path) -> Made:
     tables = [np.where(rng.random((d, d)) < 0.55, np.inf, 1.0) for _ in range(n * (n - 1) // 2)]
     pairs = itertools.combinations(range(n), 2)
     model = softmap.Model.from_factors([d] * n, list(zip(pairs, tables, strict=True)))
-    try:
+    with contextlib.suppress(softmap.InfeasibleModel):
         softmap.solve(model, proof=path, threads=1)
-    except softmap.InfeasibleModel:
-        pass
     return model, path
 
 

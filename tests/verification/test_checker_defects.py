@@ -172,8 +172,8 @@ def test_combined_factors_count_as_well():
     factors = [([0, 1], differ), ([0, 2], differ)]
     with pytest.raises(Refused):
         Tree([[0, 2], [0, 0], [0, 0]], factors, TableLimit(1e-9)).combine((0,), (0, 1), (1, 2))
-    effort = TableLimit(2.0**-24)  # 16 entries in all, and one of a table
-    for _ in range(16):
+    effort = TableLimit(2.0**-24)  # 128 entries in all, and one of a table
+    for _ in range(128):
         effort.spend([1, 1], 1)
     with pytest.raises(Refused):
         effort.spend([1, 1], 1)

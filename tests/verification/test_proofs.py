@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softmap
+from adversary import proof_families
 from adversary.proofs import campaign
 from softmap.errors import FormatError
 from softmap.proof.search.exact import ExactSearch
@@ -33,10 +34,17 @@ def searched(tmp_path_factory):
 
 
 def test_random_proofs_are_accepted_and_changed_ones_prove_nothing_false():
-    counts, problems = campaign(range(90))
+    counts, problems = campaign(range(50))
     assert not problems
-    assert counts["proofs"] > 60
+    assert counts["proofs"] > 30
     assert counts["accepted"] < counts["changed"]
+
+
+def test_proofs_of_all_families_are_accepted_and_altered_ones_prove_nothing_false():
+    counts, problems = proof_families.share(range(2 * len(proof_families.FAMILIES)))
+    assert not problems
+    assert all(count["honest"] and count["altered"] for count in counts.values())
+    assert sum(count["accepted"] for count in counts.values()) > 0
 
 
 def test_a_bound_beside_a_large_constant_is_no_more_than_is_proved():

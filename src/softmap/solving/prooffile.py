@@ -246,7 +246,7 @@ def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterat
         size, total = size + len(part), zlib.crc32(part, total)
     header = {"format": FORMAT, "version": VERSION, "model": model.fingerprint()}
     header |= {"exponent": exponent, "bytes": size, "crc32": total, "packed": True}
-    stream = zlib.compressobj(4)  # decision 59
+    stream = zlib.compressobj(1)  # decision 82
     with replacing(target) as out:
         out.write(json.dumps(header).encode() + b"\n")
         out.writelines(map(stream.compress, parts()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 LARGEST = 1 << 24  # entries of one table at effort 1: 128 MiB, and a few copies of it
-ENTRIES = 1 << 28  # entries of all sums of tables at effort 1: some seconds
+ENTRIES = 1 << 31  # entries of all sums of tables at effort 1: some seconds (decision 82)
 
 
 class Refused(Exception):
