@@ -24,12 +24,13 @@ from softmap.solving.proof import Penalty, Proof
 from softmap.solving.trace import PROVED, Status
 
 if TYPE_CHECKING:
+    from softmap.labels.permutations import PermutationLog
     from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
     from softmap.proof.search.partial import PartialLog
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | PartialLog | CoreGuided | list[Leaf] | None
+    Logged: TypeAlias = Log | PartialLog | CoreGuided | PermutationLog | list[Leaf] | None
 
 __all__ = ["Best", "RelativeGaps", "Tolerances"]
 
@@ -213,7 +214,7 @@ class Best:
         ----------
         bound : float
         proof : Proof
-        log : Log, PartialLog, CoreGuided or list of Leaf, optional
+        log : Log, PartialLog, CoreGuided, PermutationLog or list of Leaf, optional
             The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:

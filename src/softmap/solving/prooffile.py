@@ -18,6 +18,7 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
+from softmap.labels.permutations import PermutationLog
 from softmap.model import Model
 from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch, Log
@@ -69,7 +70,7 @@ class ProofFile:
         self,
         problem: Problem,
         result: Result,
-        logged: Log | PartialLog | CoreGuided | list[Leaf] | None,
+        logged: Log | PartialLog | CoreGuided | PermutationLog | list[Leaf] | None,
     ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
@@ -86,6 +87,10 @@ class ProofFile:
                 yield from _pieces(problem, logged)
             elif isinstance(logged, CoreGuided):
                 yield from _cores(logged, self._written(logged))
+            elif isinstance(logged, PermutationLog):
+                for arrays in logged.records(problem.exponent):
+                    yield bytes([ASSIGNMENT])
+                    yield from _arrays(*arrays)
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:
