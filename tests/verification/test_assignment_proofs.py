@@ -6,21 +6,30 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softmap
-from softmap.errors import ProofWarning
+from softmap import core
+from softmap.errors import FormatError, ProofWarning
+from softmap.labels.permutations import Permutation, PermutationLog
+from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.prooffile import _arrays
 from softmap.solving.result import load_result
 from softmap.solving.trace import Status
+from softmap.solving.tuning import TUNING
 from softmap.verification import Verdict
 from softmap.verification.assignment import LARGEST, MOST_LABELS, _Grid, _pairs, assignment_bound
 from softmap.verification.integers import Flat, flat_model
+from softmap.verification.limit import TableLimit
+from softmap.verification.permutations import PermutationTree
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
 from support.permutations import least_cost, permutation_model, random_factors
+from support.proof_files import packed, taken_apart, write_proof
 
 
 @pytest.mark.filterwarnings("ignore::softmap.errors.ProofWarning")
@@ -123,12 +132,15 @@ def test_unused_labels_have_multipliers_of_at_most_zero():
         assignment_bound(model, *none, np.ones(d, int))
 
 
-def test_a_search_is_stated_and_its_file_proves_the_bound_it_started_from(weak, tmp_path):
+def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(weak, tmp_path):
     path = tmp_path / "run.proof"
-    with pytest.warns(ProofWarning, match="stated only"):
-        result = softmap.solve(weak.model, threads=1, proof=path)
+    result = softmap.solve(weak.model, threads=1, proof=path)
     assert result.status is Status.OPTIMAL
     assert result.proof.kind is ProofKind.SEARCH
+    assert softmap.verify(result, proof=path).verdict is Verdict.CHECKED
+    short = replace(TUNING, permuted_logged=1_000)
+    with pytest.warns(ProofWarning, match="stated only"):
+        softmap.solve(weak.model, threads=1, proof=path, tuning=short)
     checked = check_proof(path, weak.model)
     assert Fraction(weak.bound) <= checked.bound < result.energy
 
@@ -383,3 +395,77 @@ def test_pairs_pay_for_both_variables():
         with pytest.raises(Rejected, match="exceed their costs"):
             assignment_bound(model, *arrays)
         arrays[which][at] = 0
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory) -> list[tuple[softmap.Model, Path, Fraction]]:
+    """Models with symmetric labels or more labels than variables, their proofs, and optima."""
+    folder, found = tmp_path_factory.mktemp("trees"), []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, d = 6, 6 + seed % 4 // 3
+        near = rng.integers(0, 9, (d, d)) * 1.0
+        near += near[::-1, ::-1]  # the labels may be reversed
+        flow = rng.integers(0, 6, (n, n))
+        factors = [((i, j), flow[i, j] * near) for i in range(n) for j in range(i + 1, n)]
+        model, path = permutation_model(n, d, factors), folder / f"{seed}.proof"
+        problem = Problem.of(model)
+        costs = Permutation.of(problem.model)
+        ascent = core.AssignmentAscent(costs.native, seed)
+        ascent.run(1_000)
+        maps, best = costs.symmetry().maps, least_cost(n, d, factors)
+        most = (1 << 40) - 1
+        search = core.AssignmentSearch(
+            ascent, False, maps, np.arange(n), most, costs.step, costs.barrier, seed, 1 << 20
+        )
+        assert search.run(1 << 60, None)
+        log = PermutationLog(costs, search, maps)
+        arrays = log.records(problem.exponent)
+        body = b"".join(part for own in arrays for part in (bytes([23]), *_arrays(*own)))
+        write_proof(path, model, body)
+        found.append((model, path, best))
+    return found
+
+
+def test_trees_prove_the_optimum_of_enumeration(trees):
+    sizes = []
+    for model, path, best in trees:
+        checked = check_proof(path, model)
+        assert checked.bound == best
+        sizes.append(checked.records)
+    assert max(sizes) > 10
+
+
+def test_altered_trees_prove_nothing_above_the_optimum(trees, tmp_path):
+    rng, path, rejected, weaker = np.random.default_rng(0), tmp_path / "altered.proof", 0, 0
+    for _ in range(150):
+        model, given, best = trees[int(rng.integers(len(trees)))]
+        _, records = taken_apart(given)
+        k = int(rng.integers(len(records)))
+        array = records[k][1][int(rng.integers(4))]
+        if rng.random() < 0.2:
+            del records[k]
+        elif array:
+            array[int(rng.integers(len(array)))] += int(rng.integers(-3, 4)) << int(
+                rng.integers(30)
+            )
+        write_proof(path, model, packed(records))
+        try:
+            bound = check_proof(path, model).bound
+        except FormatError:
+            rejected += 1
+            continue
+        assert bound <= best
+        weaker += bound < best
+    assert rejected > 10
+    assert weaker > 0
+
+
+def test_a_symmetry_that_changes_a_cost_is_rejected(weak):
+    shape, *multipliers = given_arrays(weak)
+    swapped = [1, 0, 2, 3, 4, 5, 6]
+    with pytest.raises(Rejected, match="changes a cost"):
+        PermutationTree(weak.model, TableLimit(), np.array([*shape, 0, *swapped]))
+    with pytest.raises(Rejected, match="no permutation"):
+        PermutationTree(weak.model, TableLimit(), np.array([*shape, 0, *[0] * 7]))
+    assert len(multipliers) == 3

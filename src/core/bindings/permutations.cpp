@@ -88,7 +88,7 @@ class Ascent {
 
 pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index> maps,
                               In<Index> kind, std::int64_t most, std::int64_t step,
-                              std::int64_t barrier, std::uint64_t seed) {
+                              std::int64_t barrier, std::uint64_t seed, Index logged) {
     const pm::Costs &costs = ascent.best().costs;
     require(!exchanged || costs.variables == costs.labels, "there are more labels than variables");
     require(Index(maps.shape(1)) == costs.labels, "a map has one label for each label");
@@ -107,7 +107,8 @@ pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index
             most,
             step,
             barrier,
-            seed};
+            seed,
+            std::size_t(std::max<Index>(logged, 0))};
 }
 
 } // namespace
@@ -138,11 +139,24 @@ void bind_permutations(nb::module_ &m) {
         .def(
             "__init__",
             [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
-               std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed) {
-                new (self) S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed));
+               std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed,
+               Index logged) {
+                new (self)
+                    S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed, logged));
             },
             nb::arg("ascent"), nb::arg("exchanged"), arg("maps"), arg("kind"), nb::arg("most"),
-            nb::arg("step"), nb::arg("barrier"), nb::arg("seed") = 0)
+            nb::arg("step"), nb::arg("barrier"), nb::arg("seed") = 0, nb::arg("logged") = 0)
+        .def_prop_ro("full", &S::full, "Whether the multipliers of all nodes were too many.")
+        .def_prop_ro("logged", [](const S &self) { return Index(self.log.size()); })
+        .def(
+            "read_log",
+            [](const S &self, Out<std::int64_t> out) {
+                require_size(out, Index(self.log.size()), "out");
+                std::copy(self.log.begin(), self.log.end(), out.data());
+            },
+            arg("out"),
+            "Write the multipliers of all nodes: the number of fixed variables, these with their "
+            "labels, rows, columns and labels.")
         .def(
             "run",
             [](S &self, Index work, const Deadline *deadline) {

@@ -127,8 +127,7 @@ class Steps {
             },
             [&](Lit lit) { hints.push_back(lit < 0 ? 0 : written(lit)); });
         const std::size_t at = std::size_t(&own - steps_.data());
-        const std::size_t last =
-            at + 1 < steps_.size() ? steps_[at + 1].numbers : numbers_.size();
+        const std::size_t last = at + 1 < steps_.size() ? steps_[at + 1].numbers : numbers_.size();
         const std::int64_t *first = numbers_.data() + own.numbers;
         if (own.kind == Kind::core) {
             out.note(exact::Op::CORE, {first[0], hints[0] - 1});

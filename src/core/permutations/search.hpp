@@ -22,12 +22,16 @@ class AssignmentSearch {
   public:
     std::vector<Index> best; // labels of the best assignment that was found; empty if none
     Index nodes = 0;
+    // The multipliers of all nodes, for a proof: for each, the number of fixed variables, these
+    // variables and labels, rows [i, p, j], columns [i, p, q] and labels [p] of the others.
+    std::vector<Cost> log;
 
-    // `step` divides all costs of assignments; `barrier` exceeds all of them.
+    // `step` divides all costs of assignments; `barrier` exceeds all of them. `logged`: the largest
+    // size of `log`; none is kept if it is 0.
     AssignmentSearch(AssignmentDual root, Symmetry symmetry, Cost most, Cost step, Cost barrier,
-                     std::uint64_t seed)
+                     std::uint64_t seed, std::size_t logged)
         : costs_(root.costs), symmetry_(std::move(symmetry)), most_(most), step_(step),
-          barrier_(barrier) {
+          barrier_(barrier), logged_(logged) {
         spread_seed(seed, random_.word);
         root.costs = costs_.copied(); // labels and pairs will be forbidden
         Node first{std::move(root), {}, {}, {}, {}};
@@ -41,6 +45,7 @@ class AssignmentSearch {
     }
 
     bool ended() const { return open_.empty(); }
+    bool full() const { return log.size() > logged_; }
     // Searches for assignments of at most this cost, if that is less than before.
     void limit(Cost most) { most_ = std::min(most_, most); }
 
@@ -109,9 +114,26 @@ class AssignmentSearch {
         AssignmentDual &dual = node.dual;
         dual.solve_leaders();
         note(node);
+        // What is forbidden must follow from multipliers that are kept: few of them.
+        int rounds = logged_ > 0 ? 2 : 1;
+        do {
+            raise(node, free, used);
+            if (logged_ > 0)
+                keep(node);
+        } while (--rounds > 0 && dual.bound <= most_);
+        if (dual.bound > most_ || dual.costs.variables < 2)
+            return;
+        branch(node);
+        open_.push_back(std::move(node));
+    }
+
+    // Passes until they raise the bound by too little.
+    void raise(Node &node, Meter &free, Meter &used) {
+        AssignmentDual &dual = node.dual;
         Cost before = dual.bound;
         for (int pass = 0; pass < 40 && dual.bound <= most_; ++pass) {
-            dual.forbid_above(most_, barrier_);
+            if (logged_ == 0)
+                dual.forbid_above(most_, barrier_);
             dual.pass(random_, 0, free);
             used.use(4 * dual.costs.size() * dual.costs.size());
             note(node);
@@ -120,10 +142,25 @@ class AssignmentSearch {
             if (gain * patience < most_ - dual.bound)
                 break;
         }
-        if (dual.bound > most_ || dual.costs.variables < 2)
-            return;
-        branch(node);
-        open_.push_back(std::move(node));
+    }
+
+    // Keeps the multipliers of a node, and forbids what they exclude.
+    void keep(Node &node) {
+        AssignmentDual &dual = node.dual;
+        const Index n = dual.costs.variables, d = dual.costs.labels;
+        if (!full()) {
+            log.push_back(Cost(node.fixed.size()));
+            for (const auto &[i, p] : node.fixed)
+                log.push_back(i), log.push_back(p);
+            for (Index k = 0; k < n * d; ++k)
+                for (Index j = 0; j < n; ++j)
+                    log.push_back(dual.row(k / d, k % d, j));
+            for (Index k = 0; k < n * d; ++k)
+                for (Index q = 0; q < d; ++q)
+                    log.push_back(dual.column(k / d, k % d, q));
+            log.insert(log.end(), dual.second().begin(), dual.second().end());
+        }
+        dual.forbid_above(most_, barrier_);
     }
 
     // Branches on the variable or label whose possible values have the largest slacks.
@@ -197,6 +234,7 @@ class AssignmentSearch {
     const Symmetry symmetry_;
     Cost most_;
     const Cost step_, barrier_;
+    const std::size_t logged_;
     Random random_;
     std::vector<Node> open_;
 };

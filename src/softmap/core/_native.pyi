@@ -1545,7 +1545,21 @@ class AssignmentSearch:
         step: int,
         barrier: int,
         seed: int = 0,
+        logged: int = 0,
     ) -> None: ...
+    @property
+    def full(self) -> bool:
+        """Whether the multipliers of all nodes were too many."""
+
+    @property
+    def logged(self) -> int: ...
+    def read_log(
+        self, out: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")]
+    ) -> None:
+        """
+        Write the multipliers of all nodes: the number of fixed variables, these with their labels, rows, columns and labels.
+        """
+
     def run(self, work: int, deadline: Deadline | None = None) -> bool:
         """Continue the search; return whether it has ended."""
 

@@ -167,4 +167,5 @@ def _excess(model: Model, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
 
 def _spread(rows: int, columns: int) -> Costs:
     """Numbers from 0 to 1 that are spread evenly: multiples of the golden ratio, modulo 1."""
-    return (np.arange(1, rows * columns + 1) * 0.6180339887498949 % 1.0).reshape(rows, columns)
+    places = np.arange(1.0, rows * columns + 1.0)
+    return (places * 0.6180339887498949 % 1.0).reshape(rows, columns)

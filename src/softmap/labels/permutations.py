@@ -22,7 +22,7 @@ from softmap.model.many import AllDifferent
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
 
-__all__ = ["Permutation", "Symmetry", "is_permutation"]
+__all__ = ["Permutation", "PermutationLog", "Symmetry", "is_permutation"]
 
 TOTAL_BITS = 46  # bits of the sum of all ranges of costs, so that no sum overflows 64 bits
 LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
@@ -233,6 +233,51 @@ class Permutation:
         return np.array_equal(between, between.T) and np.array_equal(
             self.pair[i][:, others], self.pair[j][:, others]
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationLog:
+    """The multipliers of all nodes of a search that has ended, as records of a proof.
+
+    Attributes
+    ----------
+    costs : Permutation
+        The costs.
+    search : core.AssignmentSearch
+        The search.
+    maps : int64[k, d]
+        The symmetries of the labels that it used.
+    """
+
+    costs: Permutation
+    search: core.AssignmentSearch
+    maps: Ints
+
+    def records(self, exponent: int) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+        """Yield sizes and path, rows, columns and labels of each node, from the root on.
+
+        Parameters
+        ----------
+        exponent : int
+            The costs are those of the model times `2**exponent`.
+        """
+        costs, (n, d) = self.costs, self.costs.unary.shape
+        data, at = np.empty(self.search.logged, dtype=np.int64), 0
+        self.search.read_log(data)
+        extra = np.concatenate([[self.search.bound + costs.base], self.maps.ravel()])
+        while at < len(data):
+            k, at = int(data[at]), at + 1
+            path, m, e = data[at : at + 2 * k], n - k, d - k
+            at += 2 * k
+            free = np.setdiff1d(np.arange(n), path[::2])
+            rows = data[at : at + m * e * m].reshape(m, e, m)
+            rows = rows + costs.shift[np.ix_(free, free)][:, None, :]
+            at += m * e * m
+            columns, labels = data[at : at + m * e * e], data[at + m * e * e : at + m * e * e + e]
+            at += m * e * e + e
+            sizes = [n, d, costs.exponent - exponent]
+            yield np.concatenate([sizes, path if k else extra]), rows.ravel(), columns, labels
+            extra = extra[:0]  # the root may come again
 
 
 class _Block(NamedTuple):

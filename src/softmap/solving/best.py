@@ -23,11 +23,12 @@ from softmap.solving.proof import Penalty, Proof
 from softmap.solving.values import BestValues
 
 if TYPE_CHECKING:
+    from softmap.labels.permutations import PermutationLog
     from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | CoreGuided | list[Leaf] | None
+    Logged: TypeAlias = Log | CoreGuided | PermutationLog | list[Leaf] | None
 
 __all__ = ["Best"]
 
@@ -131,7 +132,7 @@ class Best(BestValues):
         ----------
         bound : float
         proof : Proof
-        log : Log, CoreGuided or list of Leaf, optional
+        log : Log, CoreGuided, PermutationLog or list of Leaf, optional
             The records of a search, or the leaves of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:

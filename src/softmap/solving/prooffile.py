@@ -19,6 +19,7 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
+from softmap.labels.permutations import PermutationLog
 from softmap.model import Model
 from softmap.model.potentials.base import Ints
 from softmap.proof.cores.search import CoreGuided
@@ -92,7 +93,10 @@ class ProofFile:
         return Path(self._folder.name) / str(self._count)
 
     def write(
-        self, problem: Problem, result: Result, logged: Log | CoreGuided | list[Leaf] | None
+        self,
+        problem: Problem,
+        result: Result,
+        logged: Log | CoreGuided | PermutationLog | list[Leaf] | None,
     ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
@@ -107,6 +111,10 @@ class ProofFile:
                 yield from _copied(logged)
             elif isinstance(logged, CoreGuided):
                 yield from _cores(logged, self._written(logged))
+            elif isinstance(logged, PermutationLog):
+                for arrays in logged.records(problem.exponent):
+                    yield bytes([ASSIGNMENT])
+                    yield from _arrays(*arrays)
             elif logged is not None:
                 yield from _spins(problem, logged)
             elif proof.multipliers is not None:

@@ -89,6 +89,7 @@ class Tuning:
     permuted_variables: int = 16  # most variables of a search in any case; D68
     permuted_gap: float = 0.05  # relative gap up to which larger ones are searched; D68
     permuted_work: float = 2_000.0  # passes over all pairs, of each search without a limit; D68
+    permuted_logged: int = 16_000_000  # integers of 8 B of the proof of a search; D78
     # --- core-guided search -----------------------------------------------------------------------
     cores_entries: int = 4_000_000  # most table entries of a model for core-guided search; D70
     cores_bytes: int = 500  # B of a core-guided search per table entry; D70

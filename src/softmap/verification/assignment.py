@@ -39,10 +39,7 @@ def assignment_bound(
         Multipliers of the labels.
     """
     n, d, exponent = _shape(model, shape)
-    if len(rows) != n * d * n or len(columns) != n * d * d or len(labels) != d:
-        raise Rejected("expected one multiplier for each constraint")
-    if any((np.abs(part) > LARGEST).any() for part in (rows, columns, labels)):
-        raise Rejected("a multiplier is too large")
+    check_sizes(n, d, rows, columns, labels)
     if n < d and ((columns > 0).any() or (labels > 0).any()):
         raise Rejected("the multiplier of a label that may stay unused is positive")
     row, column = rows.reshape(n, d, n), columns.reshape(n, d, d)
@@ -62,6 +59,53 @@ def assignment_bound(
     for (i, j), table in pairs.items():
         _require_paid(grid.units(table), table, (row[i], column[i]), (row[j], column[j]), (i, j))
     return Fraction(grid.raised(total)) * Fraction(2) ** exponent + flat.constant
+
+
+def check_sizes(n: int, d: int, rows: Ints, columns: Ints, labels: Ints) -> None:
+    """Raise `Rejected` unless there is a multiplier for each constraint, none of them too large."""
+    if len(rows) != n * d * n or len(columns) != n * d * d or len(labels) != d:
+        raise Rejected("expected one multiplier for each constraint")
+    if any((np.abs(part) > LARGEST).any() for part in (rows, columns, labels)):
+        raise Rejected("a multiplier is too large")
+
+
+class AssignmentCosts:
+    """The costs of a permutation as arrays, in units.
+
+    Parameters
+    ----------
+    model : Model
+        The model, whose labels all differ.
+    shape : int64[3]
+        Number of variables, of labels, and the exponent of the unit.
+    """
+
+    def __init__(self, model: Model, shape: Ints) -> None:
+        n, d, self._exponent = _shape(model, shape)
+        self.shape = n, d
+        self._flat = flat_model(model)
+        self._pairs = _pairs(self._flat, n)
+        _require_different(model, self._pairs, n)
+        self._grid = _Grid(self._exponent)
+
+    def arrays(self) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return costs of labels [n, d] and pairs [n, d, n, d], and which are forbidden."""
+        n, d = self.shape
+        unary, pair = np.zeros((n, d), np.int64), np.zeros((n, d, n, d), np.int64)
+        gone, apart = np.ones((n, d), bool), np.ones((n, d, n, d), bool)
+        for i, costs in enumerate(self._flat.unary[:n]):
+            unary[i, : len(costs)] = self._grid.units(costs)
+            gone[i, : len(costs)] = ~np.isfinite(costs)
+        for (i, j), table in self._pairs.items():
+            a, b = table.shape
+            pair[i, :a, j, :b] = self._grid.units(table)
+            apart[i, :a, j, :b] = ~np.isfinite(table)
+            pair[j, :, i], apart[j, :, i] = pair[i, :, j].T, apart[i, :, j].T
+        return unary, pair, gone, apart
+
+    def value(self, units: int) -> Fraction:
+        """Return a lower bound in units as a cost, rounded up to a possible one."""
+        return self._grid.raised(units) * Fraction(2) ** self._exponent + self._flat.constant
 
 
 def _shape(model: Model, shape: Ints) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum, float_below
 from softmap.verification.integers import Flat, flat_model, flat_piece, hard_constraints
 from softmap.verification.limit import TableLimit
+from softmap.verification.permutations import PermutationTree
 from softmap.verification.ranks import Bound, Rank, RankedProof
 from softmap.verification.records import (
     Ints,
@@ -138,6 +139,7 @@ class Checker:
         self._spins: SpinLeaves | None = None
         self._assigned: Fraction | None = None
         self._cores: CoreProof | None = None
+        self._tree: PermutationTree | None = None
         self._hard = False
         self._energy: Fraction | None = None
         self._conclusion: Conclusion | None = None
@@ -166,13 +168,13 @@ class Checker:
     @property
     def _began(self) -> bool:
         parts = self._dual, self._search, self._spins, self._assigned, self._cores
-        return any(part is not None for part in parts)
+        return any(part is not None for part in (*parts, self._tree))
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
         if name == "dual" and not self._began:
             self._dual = Dual(self._model, *arrays)
-        elif name == "assignment" and not self._began:
-            self._assigned = assignment_bound(self._model, *arrays)
+        elif name == "assignment" and (self._tree or not self._began):
+            self._assign(*arrays)
         elif name in CoreProof.STEPS and (self._cores or not self._began):
             self._cores = self._cores or self._new_cores(name)
             getattr(self._cores, name)(*arrays)
@@ -188,6 +190,16 @@ class Checker:
             if self._search is None:
                 self._search = self._begin(self._flat())
             self._search.step(name, arrays)
+
+    def _assign(self, shape: Ints, *multipliers: Ints) -> None:
+        """Check multipliers of the model, or of a node of a tree."""
+        if self._tree is None and len(shape) <= 3:
+            self._assigned = assignment_bound(self._model, shape, *multipliers)
+        elif self._tree is None:
+            self._tree = PermutationTree(self._model, self._effort, shape)
+            self._tree.add(shape[:0], *multipliers)
+        else:
+            self._tree.add(shape[3:], *multipliers)
 
     def _flat(self) -> Flat:
         flat = flat_model(self._model)
@@ -234,6 +246,8 @@ class Checker:
             return self._spins.bound()
         if self._assigned is not None:
             return self._assigned
+        if self._tree is not None:
+            return self._tree.bound()
         if self._cores is not None:
             return Fraction(1) if self._hard and self._cores.infeasible else self._cores.bound()
         if self._search is None:

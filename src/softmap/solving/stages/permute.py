@@ -16,7 +16,7 @@ from softmap.solving.trace import StageName
 from softmap.solving.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
-    from softmap.labels.permutations import Permutation
+    from softmap.labels.permutations import Permutation, PermutationLog
 
 __all__ = ["Permute"]
 
@@ -66,7 +66,8 @@ class Permute(Once):
             from softmap.labels.permutations import Permutation  # imported late
 
             model, seed = self.problem.model, self.options.seed
-            self._found = _Parts(Permutation.of(model), seed, tuning)
+            logged = 0 if self._proof is None else tuning.permuted_logged
+            self._found = _Parts(Permutation.of(model), seed, tuning, logged)
         share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
         work = share.work_or(int(tuning.permuted_work * self._entries))
         active = self._found.improve(best, share, work)
@@ -85,10 +86,14 @@ class _Parts:
         Seed of the random numbers.
     tuning : Tuning
         The numbers of the run.
+    logged : int, default 0
+        Size of the proof of the search, in integers of eight bytes; none is kept if it is 0.
     """
 
-    def __init__(self, costs: Permutation, seed: int, tuning: Tuning = TUNING) -> None:
-        self._costs, self._seed, self._tuning = costs, seed, tuning
+    def __init__(
+        self, costs: Permutation, seed: int, tuning: Tuning = TUNING, logged: int = 0
+    ) -> None:
+        self._costs, self._seed, self._tuning, self._logged = costs, seed, tuning, logged
         self._swaps = core.SwapSearch(costs.native, seed)
         self._ascent = core.AssignmentAscent(costs.native, seed)
         self._search: core.AssignmentSearch | None = None
@@ -174,18 +179,31 @@ class _Parts:
         value = self._value(best, max(search.bound, self._bound))
         if value > best.bound:
             given = self._multipliers(self._value(best, self._bound))
-            best.offer_bound(value, Proof(ProofKind.SEARCH, nodes=search.nodes, multipliers=given))
+            proof = Proof(ProofKind.SEARCH, nodes=search.nodes, multipliers=given)
+            best.offer_bound(value, proof, self._log() if ended else None)
         return not ended
+
+    def _log(self) -> PermutationLog | None:
+        """The proof of a search that has ended, if it was kept."""
+        from softmap.labels.permutations import PermutationLog  # imported late
+
+        if self._search is None or not self._logged or self._search.full:
+            return None
+        return PermutationLog(self._costs, self._search, self._maps)
 
     def _new_search(self, most: int) -> core.AssignmentSearch:
         """A search from the best multipliers, in the direction that has more symmetries."""
         costs = self._costs
         symmetry = costs.symmetry()
-        if costs.unary.shape[0] == costs.unary.shape[1]:
+        self._maps, kind = symmetry.maps, symmetry.kind
+        if self._logged:  # a proof has symmetries of labels only
+            kind = np.arange(len(kind))
+        elif costs.unary.shape[0] == costs.unary.shape[1]:
             other = costs.transposed().symmetry()
             self._exchanged = other.size > symmetry.size
             symmetry = other if self._exchanged else symmetry
+            kind = symmetry.kind
         return core.AssignmentSearch(
-            self._ascent, self._exchanged, symmetry.maps, symmetry.kind, most, costs.step,
-            costs.barrier, self._seed,
+            self._ascent, self._exchanged, symmetry.maps, kind, most, costs.step,
+            costs.barrier, self._seed, self._logged,
         )  # fmt: skip
