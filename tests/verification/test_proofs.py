@@ -47,6 +47,11 @@ def test_proofs_of_all_families_are_accepted_and_altered_ones_prove_nothing_fals
     assert sum(count["accepted"] for count in counts.values()) > 0
 
 
+def test_ranks_of_a_model_with_a_large_constant_are_accepted(tmp_path):
+    """The constant is large beside all costs: their sums with it are rounded more than they are."""
+    assert proof_families.trial(9389, tmp_path)[2] == []
+
+
 def test_a_bound_beside_a_large_constant_is_no_more_than_is_proved():
     """The energy and the least costs cancel to 1e-6: what their sums lose counts there."""
     counts, problems = campaign(range(530, 531))

@@ -260,7 +260,8 @@ class PartBounds:
         self.least = np.minimum.reduceat(self.belief, model.node_offset[:-1])
         terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
-        self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # minus all rounding errors
+        bound = dual_bound(model, lam)  # may be large beside all costs: it has the constant
+        self.base = bound - 4 * EPS * terms * (total + abs(bound))  # minus all rounding errors
         margins = [self._margin(i) for i in range(model.num_visible)]
         self.order = np.argsort(margins, kind="stable")
         self._labels: Ints | None = None
