@@ -32,10 +32,10 @@ class Ladder:
 
         def costs(*shape: int) -> np.ndarray:
             drawn = rng.integers(-9, 10, shape).astype(float)
-            barred = rng.random(shape) < forbidden
-            barred[..., 0] &= len(shape) == 4  # label 0 of all variables is possible
-            barred[..., 0, 0] &= len(shape) == 3
-            return np.where(barred, np.inf, drawn)
+            excluded = rng.random(shape) < forbidden
+            excluded[..., 0] &= len(shape) == 4  # label 0 of all variables is possible
+            excluded[..., 0, 0] &= len(shape) == 3
+            return np.where(excluded, np.inf, drawn)
 
         return cls(
             costs(COLUMNS, ROWS, 2),

@@ -100,8 +100,8 @@ def _native_accelerated(name, model, eta, lam, words):
 
 def _first(model, seed):
     """A random λ, 0 on forbidden states."""
-    barred = [np.isposinf(model.unary_of(int(i))) for i in model.edges.reshape(-1)]
-    return np.where(np.concatenate(barred), 0.0, random_lam(model, seed))
+    excluded = [np.isposinf(model.unary_of(int(i))) for i in model.edges.reshape(-1)]
+    return np.where(np.concatenate(excluded), 0.0, random_lam(model, seed))
 
 
 def _assert_follows_twin(name, model, eta, seed, updates):

@@ -49,7 +49,7 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, hard):
         back = state.msg[: len(state.drift)].copy()
         proved = chains.prove(state, hard)
         lam = proved.lam()
-        chains.settle(state)
+        chains.undo_proposal(state)
         np.testing.assert_array_equal(state.msg[: len(back)], back)
         np.testing.assert_array_equal(proved.lam(), lam)
         assert proved.bound <= exact_bound(model, lam)
@@ -79,7 +79,7 @@ def test_the_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypat
         assert np.abs(moved).max() > 1e-4  # so that it says something that they came back
         assert np.abs(sent + moved - back).max() <= 1e-6 * np.abs(moved).max()
     lam = proved.lam()
-    chains.settle(state)
+    chains.undo_proposal(state)
     np.testing.assert_array_equal(state.msg[:size], sent + moved)
     assert np.shares_memory(room, state.drift)
     assert not state.drift.any()

@@ -33,8 +33,8 @@ def ranks(model, lam, eta, stars):
 
 
 def first_of(model, seed):
-    barred = np.isposinf(model.unary)[SmoothedDual(model, 1.0)._half_states]
-    return np.where(barred, 0.0, random_lam(model, seed))
+    excluded = np.isposinf(model.unary)[SmoothedDual(model, 1.0)._half_states]
+    return np.where(excluded, 0.0, random_lam(model, seed))
 
 
 @pytest.mark.parametrize("name", GREEDY)

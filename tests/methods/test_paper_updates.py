@@ -25,8 +25,8 @@ etas = st.sampled_from([0.1, 1.0, 20.0, 1000.0])
 
 
 def _allowed_lam(model, seed, scale=1.0):
-    barred = np.isposinf(model.unary)[SmoothedDual(model, 1.0)._half_states]
-    return np.where(barred, 0.0, random_lam(model, seed, scale))
+    excluded = np.isposinf(model.unary)[SmoothedDual(model, 1.0)._half_states]
+    return np.where(excluded, 0.0, random_lam(model, seed, scale))
 
 
 def _assert_follows_twin(name, model, eta, seed, updates=12):
@@ -137,8 +137,8 @@ def test_nothing_overflows(name, eta, model, seed, scale):
     lam = algorithm.propose(state).lam
     assert np.isfinite(lam).all()
     assert np.isfinite(SmoothedDual(scaled, eta).value(lam))
-    barred = np.isposinf(scaled.unary)[SmoothedDual(scaled, eta)._half_states]
-    assert (lam[barred] == 0.0).all()
+    excluded = np.isposinf(scaled.unary)[SmoothedDual(scaled, eta)._half_states]
+    assert (lam[excluded] == 0.0).all()
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -193,11 +193,11 @@ def test_extremes_are_those_of_the_finite_entries(name, seed):
 def test_has_forbidden_says_whether_constraints_can_bite(name, seed):
     potential, rows, cols = edge(name, seed)
     assume(rows > 1 and cols > 1)
-    barred = np.isposinf(potential.as_table(0, rows, cols))
+    excluded = np.isposinf(potential.as_table(0, rows, cols))
     if isinstance(potential, Projection):  # its own ties are structure
-        assert potential.has_forbidden() == barred.all(axis=0).any()
+        assert potential.has_forbidden() == excluded.all(axis=0).any()
     else:
-        assert potential.has_forbidden() == barred.any()
+        assert potential.has_forbidden() == excluded.any()
 
 
 def test_kernels_read_a_mix_of_all_families():

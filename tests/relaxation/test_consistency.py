@@ -145,12 +145,12 @@ def large_constraints(seed: int, share: float) -> Model:
     across = np.unique(across[across[:, 0] < across[:, 1] - 1], axis=0)
     edges = np.concatenate([chain, across])
     edges = edges[rng.permutation(len(edges))]
-    barred = rng.random((len(edges), labels, labels)) < share
-    barred[:, 0, 0] = False  # label 0 of all variables is possible
-    barred[rng.random(len(edges)) < 0.5] |= ~np.eye(labels, dtype=bool)
+    excluded = rng.random((len(edges), labels, labels)) < share
+    excluded[:, 0, 0] = False  # label 0 of all variables is possible
+    excluded[rng.random(len(edges)) < 0.5] |= ~np.eye(labels, dtype=bool)
     unary = np.where(rng.random((n, labels)) < 0.05, np.inf, 0.0)
     unary[:, 0] = 0.0
-    return Model(unary, edges, Tables(np.where(barred, np.inf, 1.0)))
+    return Model(unary, edges, Tables(np.where(excluded, np.inf, 1.0)))
 
 
 def rounds_consistency(model: Model) -> tuple[np.ndarray, int]:

@@ -42,12 +42,12 @@ def test_marginals_are_distributions_and_spare_forbidden_states(model, seed, eta
     lam = random_lam(model, seed)
     nodes, pairs, ends = dual.node_marginals(lam), dual.edge_marginals(lam), dual.S(lam)
     model = dual.model
-    barred = np.isposinf(model.unary)
+    excluded = np.isposinf(model.unary)
     assert (nodes >= 0).all()
     assert (pairs >= 0).all()
     assert np.allclose(np.add.reduceat(nodes, model.node_offset[:-1]), 1)
-    assert not nodes[barred].any()
-    assert not ends[barred[half_states(model)]].any()
+    assert not nodes[excluded].any()
+    assert not ends[excluded[half_states(model)]].any()
     for e in range(model.m):
         table = model.table(e)
         mu = pairs[model.edge_offset[e] : model.edge_offset[e + 1]].reshape(table.shape)
@@ -130,8 +130,8 @@ def test_batches_cover_every_edge_once_whatever_their_size():
         for batch in batches:
             for e, cost in zip(batch.edges, batch.cost, strict=True):
                 i, j = model.edges[e]
-                barred = np.isposinf(model.unary_of(i))[:, None] | np.isposinf(model.unary_of(j))
-                assert np.array_equal(cost, np.where(barred, np.inf, model.table(int(e))))
+                excluded = np.isposinf(model.unary_of(i))[:, None] | np.isposinf(model.unary_of(j))
+                assert np.array_equal(cost, np.where(excluded, np.inf, model.table(int(e))))
 
 
 def test_reduced_unary_subtracts_the_messages():

@@ -98,11 +98,11 @@ def test_results_of_other_shapes_are_refused_or_judged():
 def test_states_that_are_forbidden_now_have_no_weight():
     model = generators.random_grid(5, 5, 3, seed=4)
     first = solve(model, threads=1, goal="lp")
-    barred = model.condition({i: (first[i] + 1) % 3 for i in range(0, 25, 4)})
-    result = solve(barred, warm_start=first, threads=1)
+    excluded = model.condition({i: (first[i] + 1) % 3 for i in range(0, 25, 4)})
+    result = solve(excluded, warm_start=first, threads=1)
     assert result.found
     assert result.bound <= result.energy
-    assert verify(result, barred).holds
+    assert verify(result, excluded).holds
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -92,9 +92,9 @@ def _shared(numbers: Numbers, ends: Ends) -> SharedTables:
 
 def _potts(numbers: Numbers, ends: Ends) -> Potts:
     weights = numbers.weights(len(ends))
-    barred = numbers.hard & (numbers.rng.random(len(ends)) < 0.3)
+    excluded = numbers.hard & (numbers.rng.random(len(ends)) < 0.3)
     agree = np.array([k == () or k[0] == k[1] for _, _, k in ends.shapes()], dtype=bool)
-    return Potts(np.where(barred & agree, np.inf, weights))
+    return Potts(np.where(excluded & agree, np.inf, weights))
 
 
 def _linear(numbers: Numbers, ends: Ends) -> TruncatedLinear:

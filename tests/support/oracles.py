@@ -96,7 +96,7 @@ def naive_objective(model: Model, lam: np.ndarray, eta: float) -> float:
     """L(λ) from its definition, one logarithm of a sum at a time (moderate η only)."""
     total = 0.0
     unary = model.unary.copy()
-    barred = [np.isposinf(model.unary_of(i)) for i in range(model.n)]
+    excluded = [np.isposinf(model.unary_of(i)) for i in range(model.n)]
     for h, i in enumerate(model.edges.reshape(-1)):
         unary[model.node_slice(i)] -= lam[model.half_slice(h)]
     for i in range(model.n):
@@ -104,7 +104,7 @@ def naive_objective(model: Model, lam: np.ndarray, eta: float) -> float:
     for e, (i, j) in enumerate(model.edges):
         ends = [lam[model.half_slice(2 * e + side)] for side in (0, 1)]
         table = model.table(e) + ends[0][:, None] + ends[1][None, :]
-        table = np.where(barred[i][:, None] | barred[j][None, :], np.inf, table)
+        table = np.where(excluded[i][:, None] | excluded[j][None, :], np.inf, table)
         total += np.log(np.exp(-eta * table).sum()) / eta
     return float(total - model.constant)
 
@@ -134,16 +134,16 @@ def violation(model, node_mu, edge_mu, nu=None) -> Violation:
     sums = np.add.reduceat(nodes, model.node_offset[:-1])
     off = [float(np.abs(sums - 1).max()), 0.0]
     negative = [0.0, *(float(-part.min()) for part in (nodes, pairs) if part.size)]
-    barred = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
+    excluded = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
     for batch in edge_batches(model):
         mu = pairs[batch.entries]
         p, q = _targets(batch, nodes, nu)
         off[1] = np.fmax(off[1], np.abs(mu.sum(axis=2) - p).max())
         off[1] = np.fmax(off[1], np.abs(mu.sum(axis=1) - q).max())
-        barred.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
+        excluded.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
     if np.isnan(pairs).any():
         off[1] = math.nan
-    return Violation(off[0], float(off[1]), max(negative), max(barred))
+    return Violation(off[0], float(off[1]), max(negative), max(excluded))
 
 
 def _targets(batch, nodes, nu):

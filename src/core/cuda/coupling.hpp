@@ -41,10 +41,10 @@ template <class Edge> struct Masses {
     double total(int x, int y) const { return edge.entry(x, y).part[0] + row[x] + col[y]; }
     double excess(int x, int y) const {
         const double above = total(x, y) - low;
-        return above < barred ? above : barred;
+        return above < excluded ? above : excluded;
     }
     double of(double above) const {
-        const double mass = above < barred ? Arithmetic<exact>::exp(-eta * above) : 0.0;
+        const double mass = above < excluded ? Arithmetic<exact>::exp(-eta * above) : 0.0;
         return mass > trace ? mass : 0.0;
     }
     double at(int x, int y) const { return of(excess(x, y)); }

@@ -129,7 +129,7 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
         low = smaller(own[x], low);
     }
     for (int x = 0; x < d; ++x) {
-        const double above = smaller(own[x] - low, barred);
+        const double above = smaller(own[x] - low, excluded);
         double mass = own[x] < infinity ? Arithmetic<exact>::exp(-eta * above) : 0.0;
         mass = mass > trace ? mass : 0.0;
         own[x] = mass;

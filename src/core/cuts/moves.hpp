@@ -52,13 +52,13 @@ class BarredCosts {
                 const Index end = std::min(last, lay.group_start[g + 1]);
                 for (Index e = begin; e < end; ++e) {
                     const auto edge = family.template at<1>(lay, g, &e, 0);
-                    f(e, Index(lay.node[2 * e]), Index(lay.node[2 * e + 1]), barred(edge));
+                    f(e, Index(lay.node[2 * e]), Index(lay.node[2 * e + 1]), excluded(edge));
                 }
             });
     }
     // Calls f(cost) for edge e.
     template <class Function> void at_edge(Index e, Function f) const {
-        visit_edge(lay, 2 * e, [&](const auto &edge) { f(barred(edge)); });
+        visit_edge(lay, 2 * e, [&](const auto &edge) { f(excluded(edge)); });
     }
     Incidence graph() const { return {lay.n, lay.node, lay.start, lay.half}; }
 
@@ -66,7 +66,7 @@ class BarredCosts {
     const double barrier_;
 
     // The cost of labels x and y at the endpoints of an edge.
-    template <class Edge> auto barred(const Edge &edge) const {
+    template <class Edge> auto excluded(const Edge &edge) const {
         return [&](Index x, Index y) { return std::min(edge.entry(y, x).part[0], barrier_); };
     }
 };

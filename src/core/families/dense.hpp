@@ -8,7 +8,7 @@ namespace softmap {
 inline constexpr Index exchanged = 36; // table entries up to which `exchange` costs a few messages
 inline constexpr double feasible = 1e-12;   // mass that a coupling may lose to rounding
 inline constexpr double negligible = 1e-15; // mass that may come from rounding alone
-inline constexpr double barred = 1e300;     // used for +inf, so that differences are finite
+inline constexpr double excluded = 1e300;   // used for +inf, so that differences are finite
 inline constexpr double trace =
     1e-150; // smaller masses count as 0: their products would be denormal, hence slow
 

@@ -33,7 +33,7 @@ class Growth {
 
     // Adds variables until there are no more. Returns false if it was late first; a further call
     // then continues.
-    bool go_on(Bags &bags, std::uint64_t *words, Meter &meter);
+    bool resume(Bags &bags, std::uint64_t *words, Meter &meter);
 
   private:
     static constexpr std::int32_t never = -1;

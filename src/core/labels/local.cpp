@@ -252,7 +252,7 @@ void IndependentModes::run(Index max_rounds, const Deadline *deadline, int threa
             });
             if (late) // some wishes were not found
                 break;
-            each_portion(me, [&](Index p) { settle(p); });
+            each_portion(me, [&](Index p) { choose(p); });
             each_portion(me, [&](Index p) { changed[round] += apply(p); });
             if (changed[round] == 0)
                 break;
@@ -287,7 +287,7 @@ bool IndependentModes::find_wishes(Index p, LocalCosts &local, Meter &meter) {
     return true;
 }
 
-void IndependentModes::settle(Index p) {
+void IndependentModes::choose(Index p) {
     taken_[p].clear();
     for (const std::int32_t i : wishing_[p])
         if (comes_first(i))

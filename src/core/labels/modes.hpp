@@ -88,7 +88,7 @@ class IndependentModes {
     bool find_wishes(Index p, LocalCosts &local, Meter &meter);
 
     // Lists the nodes of a portion that change.
-    void settle(Index p);
+    void choose(Index p);
     bool comes_first(Index i) const;
     // Whether node i gains more than node j. Ties are broken by scattered numbers: in the order of
     // the nodes, a row of equal gains would take as many rounds as it has nodes.

@@ -102,7 +102,7 @@ void Growth::begin(Bags &bags, std::uint64_t *words, bool swept) {
     next_root_ = next_ = 0;
 }
 
-bool Growth::go_on(Bags &bags, std::uint64_t *words, Meter &meter) {
+bool Growth::resume(Bags &bags, std::uint64_t *words, Meter &meter) {
     do {
         while (next_ < queue_.size()) {
             if (meter.tick(each))
@@ -442,7 +442,7 @@ void Search::begin(Index max_entries, const Lures &lures) {
 }
 
 bool Search::grow(Meter &meter) {
-    if (!growth_.go_on(bags_, words_, meter))
+    if (!growth_.resume(bags_, words_, meter))
         return false;
     growing_ = false;
     meter.use(range_.size());

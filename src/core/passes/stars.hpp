@@ -86,10 +86,10 @@ struct DiffusionRule {
 struct GradientRule {
     static constexpr bool collects_received = false, later_colours_see = false;
     static void prepare(double *belief, Index d, double eta) { to_probabilities(belief, d, eta); }
-    static void apply(const HalfView &h, double *mu, const double *barred, Index degree, double eta,
-                      double *out) {
+    static void apply(const HalfView &h, double *mu, const double *excluded, Index degree,
+                      double eta, double *out) {
         for (Index x = 0; x < h.labels; ++x)
-            out[x] = barred[x] + h.answer(x) - h.before(x);
+            out[x] = excluded[x] + h.answer(x) - h.before(x);
         to_probabilities(out, h.labels, eta);
         const double rate = 1.0 / (eta * (0.5 * double(degree) + 1.0));
         for (Index x = 0; x < h.labels; ++x)
@@ -138,19 +138,19 @@ template <class Rule>
 void settle(const Layout &lay, const Schedule &plan, const StarArrays &run, double eta,
             const Momentum &momentum, StarRoom &room, Index first, Index last) {
     shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
-    double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
+    double *out = room.row(0), *belief = room.row(1), *excluded = room.row(2);
     each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
         const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
         take(run.theta, place, step, d, belief);
-        take(run.bar, place, step, d, barred);
+        take(run.bar, place, step, d, excluded);
         Rule::prepare(belief, d, eta);
         double product = 0.0;
         for (Index p = pull; p < pull + degree; ++p) {
             const HalfView half{run.msg, run.origin, plan.pull_at[p], plan.pull_step[p], d};
-            Rule::apply(half, belief, barred, degree, eta, out);
+            Rule::apply(half, belief, excluded, degree, eta, out);
             for (Index x = 0; x < d; ++x) {
                 const Index q = half.at + x * half.step;
-                const double y = run.origin[q], z = barred[x] == 0.0 ? out[x] : 0.0;
+                const double y = run.origin[q], z = excluded[x] == 0.0 ? out[x] : 0.0;
                 product += momentum.observe(Pack<1>(y), Pack<1>(z), q).part[0];
                 run.origin[q] = z;
                 run.msg[q] = Rule::later_colours_see ? z : y;
@@ -228,11 +228,11 @@ void sweeps(const Layout &lay, const Schedule &plan, Index count, const StarArra
 inline void evaluate(const Layout &lay, const Schedule &plan, const StarArrays &run, double eta,
                      StarRoom &room, Index first, Index last) {
     shares(plan, run.origin, run.theta, first, last);
-    double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
+    double *out = room.row(0), *belief = room.row(1), *excluded = room.row(2);
     each_node(plan, first, last, [&](Index pull, Index i, Index place, Index step) {
         const Index d = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
         take(run.theta, place, step, d, belief);
-        take(run.bar, place, step, d, barred);
+        take(run.bar, place, step, d, excluded);
         double value = soft_minimum_of(belief, d, eta);
         for (Index p = pull; p < pull + degree; ++p) {
             const Index h = lay.half[lay.start[i] + p - pull];
@@ -240,7 +240,7 @@ inline void evaluate(const Layout &lay, const Schedule &plan, const StarArrays &
                 continue;
             for (Index x = 0; x < d; ++x) {
                 const Index q = plan.pull_at[p] + x * plan.pull_step[p];
-                out[x] = barred[x] + run.msg[q] - run.origin[q];
+                out[x] = excluded[x] + run.msg[q] - run.origin[q];
                 run.msg[q] = run.origin[q];
             }
             value += soft_minimum_of(out, d, eta);

@@ -165,7 +165,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
     // mean += Σ mass · (κ - low). Labels without mass may have κ = +inf.
     void add_means(const P *kappa, const P &low, const P *mass, P &mean) const {
         for (Index x = 0; x < count_; ++x)
-            mean = fused(mass[x], least(kappa[x] - low, P(barred)), mean);
+            mean = fused(mass[x], least(kappa[x] - low, P(excluded)), mean);
     }
 
     const Given &t_;

@@ -50,7 +50,7 @@ template <int W> Soft<W> soften(const Cells<W> &t, double eta) {
     for (Index x = 0; x < t.rows; ++x) {
         Cell *line = t.plan + x * t.cells, sum_of_row(0.0);
         for (Index c = 0; c < t.cells; ++c) {
-            const Cell excess = least(line[c] - low, Cell(barred));
+            const Cell excess = least(line[c] - low, Cell(excluded));
             Cell mass = unless_infinite(line[c], exp(Cell(-eta) * excess));
             mass = choose(Cell(trace), mass, mass, Cell(0.0));
             line[c] = mass;
@@ -155,14 +155,14 @@ template <int W> bool transported(const Cells<W> &t, int lane, Transport &solve)
     return stranded <= feasible;
 }
 
-// Whether `exchange` applies: a small table, and all finite costs are below `barred`.
+// Whether `exchange` applies: a small table, and all finite costs are below `excluded`.
 template <int W> bool exchangeable(const Cells<W> &t) {
     if (t.rows * t.cols > exchanged)
         return false;
     Pack<lanes> top(0.0);
     for (Index k = 0; k < t.rows * t.cells; ++k)
         top = greatest(unless_infinite(t.cost[k], size_of(t.cost[k])), top);
-    return largest(top) < barred;
+    return largest(top) < excluded;
 }
 
 template <int W> void exchange_cells(const Cells<W> &t) {

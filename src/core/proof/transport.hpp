@@ -181,10 +181,10 @@ class Transport {
 // Such a move keeps all row and column sums; it moves as much mass as there is. The result is
 // optimal if both sides have two labels. Otherwise, from a plan of converged messages, it gains all
 // but a few per cent of what exact transport gains, in a tenth of the time. Finite costs must be
-// below `barred`. `ahead` is scratch of `cols` packs.
+// below `excluded`. `ahead` is scratch of `cols` packs.
 template <int W>
 void exchange(const Pack<W> *cost, Pack<W> *plan, Pack<W> *ahead, Index rows, Index cols) {
-    const Pack<W> none(0.0), top(barred);
+    const Pack<W> none(0.0), top(excluded);
     for (Index x = 1; x < rows; ++x) {
         for (Index z = 0; z < x; ++z) {
             const Pack<W> *cost_x = cost + x * cols, *cost_z = cost + z * cols;

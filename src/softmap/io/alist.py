@@ -39,7 +39,7 @@ def read_checks(source: Source) -> tuple[list[list[int]], int]:
 
 def parse_checks(content: Content) -> tuple[list[list[int]], int]:
     """Return the bits of each check, and the number of bits, of an alist file given as bytes."""
-    lines = _Lines(content)
+    lines = _NumberLines(content)
     bits, checks = lines.counts(0, 2, "the numbers of columns and rows")
     lines.expect(bits, checks)
     lines.counts(1, 2, "the largest weights of a column and of a row")
@@ -63,7 +63,7 @@ def parse_checks(content: Content) -> tuple[list[list[int]], int]:
     return [part.tolist() for part in np.split(found[1], np.cumsum(heights)[:-1])], bits
 
 
-class _Lines:
+class _NumberLines:
     """The lines of an alist file, with their numbers for messages."""
 
     def __init__(self, content: Content) -> None:

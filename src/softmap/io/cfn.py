@@ -383,7 +383,7 @@ class _CfnReader:
             raise tokens.error(f"{'two variables' if sizes else 'variables'} of {name!r}")
         function.found = Global(tokens.text("a type"), function.scope, sizes)
         tokens.word("params")
-        _Parameters(self, function.found).read()
+        _CfnParameters(self, function.found).read()
         self._reserve(function.found.size())
 
     def inner(self) -> Model:
@@ -514,7 +514,7 @@ class _CfnReader:
 # --- global cost functions ----------------------------------------------------------------------
 
 
-class _Parameters:
+class _CfnParameters:
     """Reader of the parameters of a global cost function, by name."""
 
     def __init__(self, reader: _CfnReader, found: Global) -> None:

@@ -123,7 +123,7 @@ class _WcspReader:
                 raise numbers.fail(at, f"at most {self.depth} networks inside each other")
             found.model = _WcspReader(numbers, self.depth + 1).functions_of_model()
         else:
-            _Parameters(numbers, found).read()
+            _WcspParameters(numbers, found).read()
         self._reserve(found.size())
         try:
             add_global(found, float(self.top), self.assembly, self._reserve)
@@ -214,7 +214,7 @@ def _peek(numbers: Numbers) -> str:
     return _WORDS[int(code)] if 0 <= code < len(_WORDS) else ""  # code may be infinite
 
 
-class _Parameters:
+class _WcspParameters:
     """Reader of the parameters of a global cost function, in the order of the file."""
 
     def __init__(self, numbers: Numbers, found: Global) -> None:

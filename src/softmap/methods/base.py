@@ -198,7 +198,7 @@ class Algorithm(ABC):
     def observe(self, state: Any, verdict: Assessment) -> None:  # noqa: B027
         """Receive the verdict of a check, before the next step; an annealed method may raise η."""
 
-    def settle(self, state: Any) -> None:  # noqa: B027
+    def undo_proposal(self, state: Any) -> None:  # noqa: B027
         """Undo what `propose` has changed in the state, which can be stored then."""
 
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027

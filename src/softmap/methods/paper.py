@@ -251,8 +251,8 @@ class Randomised(Algorithm):
         """λ^(0) in star order, 0 on forbidden states."""
         if lam is None:
             return np.zeros(model.half_size)
-        barred = np.isposinf(model.unary)[half_states(model)]
-        return star_order(model).from_model(np.where(barred, 0.0, check_lam(model, lam)))
+        excluded = np.isposinf(model.unary)[half_states(model)]
+        return star_order(model).from_model(np.where(excluded, 0.0, check_lam(model, lam)))
 
     @property
     def _stars(self) -> bool:

@@ -196,11 +196,11 @@ def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tupl
 def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[Floats, Bools]:
     """Return `Proj` for one batch: edge marginals, and whether each edge has a feasible one."""
     p, q = np.maximum(p, 0.0), np.maximum(q, 0.0)
-    barred = np.isposinf(batch.cost)
-    plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
+    excluded = np.isposinf(batch.cost)
+    plan = nearest_coupling(np.where(excluded, 0.0, np.maximum(mu, 0.0)), p, q)
     fits = np.ones(len(plan), dtype=bool)
-    plan[barred & (plan <= MASS.speck)] = 0.0
-    redo = ~(_misfit(plan, p, q) <= MASS.missing) | ((plan > 0) & barred).any(axis=(1, 2))
+    plan[excluded & (plan <= MASS.speck)] = 0.0
+    redo = ~(_misfit(plan, p, q) <= MASS.missing) | ((plan > 0) & excluded).any(axis=(1, 2))
     if redo.any():
         plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
         fits[redo] = stranded <= MASS.missing

@@ -32,13 +32,13 @@ TIGHT = 1e-10  # relative gap at which the search of a part may stop
 class Part:
     """The labellings that agree with `start` in `depth` variables and differ in the next one.
 
-    Variables are in the order of `PartBounds.order`. `barred` are the forbidden labels of the next
-    variable; `labels` and `energy` are the best known labelling of the part.
+    Variables are in the order of `PartBounds.order`. `excluded` are the forbidden labels of the
+    next variable; `labels` and `energy` are the best known labelling of the part.
     """
 
     start: Ints
     depth: int
-    barred: frozenset[int]
+    excluded: frozenset[int]
     bound: float
     labels: Ints | None = None
     energy: float = math.inf
@@ -202,7 +202,7 @@ class Partition:
             log = proof.refutation(flat, deadline) if found.infeasible else found.log
             self.recorded &= log is not None
             if log is not None:
-                where = part.start, part.depth, part.barred
+                where = part.start, part.depth, part.excluded
                 self.searched.append(Searched(*where, log, found.infeasible))
         return found
 
@@ -214,7 +214,7 @@ class Partition:
         others = np.repeat(fixed, self.flat.num_labels)
         others[(offset[: len(part.start)] + part.start)[fixed]] = False
         unary: Costs = np.where(others, np.inf, self.flat.unary)
-        unary[offset[order[part.depth]] + np.array(sorted(part.barred), dtype=np.int64)] = np.inf
+        unary[offset[order[part.depth]] + np.array(sorted(part.excluded), dtype=np.int64)] = np.inf
         return unary
 
     def _changed(self, part: Part, unary: Costs) -> Ints | None:
@@ -233,12 +233,12 @@ class Partition:
     def _split(self, part: Part, labels: Ints) -> None:
         """Split a part without one labelling: one new part for each variable that may differ."""
         for depth in range(part.depth, len(self.bounds.order)):
-            before = part.barred if depth == part.depth else frozenset()
-            barred = before | {int(labels[self.bounds.order[depth]])}
-            proved = self.bounds.of(labels, depth, barred)
+            before = part.excluded if depth == part.depth else frozenset()
+            excluded = before | {int(labels[self.bounds.order[depth]])}
+            proved = self.bounds.of(labels, depth, excluded)
             if proved < math.inf:
                 bound = max(part.bound, self.problem.bound_back(proved))
-                self._push(Part(labels, depth, barred, bound))
+                self._push(Part(labels, depth, excluded, bound))
 
 
 class PartBounds:
@@ -270,7 +270,7 @@ class PartBounds:
         block = self.belief[self.model.node_slice(i)]
         return float(np.partition(block, 1)[1] - block.min()) if len(block) > 1 else math.inf
 
-    def of(self, labels: Ints, depth: int, barred: frozenset[int]) -> float:
+    def of(self, labels: Ints, depth: int, excluded: frozenset[int]) -> float:
         """Return the lower bound of a part, see `Part`."""
         if self._labels is not labels:
             n = self.model.num_variables
@@ -279,5 +279,5 @@ class PartBounds:
             self._sums = np.concatenate([[0.0], np.cumsum(rise[self.order])])
         i = int(self.order[depth])
         block = self.belief[self.model.node_slice(i)].copy()
-        block[sorted(barred)] = np.inf
+        block[sorted(excluded)] = np.inf
         return float(self.base + self._sums[depth] + (block.min() - self.least[i]))

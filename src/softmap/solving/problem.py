@@ -176,10 +176,10 @@ class Problem:
 
     def without_unsupported(self) -> Model:
         """Return the given model without the states that arc consistency removes."""
-        barred = np.isposinf(self.model.unary)
-        if np.array_equal(barred, np.isposinf(self.given.unary)):
+        excluded = np.isposinf(self.model.unary)
+        if np.array_equal(excluded, np.isposinf(self.given.unary)):
             return self.given
-        return self.given.replace(unary=np.where(barred, np.inf, self.given.unary))
+        return self.given.replace(unary=np.where(excluded, np.inf, self.given.unary))
 
     # --- gaps -------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ class Searched(NamedTuple):
         A labelling.
     depth : int
         The labellings of the part agree with `start` in the first `depth` variables of an order.
-    barred : frozenset of int
+    excluded : frozenset of int
         They have none of these labels at the next variable.
     log : Log
         The records.
@@ -63,7 +63,7 @@ class Searched(NamedTuple):
 
     start: Ints
     depth: int
-    barred: frozenset[int]
+    excluded: frozenset[int]
     log: Log
     hard: bool
 
@@ -212,7 +212,7 @@ class ProofFile:
             for part in searched:
                 yield bytes([PART])
                 row = place[part.start[: len(order)].tobytes()]
-                yield from _arrays([row, part.depth], sorted(part.barred))
+                yield from _arrays([row, part.depth], sorted(part.excluded))
                 yield bytes([HARD]) if part.hard else b""
                 yield from _copied(part.log)
             yield bytes([RANKS])

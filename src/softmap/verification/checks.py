@@ -218,11 +218,11 @@ def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
 
 def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
     """Append costs times masses to `terms` and `grains`; return the largest forbidden mass."""
-    barred = np.isposinf(cost)
-    used = ~barred & (mass != 0)
+    excluded = np.isposinf(cost)
+    used = ~excluded & (mass != 0)
     terms += (cost[used] * mass[used]).tolist()
     grains += np.maximum(EPSILON * np.abs(cost[used]), TINIEST).tolist()
-    return float(np.abs(mass[barred]).max(initial=0.0))
+    return float(np.abs(mass[excluded]).max(initial=0.0))
 
 
 def verify(

@@ -49,7 +49,7 @@ ROUNDING = Rounding()
 
 
 @dataclass(frozen=True)
-class Block:
+class TableBlock:
     """Edges whose tables have one shape, with their costs (edges, rows, columns).
 
     `exact` holds the costs without rounding if they are products of a weight and a table; it is 0
@@ -99,12 +99,12 @@ def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
                 yield first + k, weights, np.where(finite, tables, np.inf)
 
 
-def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
+def blocks(model: Model, shift: int = 0) -> Iterator[TableBlock]:
     """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
     for edges, weights, tables in stacks(model):
         finite = np.isfinite(tables)
         exact = product(weights, np.where(finite, tables, 0.0), shift)
-        yield Block(edges, np.where(finite, exact.high, np.inf), exact)
+        yield TableBlock(edges, np.where(finite, exact.high, np.inf), exact)
 
 
 def allowed_states(model: Model) -> Bools:
@@ -124,7 +124,7 @@ def allowed_states(model: Model) -> Bools:
             return allowed
 
 
-def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
+def _cross_out(block: TableBlock, model: Model, allowed: Bools) -> None:
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     supported = open_pairs.any(axis=2), open_pairs.any(axis=1)
@@ -241,7 +241,7 @@ def outer_terms(
     terms = left.least(np.cumsum(sizes) - sizes, allowed[states]) if len(rest) else []
     for block in blocks(model):
         if (keep := outer[block.edges]).any():
-            kept = Block(block.edges[keep], block.cost[keep], block.exact.take(keep))
+            kept = TableBlock(block.edges[keep], block.cost[keep], block.exact.take(keep))
             terms += _edge_terms(kept, model, lam, allowed)
     return [model.constant, *terms]
 
@@ -277,7 +277,7 @@ def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Ex
     return total
 
 
-def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list[float]:
+def _edge_terms(block: TableBlock, model: Model, lam: Floats, allowed: Bools) -> list[float]:
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]
@@ -312,7 +312,7 @@ def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:
 
 
 def _exact_edge(
-    block: Block, k: int, ends: list[Floats], allowed: tuple[Bools, Bools], shift: int
+    block: TableBlock, k: int, ends: list[Floats], allowed: tuple[Bools, Bools], shift: int
 ) -> Fraction:
     """The minimal reduced cost of one edge over its allowed pairs."""
     first, second = ([Fraction(value) for value in end.tolist()] for end in ends)

@@ -23,7 +23,7 @@ class _Table(NamedTuple):
     kind: int  # equal for equal tables
 
 
-class _Tables:
+class _CostTables:
     """The costs of a model in units, as tables over its variables; unary costs come first."""
 
     def __init__(self, flat: Flat, scale: Scale) -> None:
@@ -88,7 +88,7 @@ class Literals:
     def __init__(
         self, model: Model, flat: Flat, scale: Scale, variables: Numbers, last: int
     ) -> None:
-        self._model, self._tables = model, _Tables(flat, scale)
+        self._model, self._tables = model, _CostTables(flat, scale)
         self._labels: dict[int, list[int]] = {}  # literals of the labels of each variable
         self._meaning: dict[int, tuple[int, int, int]] = {}  # 0, variable, label; 1, table, cost
         self._sound: set[tuple[Any, ...]] = set()  # clauses that follow from equal tables

@@ -46,10 +46,10 @@ class Rank(NamedTuple):
 
 
 class _Box(NamedTuple):
-    """Labellings that begin as a row, with a next label that is not barred; and their bound."""
+    """Labellings that begin as a row, with a next label that is not excluded; and their bound."""
 
     row: int
-    barred: frozenset[int]
+    excluded: frozenset[int]
     bound: Bound
 
 
@@ -81,7 +81,7 @@ class RankedProof:
         if not len(rows) or len(set(self._labels)) < len(rows):
             raise Rejected("a labelling is listed twice, or there is none")
         self._model, self._exponent, self._effort = model, exponent, effort
-        self._dual: _Dual | None = None
+        self._dual: _RankedDual | None = None
         self._flat: Flat | None = None
         self._boxes: dict[int, list[_Box]] = {}  # by the number of variables that are fixed
         self._open: tuple[int, int, frozenset[int]] | None = None
@@ -96,7 +96,7 @@ class RankedProof:
         if self._ranks is not None:
             raise Rejected(f"{name} after the conclusion")
         if name == "dual" and self._dual is None and not len(arrays[0]):
-            self._dual = _Dual(self._model, self._order, arrays[2].view(np.float64))
+            self._dual = _RankedDual(self._model, self._order, arrays[2].view(np.float64))
         elif name == "part" and self._dual is not None:
             self._finish()
             self._open = self._part(*arrays)
@@ -125,25 +125,25 @@ class RankedProof:
 
     # --- parts that were searched -----------------------------------------------------------------
 
-    def _part(self, where: Ints, barred: Ints) -> tuple[int, int, frozenset[int]]:
-        """Return the row, the number of fixed variables and the barred labels of a record."""
+    def _part(self, where: Ints, excluded: Ints) -> tuple[int, int, frozenset[int]]:
+        """Return the row, the number of fixed variables and the excluded labels of a record."""
         row, depth = where.tolist()
         if not (0 <= row < len(self._rows) and 0 <= depth < len(self._order)):
             raise Rejected("there is no such part")
-        if len(barred) and not 0 <= barred.min() <= barred.max() < self._count(depth):
+        if len(excluded) and not 0 <= excluded.min() <= excluded.max() < self._count(depth):
             raise Rejected("there is no such label")
-        return row, depth, frozenset(barred.tolist())
+        return row, depth, frozenset(excluded.tolist())
 
     def _count(self, depth: int) -> int:
         return int(self._model.num_labels[self._order[depth]])
 
-    def _begin(self, row: int, depth: int, barred: frozenset[int]) -> SearchLog:
+    def _begin(self, row: int, depth: int, excluded: frozenset[int]) -> SearchLog:
         """Begin the check of a search over the labellings of a part."""
         self._flat = self._flat or flat_model(self._model)
         self._effort.spend([len(self._model.unary)], 1)
         unary = list(self._flat.unary)
         out = [[a for a in range(self._count(k)) if a != self._rows[row, k]] for k in range(depth)]
-        for k, labels in enumerate([*out, sorted(barred)]):
+        for k, labels in enumerate([*out, sorted(excluded)]):
             i = int(self._order[k])
             unary[i] = unary[i].copy()
             unary[i][labels] = np.inf
@@ -157,16 +157,16 @@ class RankedProof:
         if self._open is not None:
             if self._search is None:
                 raise Rejected("a part without records")
-            row, depth, barred = self._open
+            row, depth, excluded = self._open
             bound: Bound = self._search.bound()
             if self._hard:  # a labelling of finite cost would cost 0
                 bound = math.inf if bound > 0 else -math.inf
-            self._boxes.setdefault(depth, []).append(_Box(row, barred, bound))
+            self._boxes.setdefault(depth, []).append(_Box(row, excluded, bound))
         self._open, self._search, self._hard = None, None, False
 
     # --- the bound of all parts -------------------------------------------------------------------
 
-    def _conclude(self, dual: _Dual, numbers: list[float]) -> None:
+    def _conclude(self, dual: _RankedDual, numbers: list[float]) -> None:
         """Check the stated bound of each rank, and that of all other labellings."""
         self._proved = min(self._bounds(dual), default=math.inf)
         least = [self._proved]
@@ -180,7 +180,7 @@ class RankedProof:
         *bounds, self._others = (x if math.isinf(x) else Fraction(x) for x in numbers)
         self._ranks = tuple(map(Rank, self._labels, self._energies, bounds))
 
-    def _bounds(self, dual: _Dual) -> Iterator[Bound]:
+    def _bounds(self, dual: _RankedDual) -> Iterator[Bound]:
         """Yield a lower bound for each part, level by level of the tree."""
         first = np.lexsort(self._rows.T[::-1])
         rows, place = self._rows[first], np.argsort(first)
@@ -193,16 +193,16 @@ class RankedProof:
             labels = rows[begin:end, depth]
             starts = [begin, *(begin + 1 + np.flatnonzero(np.diff(labels))).tolist(), end]
             used = frozenset(labels.tolist())
-            own = [box.bound for box in boxes if box.barred <= used]
+            own = [box.bound for box in boxes if box.excluded <= used]
             yield max(above, dual.bound(depth, cost, used), *own)
             for one, last in pairwise(starts):
                 label = int(rows[one, depth])
-                into = [box.bound for box in boxes if label not in box.barred]
+                into = [box.bound for box in boxes if label not in box.excluded]
                 further = cost + dual.cost(depth, label)
                 stack.append((depth + 1, one, last, further, max([above, *into])))
 
 
-class _Dual:
+class _RankedDual:
     """The bound of λ for parts of the labellings: only the least costs of some variables change.
 
     Costs are integers in a common unit of 2**-shift.
@@ -234,10 +234,10 @@ class _Dual:
             raise Rejected("a labelling has a forbidden label")
         return found
 
-    def bound(self, depth: int, cost: int, barred: frozenset[int]) -> Bound:
-        """The bound of a part: `cost` is that of the fixed labels, the next one is not barred."""
+    def bound(self, depth: int, cost: int, excluded: frozenset[int]) -> Bound:
+        """The bound of a part: `cost` is that of the fixed labels, the next one is not excluded."""
         block = enumerate(self._costs[depth])
-        free = [c for label, c in block if c is not None and label not in barred]
+        free = [c for label, c in block if c is not None and label not in excluded]
         if not free:
             return math.inf
         return Fraction(cost + min(free) + self._after[depth + 1], 1 << self._shift)

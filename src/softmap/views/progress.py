@@ -224,7 +224,7 @@ class Watching:
         self._bar = progress_bar() if progress else TextBar()
         if progress:
             self._draw()
-            threading.Thread(target=self._go_on, name="softmap-progress", daemon=True).start()
+            threading.Thread(target=self._tick, name="softmap-progress", daemon=True).start()
 
     def __call__(self, snapshot: Any) -> None:
         """Show one check."""
@@ -258,7 +258,7 @@ class Watching:
                 print(f"{name:8} {value}")
             print(" ".join(certificate_sentences(result)), flush=True)
 
-    def _go_on(self) -> None:
+    def _tick(self) -> None:
         """Redraw the bar at intervals until the next check."""
         while not self._ended.wait(BAR.tick):
             self._draw()

@@ -40,6 +40,6 @@ def test_without_edges_it_is_a_softmax():
 
 
 def test_hard_constraints_are_left_to_the_general_code():
-    barred = TABLES.copy()
-    barred[0, 0, 0, 0] = np.inf
-    assert layer.device_forward(LayerProblem(EDGES, 1.0), UNARY, barred, np) is None
+    excluded = TABLES.copy()
+    excluded[0, 0, 0, 0] = np.inf
+    assert layer.device_forward(LayerProblem(EDGES, 1.0), UNARY, excluded, np) is None

@@ -32,14 +32,14 @@ def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
     model, method, state = begun
     smooth = state.messages.msg.copy()
     whole = method.propose(state)
-    method.settle(state)
+    method.undo_proposal(state)
     messages = state.messages.msg.copy()
     state.messages.msg[:] = smooth  # both overwrite what the next pass makes anew
     state.messages.overwritten = False
     plain = method.answer(state, Ask.POINT)
     np.testing.assert_array_equal(plain.nodes[0], whole.nodes[0])
     np.testing.assert_array_equal(plain.coupling, whole.coupling)
-    method.settle(state)
+    method.undo_proposal(state)
     assert (len(plain.nodes), len(whole.nodes)) == (1, 2)
     back = len(state.messages.drift)  # what the next pass begins from
     np.testing.assert_array_equal(state.messages.msg[:back], messages[:back])
@@ -52,7 +52,7 @@ def test_a_check_of_the_bound_has_that_of_the_point(begun):
     _, method, state = begun
     smooth = state.messages.msg.copy()
     brief = method.answer(state, Ask.BOUND)
-    method.settle(state)
+    method.undo_proposal(state)
     state.messages.msg[:] = smooth
     state.messages.overwritten = False
     plain = method.answer(state, Ask.POINT)

@@ -275,7 +275,7 @@ class CudaAnneal(Annealed):
     def restart_point(self, state: CudaState) -> Floats:  # type: ignore[override]
         return self.cuda.arena.lam(self.cuda.messages.msg, Lam.PLAIN)
 
-    def settle(self, state: CudaState) -> None:  # type: ignore[override]
+    def undo_proposal(self, state: CudaState) -> None:  # type: ignore[override]
         """Do nothing: a look leaves the messages as they are."""
 
     def rounded(self, state: Any) -> NDArray[np.int64] | None:

@@ -15,7 +15,7 @@ from softmap.relaxation.flat import FlatModel, elimination_order
 
 
 @dataclass(eq=False)
-class Block:
+class MeanFieldBlock:
     """Consecutive variables with the tables among them, and their distribution q.
 
     q is proportional to exp of the tables plus `field`; `log_z` is the logarithm of its sum,
@@ -60,7 +60,7 @@ class BlockMeanField:
         start = flat.scope_start[:-1]
         reduce = (np.minimum.reduceat, np.maximum.reduceat)
         self._low, self._high = (r(flat.scope, start) if len(start) else start for r in reduce)
-        self.blocks: list[Block] = []
+        self.blocks: list[MeanFieldBlock] = []
         at, block_of = 0, np.zeros(logs.n, np.int64)
         while at < logs.n:
             end = self._end(at, most)
@@ -103,10 +103,10 @@ class BlockMeanField:
             good, bad = (middle, bad) if middle <= n and narrow(middle) else (good, middle)
         return good
 
-    def _block(self, begin: int, end: int) -> Block:
+    def _block(self, begin: int, end: int) -> MeanFieldBlock:
         flat, states = self._inside(begin, end), slice(self._offset[begin], self._offset[end])
         order = elimination_order(flat, math.inf, tries=2).variables
-        return Block(flat, order, states, np.zeros(len(flat.unary)))
+        return MeanFieldBlock(flat, order, states, np.zeros(len(flat.unary)))
 
     def _cut(self, block_of: Ints) -> None:
         """Collect the tables between blocks: pairs, and a constant for larger tables."""

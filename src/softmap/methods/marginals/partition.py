@@ -206,12 +206,12 @@ def _mean_field(
 def _field(padded: Padded, q: Floats) -> Floats:
     """Return the expected cost of a variable's edges for each label; +inf if one is forbidden."""
     i, j = padded.pairs.T
-    barred = np.isposinf(padded.tables)
-    table = np.where(barred, 0.0, padded.tables)
+    excluded = np.isposinf(padded.tables)
+    table = np.where(excluded, 0.0, padded.tables)
     out = np.zeros_like(q)
     for here, there, cost, bar in (
-        (i, j, table, barred),
-        (j, i, table.transpose(0, 2, 1), barred.transpose(0, 2, 1)),
+        (i, j, table, excluded),
+        (j, i, table.transpose(0, 2, 1), excluded.transpose(0, 2, 1)),
     ):
         weight = q[there][:, :, None]
         expected = (cost @ weight)[:, :, 0]

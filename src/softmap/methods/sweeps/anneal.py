@@ -230,7 +230,7 @@ class Engine(Protocol):
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
-    def settle(self, state: Messages) -> None: ...
+    def undo_proposal(self, state: Messages) -> None: ...
 
     def prove(
         self, state: Messages, hard: int, deadline: core.Deadline | None = None
@@ -336,8 +336,8 @@ class Annealed(Algorithm):
         state.passes, state.samples = after.passes, after.samples
         state.work += 2 * self.engine.model.m * done
 
-    def settle(self, state: AnnealState) -> None:
-        self.engine.settle(state.messages)
+    def undo_proposal(self, state: AnnealState) -> None:
+        self.engine.undo_proposal(state.messages)
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, but not below the initial η of a cold start."""
@@ -409,7 +409,7 @@ class Annealed(Algorithm):
             self._go_back(state)
             return
         if len(state.good):
-            self.settle(state)
+            self.undo_proposal(state)
             state.good[:] = state.messages.msg
         state.observe(
             self.rule,
@@ -422,7 +422,7 @@ class Annealed(Algorithm):
     def _go_back(self, state: AnnealState) -> None:
         """Restore the messages of the last check, and lower the limit of momentum."""
         messages = state.messages
-        self.settle(state)
+        self.undo_proposal(state)
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK

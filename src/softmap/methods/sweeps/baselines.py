@@ -101,8 +101,8 @@ class TRWS(Algorithm):
     def restart_point(self, state: TRWSState) -> Floats:
         return self.chains.standing(state.messages, np.inf)
 
-    def settle(self, state: TRWSState) -> None:
-        self.chains.settle(state.messages)
+    def undo_proposal(self, state: TRWSState) -> None:
+        self.chains.undo_proposal(state.messages)
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

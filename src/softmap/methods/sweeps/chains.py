@@ -5,12 +5,12 @@ The messages into early endpoints are in one of two states::
                ┌──────────┐     prove      ┌────────────┐
      start ──▶ │  of the  │ ─────────────▶ │   of the   │
     passes ──▶ │   run    │ ◀───────────── │ last bound │
-               └──────────┘     settle     └────────────┘
+               └──────────┘     undo_proposal     └────────────┘
 
 A bound is computed from the messages of the run after some hard passes. `Messages.aside` tells how
 to return from there: a copy of the messages of the run, or, on a large model, how far each of them
-was moved, in single precision and in the memory of momentum, which restarts. `settle` returns, and
-hands the messages of the bound to its `KeptBound` if the bound is still in use.
+was moved, in single precision and in the memory of momentum, which restarts. `undo_proposal`
+returns, and hands the messages of the bound to its `KeptBound` if the bound is still in use.
 
 Forward messages are recomputed by every pass. `Messages.overwritten` says that they are not those
 of the run, after a bound; `resend` recomputes them if they are needed without a pass.
@@ -611,7 +611,7 @@ class Chains:
 
     def resend(self, state: Messages, eta: float) -> None:
         """Return to the messages of the run, if `prove` has overwritten them."""
-        self.settle(state)
+        self.undo_proposal(state)
         if state.overwritten:
             self.loops.passes(1, state, eta, momentum=False)
             self._came(state, eta, forward=True)
@@ -662,7 +662,7 @@ class Chains:
         forward messages and the shifts are overwritten; the next pass recomputes them. Hard passes
         end at the deadline, the half pass after them does not.
         """
-        self.settle(state)
+        self.undo_proposal(state)
         self._hand_back()
         sent = KeptBound(self, state)
         if self.large:
@@ -689,7 +689,7 @@ class Chains:
             self.loops.traced_passes(hard, state, deadline)
         core.round_off(state.msg, state.aside, self.loops.threads)
 
-    def settle(self, state: Messages) -> None:
+    def undo_proposal(self, state: Messages) -> None:
         """Return to the messages into early endpoints that the run had before `prove`.
 
         The messages of the bound are stored only now, and only if the bound is still in use: then
@@ -715,7 +715,7 @@ class Chains:
 
     def _make_ready(self, state: Messages) -> None:
         """Return to the messages of the run, and allocate the drift of momentum if necessary."""
-        self.settle(state)
+        self.undo_proposal(state)
         self._allot_drift(state)
 
     def _allot_drift(self, state: Messages) -> None:
@@ -727,7 +727,7 @@ class Chains:
         shift = np.empty(len(self.plan.blocks))
         state = Messages(messages, NONE, np.ones(3), shift)
         lam: Floats = self.prove(state, hard).lam()
-        self.settle(state)
+        self.undo_proposal(state)
         return lam
 
 
@@ -787,7 +787,7 @@ class KeptPoint:
 class KeptBound:
     """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    They are in the place of the run's until `Chains.settle` hands them over.
+    They are in the place of the run's until `Chains.undo_proposal` hands them over.
     """
 
     def __init__(self, chains: Chains, state: Messages) -> None:
@@ -825,7 +825,7 @@ class KeptBound:
             back = self._back  # another thread may have stored it while this one waited
             if back is None:
                 return work(state.msg, self.token)
-            chains.settle(state)
+            chains.undo_proposal(state)
             threads = chains.loops.threads
             changed = state.msg[: len(back)] if state.overwritten else state.msg
             own = copied(changed, threads)

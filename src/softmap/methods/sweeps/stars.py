@@ -46,10 +46,10 @@ class Stars:
         self.point_dtype = np.dtype(np.float64)
         self._layout = layout(model)
         self.plan = colour_schedule(model, deadline)
-        self.barred = np.isposinf(model.unary)
+        self.excluded = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
-        i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
-        x = np.flatnonzero(self.barred) - model.node_offset[i]
+        i = np.repeat(np.arange(model.n), model.num_labels)[self.excluded]
+        x = np.flatnonzero(self.excluded) - model.node_offset[i]
         at, step = self.plan.node_places
         self._bar[at[i] + x * step[i]] = np.inf
         self._theta = np.zeros_like(self._bar)
@@ -59,7 +59,7 @@ class Stars:
         """Return the messages of λ (0 if None)."""
         msg = np.zeros_like(self._origin)
         if lam is not None:
-            flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
+            flat = np.where(self.excluded[half_states(self.model)], 0.0, lam)
             core.to_messages(self._layout, self.plan.native, flat, msg)
         drift = np.zeros(len(msg), np.float32)
         return Messages(msg, drift, np.array(CLOCK), np.zeros(len(self.plan.blocks)))
@@ -129,7 +129,7 @@ class Stars:
     def resend(self, state: Messages, eta: float) -> None:
         """Do nothing: `prove` does not change the messages."""
 
-    def settle(self, state: Messages) -> None:
+    def undo_proposal(self, state: Messages) -> None:
         """Do nothing: `prove` does not change the messages."""
 
     def prove(

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from softmap import core
 
-__all__ = ["Multipliers", "SpinBound", "triangle_matrix"]
+__all__ = ["SpinBound", "SpinMultipliers", "triangle_matrix"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ MOST_LANCZOS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class SpinMultipliers:
     """A certified bound on `x' C x`.
 
     Attributes
@@ -156,7 +156,7 @@ class SpinBound:
 
     def certify(
         self, sweeps: int, deadline: core.Deadline | None = None, lost: float = 0.0
-    ) -> Multipliers | None:
+    ) -> SpinMultipliers | None:
         """Return the bound of the averaged multipliers; None if none can be certified.
 
         Parameters
@@ -186,7 +186,9 @@ class SpinBound:
                 terms = np.concatenate([lowered, -weights, [-8 * n * margin]])
                 small = triangles.astype(np.int32)  # many are kept, one array per leaf
                 bound = core.lower_sum(terms)
-                return Multipliers(bound, lowered, small, weights, value - weights.sum() - bound)
+                return SpinMultipliers(
+                    bound, lowered, small, weights, value - weights.sum() - bound
+                )
             shift = 2 * shift + 4 * margin
         return None
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.proof.spins.bound import Multipliers, SpinBound
+from softmap.proof.spins.bound import SpinBound, SpinMultipliers
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.rounding import rounded_spins
 from softmap.proof.spins.steps import SpinSteps
@@ -38,17 +38,17 @@ class Leaf(NamedTuple):
         The spins that are fixed, in the order of the decisions.
     signs : tuple of int
         Their products with the reference.
-    multipliers : Multipliers
+    multipliers : SpinMultipliers
         Of the other spins, in their order; the reference is the last.
     """
 
     spins: tuple[int, ...]
     signs: tuple[int, ...]
-    multipliers: Multipliers
+    multipliers: SpinMultipliers
 
 
 @dataclass
-class _Node:
+class _SpinNode:
     """An open node, and what its bound is computed from."""
 
     spins: tuple[int, ...]
@@ -100,8 +100,10 @@ class SpinTree:
         n = len(form.matrix)
         self._count, self._random = count(), np.random.default_rng(seed)
         state = SpinBound(form.matrix, SpinBound.start(n, seed))
-        self._root = _Node((), (), np.arange(n), -math.inf, state, 0.0, 0, None)
-        self._open: list[tuple[float, int, _Node]] = [(-math.inf, next(self._count), self._root)]
+        self._root = _SpinNode((), (), np.arange(n), -math.inf, state, 0.0, 0, None)
+        self._open: list[tuple[float, int, _SpinNode]] = [
+            (-math.inf, next(self._count), self._root)
+        ]
         self._leaves: list[Leaf] = []
         self._closed = math.inf  # the least bound of a leaf
         self.nodes, self.bounds, self.work = 0, 0, 0
@@ -169,17 +171,17 @@ class SpinTree:
         else:
             self._branch(node, end)
 
-    def _pop(self) -> _Node:
+    def _pop(self) -> _SpinNode:
         if len(self._open) < self._most:
             return heapq.heappop(self._open)[2]
         last = self._open.pop(self._open.index(max(self._open)))
         heapq.heapify(self._open)
         return last[2]
 
-    def _push(self, node: _Node) -> None:
+    def _push(self, node: _SpinNode) -> None:
         heapq.heappush(self._open, (node.bound, next(self._count), node))
 
-    def _improve(self, node: _Node, deadline: core.Deadline, end: core.Deadline) -> None:
+    def _improve(self, node: _SpinNode, deadline: core.Deadline, end: core.Deadline) -> None:
         """Some rounds of triangles, and the bound after them."""
         steps, state, n = self._steps, node.state, len(node.free)
         most = steps.rounds if node.bounds or node.spins else steps.first
@@ -194,7 +196,7 @@ class SpinTree:
         self._bound(node, end)
         node.bounds, node.rounds = node.bounds + 1, 0
 
-    def _bound(self, node: _Node, end: core.Deadline) -> None:
+    def _bound(self, node: _SpinNode, end: core.Deadline) -> None:
         found = node.state.certify(self._steps.sweeps, end, self._form.lost)
         self.work += self._steps.sweeps * len(node.free) ** 2
         node.gain, self.bounds = 0.0, self.bounds + 1
@@ -207,17 +209,17 @@ class SpinTree:
             node.bound, node.gain = bound, bound - node.bound
             node.leaf = Leaf(node.spins, node.signs, found) if self._logged else None
 
-    def _hopeful(self, node: _Node, target: float) -> bool:
+    def _hopeful(self, node: _SpinNode, target: float) -> bool:
         soon = node.bound + self._steps.hope * node.gain
         return node.bounds < self._steps.least or soon > target - float(self._form.step)
 
-    def _close(self, node: _Node) -> None:
+    def _close(self, node: _SpinNode) -> None:
         self.nodes += 1
         self._closed = min(self._closed, node.bound)
         if self._logged and node.leaf is not None:
             self._leaves.append(node.leaf)
 
-    def _round(self, node: _Node, end: core.Deadline) -> None:
+    def _round(self, node: _SpinNode, end: core.Deadline) -> None:
         """Spins by random hyperplanes through the vectors of a node, improved one by one."""
         form = self._form
         spins = np.ones(len(form.matrix))
@@ -228,7 +230,7 @@ class SpinTree:
         if cost < self._cost:
             self._cost, self.best = cost, spins
 
-    def _branch(self, node: _Node, end: core.Deadline) -> None:
+    def _branch(self, node: _SpinNode, end: core.Deadline) -> None:
         """Fix the least decided spin."""
         self.nodes += 1
         with suppress(core.OutOfTime):  # the children are needed all the same
@@ -238,7 +240,7 @@ class SpinTree:
         for sign in (1, -1):
             self._push(self._child(node, at, sign))
 
-    def _child(self, node: _Node, at: int, sign: int) -> _Node:
+    def _child(self, node: _SpinNode, at: int, sign: int) -> _SpinNode:
         free, matrix = np.delete(node.free, at), self._form.matrix
         spins, signs = (*node.spins, int(node.free[at])), (*node.signs, sign)
         fixed, values = np.array(spins), np.array(signs, dtype=np.float64)
@@ -252,7 +254,7 @@ class SpinTree:
             inner, np.delete(node.state.vectors, at, axis=0),
             *_merged(*node.state.triangles, at, sign, len(free)),
         )  # fmt: skip
-        return _Node(spins, signs, free, node.bound, state, cost, node.age, node.leaf)
+        return _SpinNode(spins, signs, free, node.bound, state, cost, node.age, node.leaf)
 
 
 def _merged(triangles: Ints, weights: Floats, at: int, sign: int, n: int) -> tuple[Ints, Floats]:

@@ -176,16 +176,16 @@ class PartsPasses:
             self._half(True, eta, True, messages)
             self._half(False, eta, True, messages)
             sums = [[chains.loops.product] for chains in self.chains.values()]
-            self._product = self.team.begin(sums, 1)  # `settle` waits for it
+            self._product = self.team.begin(sums, 1)  # `wait_for_product` waits for it
 
-    def settle(self) -> None:
+    def wait_for_product(self) -> None:
         """Wait for the restart product of the last pass."""
         if self._product is not None:
             self.clock[2] = core.careful_sum(self._product()[:, 0].copy())
             self._product = None
 
     def _extrapolate(self) -> None:
-        self.settle()
+        self.wait_for_product()
         following = self.clock.copy()
         core.extrapolate(np.empty(0), NONE, following, 1)
         for chains in self.chains.values():
@@ -219,5 +219,5 @@ class PartsPasses:
 
     def shorten_memory(self, longest: float) -> None:
         """Limit Nesterov's t to at most `longest`."""
-        self.settle()
+        self.wait_for_product()
         self.clock[0] = min(self.clock[0], longest)

@@ -338,7 +338,7 @@ class PartsRun:
     def check(self, limits: PartsLimits, *, last: bool) -> Status | None:
         """Check the messages; search for labels and raise η if due; return a status or None."""
         state, best, eta = self.progress, self.best, self.progress.cooling.eta
-        self.passes.settle()
+        self.passes.wait_for_product()
         ask = self._ask(limits, last)
         averaged = state.samples > 1
         found = judge(self.passes, eta, ask, averaged, polish(state.passes))
@@ -432,7 +432,7 @@ class PartsRun:
         chains = self.passes.chains[number]
         return {name: getattr(chains, name) for name in ("msg", "drift", "mean", "shift")}
 
-    def go_on(
+    def restore(
         self, progress: PartsProgress, clock: Floats, primal: float, lam: Arrays,
         labels: dict[int, Ints],
     ) -> None:  # fmt: skip

@@ -75,11 +75,11 @@ def write_grid(
         raise OptionError("tiles: expected two whole numbers") from error
     if down > rows or across > cols or rows * cols >= 1 << 31:
         raise OptionError(f"{rows} x {cols} variables in {down} x {across} tiles: expected fewer")
-    grid = _Grid(rows, cols, d, down, across, weight, seed)
+    grid = _GridParts(rows, cols, d, down, across, weight, seed)
     write_folder(folder, grid.whole(), map(grid.part, range(down * across)))
 
 
-class _Grid:
+class _GridParts:
     """A grid whose costs depend only on the seed, the variable and the label."""
 
     def __init__(
@@ -270,7 +270,7 @@ def save(folder: Path, run: PartsRun) -> None:
     """Write a checkpoint; collective call of all processes."""
     team, serial, problem = run.team, f"{run.progress.passes:010d}", ""
     digests: dict[int, str] = {}
-    run.passes.settle()
+    run.passes.wait_for_product()
     try:
         folder.mkdir(exist_ok=True)
         for number in run.passes.chains:
@@ -342,7 +342,7 @@ def restore(folder: Path, facts: dict[str, Any], run: PartsRun) -> None:
             run.put(number, arrays)
             lam[number], labels[number] = arrays["lam"], arrays["labels"]
         clock, primal = np.array(facts["clock"], dtype=np.float64), facts["progress"]["primal"]
-        run.go_on(_progress(facts), clock, float(primal), lam, labels)
+        run.restore(_progress(facts), clock, float(primal), lam, labels)
     except Exception as error:  # a damaged file may cause errors of any type
         problem = str(error) or type(error).__name__
     if words := run.team.first_problem(problem):

@@ -265,7 +265,7 @@ class Passes(Stage):
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
         """Return the state of the method and the numbers of `Progress`, for a checkpoint."""
         self.set_up()
-        self._method.settle(self._state)
+        self._method.undo_proposal(self._state)
         return self._state, asdict(self._at)
 
     def restore(self, numbers: dict[str, Any]) -> None:
