@@ -176,18 +176,12 @@ class Permutation:
         tables = np.full((len(inner), d, d), np.inf)
         for table, (_, own) in zip(tables, _tables(model, inner), strict=True):
             table[: len(own), : own.shape[1]] = own
-        edges = model.edges[inner].astype(np.int64)
-        for label in shared:
-            unary = _separated(unary, label, np.arange(n), n)
-            tables = _separated(tables, label, edges[:, 0], n).transpose(0, 2, 1)
-            tables = _separated(tables, label, edges[:, 1], n).transpose(0, 2, 1)
-        different = np.arange(tables.shape[1])
+        different = np.setdiff1d(np.arange(d), shared)
         tables[:, different, different] = np.inf
-        out = cls._rounded(unary, tables, edges)
-        return replace(out, shared=shared[0]) if shared else out
+        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64), *shared)
 
     @classmethod
-    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints) -> Permutation:
+    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints, shared: int = -1) -> Permutation:
         """Return the costs of labels [n, d] and edges [m, d, d] in integers."""
         n, d = unary.shape
         blocks = [unary, tables.reshape(len(tables), d * d)]
@@ -201,16 +195,21 @@ class Permutation:
             bits = max(0, min(bits, LARGEST_BITS - largest.bit_length()))
         step = math.gcd(*(int(np.gcd.reduce(block.above.ravel())) for block in whole)) or 1
         one, two = (block.filled(barrier) << bits for block in whole)
+        two, (first, second) = two.reshape(-1, d, d), edges.T
+        if shared >= 0:
+            one = _separated(one, shared, np.arange(n), n, barrier << bits)
+            two = _separated(two, shared, first, n, barrier << bits).transpose(0, 2, 1)
+            two = _separated(two, shared, second, n, barrier << bits).transpose(0, 2, 1)
+            d += n
         pair, shift = np.zeros((n, d, n, d), np.int64), np.zeros((n, n), np.int64)
-        by_pair, (first, second) = pair.transpose(0, 2, 1, 3), edges.T
-        by_pair[first, second] = two.reshape(-1, d, d)
-        by_pair[second, first] = two.reshape(-1, d, d).transpose(0, 2, 1)
+        by_pair = pair.transpose(0, 2, 1, 3)
+        by_pair[first, second] = two
+        by_pair[second, first] = two.transpose(0, 2, 1)
         by_pair[:, :, np.arange(d), np.arange(d)] = 0
         shift[edges.min(axis=1), edges.max(axis=1)] = whole[1].low << bits
         base = sum(int(block.low.sum()) for block in whole) << bits
-        return cls(
-            one, pair, shift, base, exponent - bits, step << bits if exact else 1, barrier << bits
-        )
+        step = step << bits if exact else 1
+        return cls(one, pair, shift, base, exponent - bits, step, barrier << bits, shared)
 
     @cached_property
     def native(self) -> core.PermutationCosts:
@@ -344,13 +343,13 @@ class _Block(NamedTuple):
         return np.where(self.finite, self.above, barrier)
 
 
-def _separated(costs: Costs, label: int, variables: Ints, n: int) -> Costs:
+def _separated(costs: Ints, label: int, variables: Ints, n: int, barrier: int) -> Ints:
     """Costs [k, d, ...] of some of n variables whose own label, d + i, replaces a shared one."""
     k, d = costs.shape[:2]
-    out = np.full((k, d + n, *costs.shape[2:]), np.inf)
+    out = np.full((k, d + n, *costs.shape[2:]), barrier)
     out[:, :d] = costs
     out[np.arange(k), d + variables] = costs[:, label]
-    out[:, label] = np.inf
+    out[:, label] = barrier
     return out
 
 

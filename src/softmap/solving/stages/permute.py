@@ -24,10 +24,11 @@ Labels = NDArray[np.int64]
 
 
 class Permute(Once):
-    """Permutations and partial matchings: tabu search by swaps, dual ascent over assignment problems, and a search.
+    """Permutations: tabu search by swaps, dual ascent over assignment problems, and a search.
 
     The local polytope proves next to nothing here (decision 68). In runs with a time limit, the
-    other stages have a small part of the time once the dual ascent has stalled.
+    other stages have a small part of the time once the dual ascent has stalled. Partial matchings,
+    in which one label may be shared, are permutations of more labels (decision 89).
     """
 
     name = StageName.PERMUTE
@@ -52,8 +53,11 @@ class Permute(Once):
     @property
     def _entries(self) -> float:
         """The number of pairs of labels of two variables, twice."""
+        return self._entries_of(self.problem.model.num_visible if self._shared else 0)
+
+    def _entries_of(self, own: int) -> float:
+        """The same, with labels that single variables have instead of a shared one."""
         sizes = self.problem.model.num_labels[: self.problem.model.num_visible]
-        own = len(sizes) if self._shared else 0  # labels instead of a shared one
         return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
     def memory(self) -> float:
@@ -61,10 +65,23 @@ class Permute(Once):
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """Always at first; once the ascent has stalled, for most of the time."""
+        if self._shared:
+            return self._partly(best, handed)
         if self._found is None or not self._found.stalled:
             return True
         spent = time.perf_counter() - self._begun
         return self._seconds < self.tuning.permuted_share * spent
+
+    def _partly(self, best: Best, handed: Handed) -> bool:
+        """After a check of the relaxation, the last one if time is not limited, since others may
+        prove more of a partial matching; then for a part of the time, small if they have.
+        """
+        if handed.seen is None or self.options.time_limit is None:
+            return handed.seen is not None and handed.seen.last
+        tuning, spent = self.tuning, time.perf_counter() - self._begun
+        leads = self._found is None or self._found.leads(best)
+        part = tuning.permuted_partial if leads else tuning.permuted_least
+        return self._seconds + tuning.first_slice <= part * spent
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -76,7 +93,7 @@ class Permute(Once):
             costs = Permutation.of(model, self._shared or ())
             self._found = _Parts(costs, seed, tuning, logged)
         share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
-        work = share.work_or(int(tuning.permuted_work * self._entries))
+        work = share.work_or(int(tuning.permuted_work * self._entries_of(0)))
         active = self._found.improve(best, share, work)
         self._seconds += time.perf_counter() - begun
         return Outcome(active=active and work >= UNLIMITED)
@@ -112,6 +129,10 @@ class _Parts:
     def stalled(self) -> bool:
         """Whether passes of the dual ascent have stalled."""
         return self._ascent.coolings > 0
+
+    def leads(self, best: Best) -> bool:
+        """Whether no other bound is above that of the dual ascent."""
+        return self._value(best, self._bound) >= best.bound
 
     def improve(self, best: Best, share: Share, work: int) -> bool:
         """Improve labels and bound for one slice; return whether more can be done."""
