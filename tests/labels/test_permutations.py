@@ -10,9 +10,15 @@ import pytest
 
 import softmap
 from softmap import core
-from softmap.labels.permutations import Permutation, is_permutation
+from softmap.labels.permutations import Permutation, shared_labels
 from softmap.solving.problem import Problem
-from support.permutations import least_cost, permutation_model, random_factors
+from support.permutations import (
+    labellings,
+    least_cost,
+    partial_factors,
+    permutation_model,
+    random_factors,
+)
 
 
 def permutation_of(seed: int, most: int = 5) -> Permutation | None:
@@ -22,7 +28,7 @@ def permutation_of(seed: int, most: int = 5) -> Permutation | None:
         problem = Problem.of(permutation_model(n, d, factors), threads=1)
     except softmap.InfeasibleModel:
         return None
-    assert is_permutation(problem.model, problem.given)
+    assert shared_labels(problem.model, problem.given) == []
     return Permutation.of(problem.model)
 
 
@@ -61,6 +67,39 @@ def test_swaps_bounds_and_search_agree_with_enumeration(seed):
         search = searched(costs, ascent, best - costs.step, exchanged)
         assert search.run(1 << 40)
         assert not search.labels(labels)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_partial_matchings_agree_with_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, d, factors = partial_factors(rng, 4)
+    label = int(rng.integers(d))
+    model = permutation_model(n, d, factors, shared=label)
+    try:
+        problem = Problem.of(model, threads=1)
+    except softmap.InfeasibleModel:
+        assert least_cost(n, d, factors, label) is None
+        return
+    assert shared_labels(problem.model, problem.given) == [label]
+    costs = Permutation.of(problem.model, [label])
+    unit, found = Fraction(2) ** costs.exponent, []
+    for x in map(np.array, labellings(n, d, label)):
+        inner = costs.inner(x)
+        assert len({*inner.tolist()}) == n
+        assert costs.outer(inner).tolist() == x.tolist()
+        found.append(costs.cost(inner))
+        given = problem.model.energy(problem.model.with_running(x)) - problem.model.constant
+        if found[-1] < costs.barrier:
+            assert np.isclose(given, float((found[-1] + costs.base) * unit))
+        else:
+            assert given == np.inf
+    best, labels = min(found), np.empty(n, dtype=np.int64)
+    assert core.SwapSearch(costs.native, seed).run(labels, 40_000) == costs.cost(labels) == best
+    ascent = core.AssignmentAscent(costs.native, seed)
+    assert ascent.run(10 * costs.pair.size) <= best
+    search = searched(costs, ascent, costs.barrier, False)
+    assert search.run(1 << 40)
+    assert best - costs.step < search.bound <= best
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -139,19 +178,25 @@ def test_costs_are_rounded_down_and_exactly_if_they_are_integers():
 def test_only_permutations_are_recognised():
     def seen(model):
         problem = Problem.of(model, threads=1)
-        return is_permutation(problem.model, problem.given)
+        return shared_labels(problem.model, problem.given)
 
     n, d, factors = 4, 5, [((i, j), np.ones((5, 5))) for i in range(4) for j in range(i + 1, 4)]
-    assert seen(permutation_model(n, d, factors))
-    assert seen(permutation_model(n, d, factors[:-1], many=True))
-    assert not seen(permutation_model(n, d, factors[:-1]))
-    assert not seen(softmap.Model.from_factors([d] * n, factors))
-    assert not seen(softmap.generators.potts_grid(3, 3, 9, seed=1))
-    table = np.where(np.eye(5, dtype=bool), np.inf, 1.0)
-    open_pair = table.copy()
-    open_pair[2, 2] = 1.0
-    rest = [(s, t + table) for s, t in factors[1:]]
-    assert not seen(softmap.Model.from_factors([d] * n, [*rest, ((0, 1), open_pair)]))
+    assert seen(permutation_model(n, d, factors)) == []
+    assert seen(permutation_model(n, d, factors[:-1], many=True)) == []
+    assert seen(permutation_model(n, d, factors[:-1])) is None
+    assert seen(softmap.Model.from_factors([d] * n, factors)) is None
+    assert seen(softmap.generators.potts_grid(3, 3, 9, seed=1)) is None
+    assert seen(permutation_model(n, d, factors, shared=3)) == [3]
+    assert seen(permutation_model(n, d, factors[:-1], shared=3)) is None
+    few = [(s, t[:3, :3]) for s, t in factors]  # fewer labels than variables
+    assert seen(permutation_model(n, 3, few, shared=0)) == [0]
+    apart = np.where(np.eye(5, dtype=bool), np.inf, 1.0)
+    tables = [apart.copy() for _ in factors]
+    tables[0][2, 2] = tables[3][2, 2] = 1.0
+    scopes = [scope for scope, _ in factors]
+    assert seen(softmap.Model.from_factors([d] * n, zip(scopes, tables, strict=True))) == [2]
+    tables[1][4, 4] = 1.0
+    assert seen(softmap.Model.from_factors([d] * n, zip(scopes, tables, strict=True))) is None
     negative = ((0, 1, 2), -np.ones((5, 5, 5)))
-    assert not seen(permutation_model(n, d, [*factors, negative]))
+    assert seen(permutation_model(n, d, [*factors, negative])) is None
     assert least_cost(n, d, factors) == 6

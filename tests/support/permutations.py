@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -36,18 +36,40 @@ def random_factors(rng: np.random.Generator, most: int = 5) -> tuple[int, int, F
     return n, d, factors
 
 
-def permutation_model(n: int, d: int, factors: Factors, *, many: bool = False) -> softmap.Model:
-    """Return the model in which all labels differ, by an `AllDifferent` or by forbidden pairs."""
+def partial_factors(rng: np.random.Generator, most: int = 5) -> tuple[int, int, Factors]:
+    """Return the same, with fewer labels than variables in some."""
+    n, d, factors = random_factors(rng, most)
+    d = int(rng.integers(3, d + 1))
+    return n, d, [(scope, table[(slice(d),) * len(scope)]) for scope, table in factors]
+
+
+def permutation_model(
+    n: int, d: int, factors: Factors, *, many: bool = False, shared: int | None = None
+) -> softmap.Model:
+    """Return the model in which all labels differ, by an `AllDifferent` or by forbidden pairs.
+
+    Variables may have the label `shared` at the same time.
+    """
     if many:
         return softmap.Model.from_factors([d] * n, [*factors, softmap.AllDifferent(range(n))])
     apart = np.where(np.eye(d, dtype=bool), np.inf, 0.0)
+    if shared is not None:
+        apart[shared, shared] = 0.0
     apart_factors = [(s, t + apart) if len(s) == 2 else (s, t) for s, t in factors]
     return softmap.Model.from_factors([d] * n, apart_factors)
 
 
-def least_cost(n: int, d: int, factors: Factors) -> Fraction | None:
+def labellings(n: int, d: int, shared: int | None = None) -> list[tuple[int, ...]]:
+    """All labellings in which labels other than `shared` differ."""
+    if shared is None:
+        return list(permutations(range(d), n))
+    every = product(range(d), repeat=n)
+    return [x for x in every if len({*x}) == n - max(x.count(shared) - 1, 0)]
+
+
+def least_cost(n: int, d: int, factors: Factors, shared: int | None = None) -> Fraction | None:
     """The optimum by enumeration, exactly; None if there is no labelling."""
-    every = np.array(list(permutations(range(d), n)))
+    every = np.array(labellings(n, d, shared))
     chosen = np.stack([table[tuple(every[:, i] for i in scope)] for scope, table in factors])
     whole = chosen[:, np.isfinite(chosen).all(axis=0)]
     if not whole.size:

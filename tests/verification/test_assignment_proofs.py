@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +29,7 @@ from softmap.verification.limit import TableLimit
 from softmap.verification.permutations import PermutationTree
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
-from support.permutations import least_cost, permutation_model, random_factors
+from support.permutations import least_cost, partial_factors, permutation_model, random_factors
 from support.proof_files import packed, taken_apart, write_proof
 
 
@@ -50,6 +51,63 @@ def test_runs_and_their_proofs_agree_with_enumeration(seed, tmp_path):
     assert math.isclose(result.energy, float(best), rel_tol=1e-9, abs_tol=1e-9)
     assert softmap.verify(result).verdict is not Verdict.FALSE
     assert softmap.verify(model, proof=path).verdict is not Verdict.FALSE
+
+
+@pytest.mark.filterwarnings("ignore::softmap.errors.ProofWarning")
+@pytest.mark.parametrize("seed", range(12))
+def test_partial_matchings_and_their_proofs_agree_with_enumeration(seed, tmp_path):
+    n, d, factors = partial_factors(np.random.default_rng(seed), 5)
+    label, path = seed % d, tmp_path / "run.proof"
+    best = least_cost(n, d, factors, label)
+    model = permutation_model(n, d, factors, shared=label)
+    try:
+        result = softmap.solve(model, threads=1, seed=seed, proof=path)
+    except softmap.InfeasibleModel:
+        assert best is None
+        return
+    assert best is not None
+    assert Fraction(result.bound) <= best
+    assert result.status is Status.OPTIMAL
+    assert math.isclose(result.energy, float(best), rel_tol=1e-9, abs_tol=1e-9)
+    assert softmap.verify(result).verdict is not Verdict.FALSE
+    assert softmap.verify(model, proof=path).verdict is not Verdict.FALSE
+
+
+def partial_bound(model: softmap.Model, label: int, rng: np.random.Generator | None) -> Fraction:
+    """The bound that the checker accepts for multipliers, some of which are altered."""
+    problem = Problem.of(model, threads=1)
+    costs = Permutation.of(problem.model, [label])
+    ascent, (n, d) = core.AssignmentAscent(costs.native, 0), costs.unary.shape
+    found = ascent.run(20 * costs.pair.size)
+    arrays = [np.empty(size, dtype=np.int64) for size in (n * d * n, n * d * d, d)]
+    ascent.multipliers(*arrays)
+    arrays[0] = (arrays[0].reshape(n, d, n) + costs.shift[:, None, :]).ravel()
+    if rng is not None:
+        part = arrays[rng.integers(3)]
+        part[rng.integers(len(part))] += rng.choice([-1, 1]) << rng.integers(30)
+    exponent = costs.exponent - problem.exponent
+    value = assignment_bound(model, np.array([n, d, exponent]), *arrays)
+    if rng is None:
+        assert value >= (found + costs.base) * Fraction(2) ** exponent
+    return value
+
+
+def test_the_checker_gives_each_variable_its_own_copy_of_a_shared_label():
+    rng, bounds = np.random.default_rng(5), []
+    for _ in range(6):
+        tables = [((i, j), 1.0 * rng.integers(-9, 9, (4, 4))) for i, j in combinations(range(5), 2)]
+        model = permutation_model(5, 4, tables, shared=3)
+        best = least_cost(5, 4, tables, 3)
+        assert best is not None
+        bounds.append((partial_bound(model, 3, None), best))
+        for _ in range(20):
+            with contextlib.suppress(Rejected):
+                assert partial_bound(model, 3, rng) <= best
+    assert all(bound <= best for bound, best in bounds)
+    assert any(bound == best for bound, best in bounds)
+    for d in (5, 8, 10):  # there have to be four labels and five copies
+        with pytest.raises(Rejected, match="same label"):
+            assignment_bound(model, *zeros(5, d))
 
 
 def weak_problem() -> softmap.Model:

@@ -8,7 +8,7 @@ rounded down to multiples of a power of two, so that these bounds hold for the m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from softmap.model.many import AllDifferent
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
 
-__all__ = ["Permutation", "PermutationLog", "Symmetry", "is_permutation"]
+__all__ = ["Permutation", "PermutationLog", "Symmetry", "shared_labels"]
 
 TOTAL_BITS = 46  # bits of the sum of all ranges of costs, so that no sum overflows 64 bits
 LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
@@ -33,8 +33,11 @@ MOST_MAPS = 2_000  # symmetries of labels that are listed
 MOST_STEPS = 10_000  # steps of the search for them
 
 
-def is_permutation(model: Model, given: Model) -> bool:
-    """Whether all variables must have different labels, by forbidden pairs or an `AllDifferent`.
+def shared_labels(model: Model, given: Model) -> list[int] | None:
+    """Return the label that several variables may have, in a list, which is empty if all differ.
+
+    The other labels must differ, by forbidden pairs or an `AllDifferent`; None if they need not.
+    A label that may be shared is the "unassigned" of a partial matching.
 
     Factors of more variables or chain variables are left out; their costs must be at least 0.
 
@@ -46,17 +49,18 @@ def is_permutation(model: Model, given: Model) -> bool:
         The model that it was made from, which knows the `AllDifferent`.
     """
     n = model.num_visible
-    if not model.has_forbidden or not model.m or not 3 <= n <= model.num_labels[:n].min():
-        return False
+    if not model.has_forbidden or not model.m or n < 3 or model.num_labels[:n].min() < 3:
+        return None
     inner = _inner_edges(model)
     required = (f for f in given.required if isinstance(f, AllDifferent))
     different = any(len(set(factor.variables)) == n for factor in required)
     if not len(inner) or (not different and len(inner) != n * (n - 1) // 2):
-        return False
+        return None
     pairs = np.sort(model.edges[inner].astype(np.int64), axis=1) @ (n, 1)
     if len(set(pairs.tolist())) < len(inner) or (model.n > n and not _harmless(model)):
-        return False
-    return different or _all_tables_forbid(model, inner)
+        return None
+    shared = [] if different else _shared(model, inner)
+    return None if shared == [] and n > model.num_labels[:n].min() else shared
 
 
 def _inner_edges(model: Model) -> Ints:
@@ -72,14 +76,17 @@ def _harmless(model: Model) -> bool:
     return bool((nodes >= 0).all() and (edges >= 0).all())
 
 
-def _all_tables_forbid(model: Model, inner: Ints) -> bool:
-    """Whether the tables of all edges forbid equal labels."""
+def _shared(model: Model, inner: Ints) -> list[int] | None:
+    """The label that variables may share, if there is one; None if there are more."""
+    shared: set[int] = set()
     for (i, j), table in _tables(model, inner):
         both = min(table.shape)
         costs = table.diagonal() + model.unary[model.node_slice(i)][:both]
-        if not np.isposinf(costs + model.unary[model.node_slice(j)][:both]).all():
-            return False
-    return True
+        costs = costs + model.unary[model.node_slice(j)][:both]
+        shared.update(np.flatnonzero(~np.isposinf(costs)).tolist())
+        if len(shared) > 1:
+            return None
+    return [*shared]
 
 
 def _tables(model: Model, inner: Ints) -> Iterator[tuple[list[int], Costs]]:
@@ -136,6 +143,9 @@ class Permutation:
         A common divisor of all costs; 1 if costs were rounded.
     barrier : int
         Cost of a forbidden label or pair: more than all other costs together.
+    shared : int
+        The label of the model that variables may share, -1 if there is none. Variable i has a
+        label of its own instead, d - n + i, and `shared` is forbidden.
     """
 
     unary: Ints
@@ -145,10 +155,19 @@ class Permutation:
     exponent: int
     step: int
     barrier: int
+    shared: int = -1
 
     @classmethod
-    def of(cls, model: Model) -> Permutation:
-        """Return the costs of the visible variables of a model and of the edges between them."""
+    def of(cls, model: Model, shared: Sequence[int] = ()) -> Permutation:
+        """Return the costs of the visible variables of a model and of the edges between them.
+
+        Parameters
+        ----------
+        model : Model
+            A model whose labels differ.
+        shared : sequence of int, default ()
+            The label that needs not, if there is one.
+        """
         n, inner = model.num_visible, _inner_edges(model)
         d = int(model.num_labels[:n].max())
         unary = np.full((n, d), np.inf)
@@ -157,11 +176,12 @@ class Permutation:
         tables = np.full((len(inner), d, d), np.inf)
         for table, (_, own) in zip(tables, _tables(model, inner), strict=True):
             table[: len(own), : own.shape[1]] = own
-        tables[:, np.arange(d), np.arange(d)] = np.inf
-        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64))
+        different = np.setdiff1d(np.arange(d), shared)
+        tables[:, different, different] = np.inf
+        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64), *shared)
 
     @classmethod
-    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints) -> Permutation:
+    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints, shared: int = -1) -> Permutation:
         """Return the costs of labels [n, d] and edges [m, d, d] in integers."""
         n, d = unary.shape
         blocks = [unary, tables.reshape(len(tables), d * d)]
@@ -175,21 +195,36 @@ class Permutation:
             bits = max(0, min(bits, LARGEST_BITS - largest.bit_length()))
         step = math.gcd(*(int(np.gcd.reduce(block.above.ravel())) for block in whole)) or 1
         one, two = (block.filled(barrier) << bits for block in whole)
+        two, (first, second) = two.reshape(-1, d, d), edges.T
+        if shared >= 0:
+            one = _separated(one, shared, np.arange(n), n, barrier << bits)
+            two = _separated(two, shared, first, n, barrier << bits).transpose(0, 2, 1)
+            two = _separated(two, shared, second, n, barrier << bits).transpose(0, 2, 1)
+            d += n
         pair, shift = np.zeros((n, d, n, d), np.int64), np.zeros((n, n), np.int64)
-        by_pair, (first, second) = pair.transpose(0, 2, 1, 3), edges.T
-        by_pair[first, second] = two.reshape(-1, d, d)
-        by_pair[second, first] = two.reshape(-1, d, d).transpose(0, 2, 1)
+        by_pair = pair.transpose(0, 2, 1, 3)
+        by_pair[first, second] = two
+        by_pair[second, first] = two.transpose(0, 2, 1)
         by_pair[:, :, np.arange(d), np.arange(d)] = 0
         shift[edges.min(axis=1), edges.max(axis=1)] = whole[1].low << bits
         base = sum(int(block.low.sum()) for block in whole) << bits
-        return cls(
-            one, pair, shift, base, exponent - bits, step << bits if exact else 1, barrier << bits
-        )
+        step = step << bits if exact else 1
+        return cls(one, pair, shift, base, exponent - bits, step, barrier << bits, shared)
 
     @cached_property
     def native(self) -> core.PermutationCosts:
         """The costs as compiled loops take them."""
         return core.PermutationCosts(self.unary, self.pair.reshape(self.unary.size, -1))
+
+    def inner(self, labels: Ints) -> Ints:
+        """Return the labels of the permutation for those of the model."""
+        n, d = self.unary.shape
+        return np.where(labels == self.shared, np.arange(d - n, d), labels)
+
+    def outer(self, labels: Ints) -> Ints:
+        """Return the labels of the model for those of the permutation."""
+        n, d = self.unary.shape
+        return labels if self.shared < 0 else np.where(labels < d - n, labels, self.shared)
 
     def transposed(self) -> Permutation:
         """The same costs with variables and labels exchanged; there must be as many of both."""
@@ -306,6 +341,16 @@ class _Block(NamedTuple):
     def filled(self, barrier: int) -> Ints:
         """The differences, with forbidden entries at the barrier."""
         return np.where(self.finite, self.above, barrier)
+
+
+def _separated(costs: Ints, label: int, variables: Ints, n: int, barrier: int) -> Ints:
+    """Costs [k, d, ...] of some of n variables whose own label, d + i, replaces a shared one."""
+    k, d = costs.shape[:2]
+    out = np.full((k, d + n, *costs.shape[2:]), barrier)
+    out[:, :d] = costs
+    out[np.arange(k), d + variables] = costs[:, label]
+    out[:, label] = barrier
+    return out
 
 
 def _exponent(blocks: list[Costs]) -> int:

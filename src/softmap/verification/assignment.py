@@ -17,7 +17,8 @@ from softmap.verification.records import Ints, Rejected
 LARGEST = 1 << 52  # absolute value of a multiplier or cost in units: sums stay within 64 bits
 MOST_LABELS = 1_000
 
-Pairs = dict[tuple[int, int], NDArray[np.float64]]
+Table = NDArray[np.float64]
+Pairs = dict[tuple[int, int], Table]
 
 
 def assignment_bound(
@@ -44,15 +45,14 @@ def assignment_bound(
         raise Rejected("the multiplier of a label that may stay unused is positive")
     row, column = rows.reshape(n, d, n), columns.reshape(n, d, d)
     flat = flat_model(model)
-    pairs = _pairs(flat, n)
-    _require_different(model, pairs, n)
+    unary, pairs = _different(model, flat, n, d)
     grid = _Grid(exponent)
     total = int(labels.sum())
     for i in range(n):
         own = row[i].sum(axis=1) - row[i, :, i] + column[i].sum(axis=1) - column[i].diagonal()
-        costs = grid.units(flat.unary[i])
+        costs = grid.units(unary[i])
         size = len(costs)
-        open_labels = np.isfinite(flat.unary[i])
+        open_labels = np.isfinite(unary[i])
         if not open_labels.any():
             raise Rejected("a variable has no label")
         total += int((costs + own[:size] - labels[:size])[open_labels].min())
@@ -83,9 +83,9 @@ class AssignmentCosts:
     def __init__(self, model: Model, shape: Ints) -> None:
         n, d, self._exponent = _shape(model, shape)
         self.shape = n, d
-        self._flat = flat_model(model)
-        self._pairs = _pairs(self._flat, n)
-        _require_different(model, self._pairs, n)
+        flat = flat_model(model)
+        self._constant = flat.constant
+        self._unary, self._pairs = _different(model, flat, n, d)
         self._grid = _Grid(self._exponent)
 
     def arrays(self) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -93,7 +93,7 @@ class AssignmentCosts:
         n, d = self.shape
         unary, pair = np.zeros((n, d), np.int64), np.zeros((n, d, n, d), np.int64)
         gone, apart = np.ones((n, d), bool), np.ones((n, d, n, d), bool)
-        for i, costs in enumerate(self._flat.unary[:n]):
+        for i, costs in enumerate(self._unary):
             unary[i, : len(costs)] = self._grid.units(costs)
             gone[i, : len(costs)] = ~np.isfinite(costs)
         for (i, j), table in self._pairs.items():
@@ -105,7 +105,7 @@ class AssignmentCosts:
 
     def value(self, units: int) -> Fraction:
         """Return a lower bound in units as a cost, rounded up to a possible one."""
-        return self._grid.raised(units) * Fraction(2) ** self._exponent + self._flat.constant
+        return self._grid.raised(units) * Fraction(2) ** self._exponent + self._constant
 
 
 def _shape(model: Model, shape: Ints) -> tuple[int, int, int]:
@@ -140,17 +140,40 @@ def _pairs(flat: Flat, n: int) -> Pairs:
     return pairs
 
 
-def _require_different(model: Model, pairs: Pairs, n: int) -> None:
-    """Raise `Rejected` unless all labels differ; mark equal labels as forbidden."""
+def _different(model: Model, flat: Flat, n: int, d: int) -> tuple[list[Table], Pairs]:
+    """Costs of labels and pairs in which all labels differ; raise `Rejected` if they may not.
+
+    If there are n labels more than any variable has, a single label may be shared: variable i has
+    label d - n + i of its own instead.
+    """
+    unary, pairs = [*flat.unary[:n]], _pairs(flat, n)
     whole = any(
         isinstance(factor, AllDifferent) and {*factor.variables} == {*range(n)}
         for factor in model.required
     )
+    tables = [] if whole else pairs.values()
+    shared = {p for table in tables for p in np.flatnonzero(np.isfinite(table.diagonal())).tolist()}
+    if len(shared) > 1 or (shared and d != n + max(map(len, unary))):
+        raise Rejected("two variables may have the same label")
+    for label in shared:
+        unary = [_separated(costs, label, i, n, d) for i, costs in enumerate(unary)]
+        for (i, j), table in pairs.items():
+            rows = _separated(table, label, i, n, d)
+            pairs[i, j] = _separated(rows.T, label, j, n, d).T
     for table in pairs.values():
         equal = np.arange(min(table.shape))
-        if not whole and np.isfinite(table[equal, equal]).any():
-            raise Rejected("two variables may have the same label")
         table[equal, equal] = np.inf
+    return unary, pairs
+
+
+def _separated(costs: Table, label: int, variable: int, n: int, d: int) -> Table:
+    """Costs of d labels, of which the variable's own one replaces a shared one."""
+    out = np.full((d, *costs.shape[1:]), np.inf)
+    out[: len(costs)] = costs
+    if label < len(costs):
+        out[d - n + variable] = costs[label]
+        out[label] = np.inf
+    return out
 
 
 def _require_paid(costs: Ints, table: Any, first: Any, second: Any, pair: tuple[int, int]) -> None:

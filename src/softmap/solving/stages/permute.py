@@ -27,7 +27,8 @@ class Permute(Once):
     """Permutations: tabu search by swaps, dual ascent over assignment problems, and a search.
 
     The local polytope proves next to nothing here (decision 68). In runs with a time limit, the
-    other stages have a small part of the time once the dual ascent has stalled.
+    other stages have a small part of the time once the dual ascent has stalled. Partial matchings,
+    in which one label may be shared, are permutations of more labels (decision 89).
     """
 
     name = StageName.PERMUTE
@@ -37,28 +38,50 @@ class Permute(Once):
         self._seconds = 0.0
         self._found: _Parts | None = None
         model = self.problem.model
-        few = self._entries <= self.tuning.permuted_entries
-        if not (few and self.default and model.has_forbidden):
+        self._shared: list[int] | None = []
+        if not (self._few and self.default and model.has_forbidden):
             return False
-        from softmap.labels.permutations import is_permutation  # imported late
+        from softmap.labels.permutations import shared_labels  # imported late
 
-        return is_permutation(model, self.problem.given)
+        self._shared = shared_labels(model, self.problem.given)
+        return self._shared is not None and self._few
+
+    @property
+    def _few(self) -> bool:
+        return self._entries <= self.tuning.permuted_entries
 
     @property
     def _entries(self) -> float:
         """The number of pairs of labels of two variables, twice."""
+        return self._entries_of(self.problem.model.num_visible if self._shared else 0)
+
+    def _entries_of(self, own: int) -> float:
+        """The same, with labels that single variables have instead of a shared one."""
         sizes = self.problem.model.num_labels[: self.problem.model.num_visible]
-        return float(len(sizes) * int(sizes.max(initial=0))) ** 2
+        return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
     def memory(self) -> float:
         return self.tuning.permuted_bytes * self._entries
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """Always at first; once the ascent has stalled, for most of the time."""
+        if self._shared:
+            return self._partly(best, handed)
         if self._found is None or not self._found.stalled:
             return True
         spent = time.perf_counter() - self._begun
         return self._seconds < self.tuning.permuted_share * spent
+
+    def _partly(self, best: Best, handed: Handed) -> bool:
+        """After a check of the relaxation, the last one if time is not limited, since others may
+        prove more of a partial matching; then for a part of the time, small if they have.
+        """
+        if handed.seen is None or self.options.time_limit is None:
+            return handed.seen is not None and handed.seen.last
+        tuning, spent = self.tuning, time.perf_counter() - self._begun
+        leads = self._found is None or self._found.leads(best)
+        part = tuning.permuted_partial if leads else tuning.permuted_least
+        return self._seconds + tuning.first_slice <= part * spent
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -67,9 +90,10 @@ class Permute(Once):
 
             model, seed = self.problem.model, self.options.seed
             logged = 0 if self._proof is None else tuning.permuted_logged
-            self._found = _Parts(Permutation.of(model), seed, tuning, logged)
+            costs = Permutation.of(model, self._shared or ())
+            self._found = _Parts(costs, seed, tuning, logged)
         share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
-        work = share.work_or(int(tuning.permuted_work * self._entries))
+        work = share.work_or(int(tuning.permuted_work * self._entries_of(0)))
         active = self._found.improve(best, share, work)
         self._seconds += time.perf_counter() - begun
         return Outcome(active=active and work >= UNLIMITED)
@@ -106,6 +130,10 @@ class _Parts:
         """Whether passes of the dual ascent have stalled."""
         return self._ascent.coolings > 0
 
+    def leads(self, best: Best) -> bool:
+        """Whether no other bound is above that of the dual ascent."""
+        return self._value(best, self._bound) >= best.bound
+
     def improve(self, best: Best, share: Share, work: int) -> bool:
         """Improve labels and bound for one slice; return whether more can be done."""
         self._swap(best, share, work)
@@ -131,13 +159,16 @@ class _Parts:
         part = tuning.permuted_swaps if helps else tuning.permuted_least
         labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
-        best.offer_labels(best.problem.model.with_running(labels))
+        self._offer(best, labels)
         spent = time.perf_counter() - begun
         self._tried += spent
         self._idle = 0.0 if best.energy < before else self._idle + spent
 
     def _visible(self, best: Best) -> Labels:
-        return best.labels[: len(self._costs.unary)]
+        return self._costs.inner(best.labels[: len(self._costs.unary)])
+
+    def _offer(self, best: Best, labels: Labels) -> None:
+        best.offer_labels(best.problem.model.with_running(self._costs.outer(labels)))
 
     def _ascend(self, best: Best, deadline: core.Deadline, work: int) -> None:
         """Raise the bound, and offer it with its multipliers."""
@@ -175,7 +206,7 @@ class _Parts:
         labels = np.empty(len(costs.unary), dtype=np.int64)
         if search.labels(labels):
             labels = np.argsort(labels) if self._exchanged else labels
-            best.offer_labels(best.problem.model.with_running(labels))
+            self._offer(best, labels)
         value = self._value(best, max(search.bound, self._bound))
         if value > best.bound:
             given = self._multipliers(self._value(best, self._bound))
