@@ -84,7 +84,6 @@ class Tuning:
     permuted_entries: float = 1e8  # most pairs of labels of two variables, each twice; D68
     permuted_bytes: int = 40  # B per such pair: costs as floats, as integers, and compiled; D68
     permuted_share: float = 0.8  # of the time, once the dual ascent has stalled; D68
-    permuted_partial: float = 0.5  # of the time of a run on a partial matching; D89
     permuted_swaps: float = 0.5  # part of a slice for swaps while they improve labels; D68
     permuted_least: float = 0.1  # part of a slice for swaps at first and later; D68
     permuted_variables: int = 16  # most variables of a search in any case; D68

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -74,14 +75,12 @@ class Permute(Once):
 
     def _partly(self, best: Best, handed: Handed) -> bool:
         """After a check of the relaxation, the last one if time is not limited, since others may
-        prove more of a partial matching; then for a part of the time, small if they have.
+        prove more of a partial matching; then for the least part of the time.
         """
-        if handed.seen is None or self.options.time_limit is None:
+        if handed.seen is None or math.isinf(self.options.seconds):
             return handed.seen is not None and handed.seen.last
-        tuning, spent = self.tuning, time.perf_counter() - self._begun
-        leads = self._found is None or self._found.leads(best)
-        part = tuning.permuted_partial if leads else tuning.permuted_least
-        return self._seconds + tuning.first_slice <= part * spent
+        spent = time.perf_counter() - self._begun
+        return self._seconds + self.tuning.first_slice <= self.tuning.permuted_least * spent
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -129,10 +128,6 @@ class _Parts:
     def stalled(self) -> bool:
         """Whether passes of the dual ascent have stalled."""
         return self._ascent.coolings > 0
-
-    def leads(self, best: Best) -> bool:
-        """Whether no other bound is above that of the dual ascent."""
-        return self._value(best, self._bound) >= best.bound
 
     def improve(self, best: Best, share: Share, work: int) -> bool:
         """Improve labels and bound for one slice; return whether more can be done."""
