@@ -138,7 +138,7 @@ class NodeCosts:
             raise Rejected("there is no label of a factor with such a number")
         known = self._words
         found = [known[w] for w in words]
-        if not all([word[0].active for word in found]):
+        if not all(word[0].active for word in found):
             raise Rejected("costs are moved from a factor that was removed")
         return found
 
