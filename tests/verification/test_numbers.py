@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 import softmap
 from softmap.errors import FormatError
+from softmap.proof.search.exact import ExactSearch
+from softmap.relaxation.flat import flatten
 from softmap.verification.exact import (
     TINIEST,
     Expansion,
@@ -29,7 +32,7 @@ from softmap.verification.integers import (
     flat_piece,
     lower_tables,
 )
-from softmap.verification.records import Records, Rejected, mapped
+from softmap.verification.records import BY_NUMBER, Records, Rejected, mapped
 
 INF = math.inf
 
@@ -322,3 +325,28 @@ def test_an_empty_file_is_no_proof(tmp_path):
     (tmp_path / "x").write_bytes(b"")
     with pytest.raises(FormatError, match="not a proof"):
         mapped(tmp_path / "x")
+
+
+def widths(records: bytes) -> Iterator[tuple[int, int]]:
+    """The width in bytes of each array, and the smallest one that holds its numbers."""
+    at = 0
+    while at < len(records):
+        _, arrays = BY_NUMBER[records[at]]
+        at += 1
+        for _ in range(arrays):
+            count, width, at = records[at] >> 2, 1 << (records[at] & 3), at + 1
+            if count == 63:
+                count, at = int.from_bytes(records[at : at + 8], "little"), at + 8
+            numbers = np.frombuffer(records, f"<i{width}", count, at)
+            at += count * width
+            most = int(max(numbers.max(initial=0), ~numbers.min(initial=0)))
+            yield width, next(w for w in (1, 2, 4, 8) if most < 1 << (8 * w - 1))
+
+
+def test_a_search_writes_arrays_as_narrow_as_their_numbers(tmp_path):
+    rng = np.random.default_rng(4)
+    model = softmap.Model.grid(rng.integers(0, 300, (6, 6, 6)), rng.integers(0, 300, (6, 6)))
+    log = ExactSearch(flatten(model), dp_limit=1.0, log=tmp_path / "log").run().log
+    found = list(widths(log.path.read_bytes()[: log.size]))
+    assert {1, 2, 4} <= {width for width, _ in found}
+    assert [width for width, _ in found] == [least for _, least in found]

@@ -68,7 +68,7 @@ class Log {
 
     void op(Op code) { buffer_.push_back(static_cast<std::uint8_t>(code)); }
     template <class T> void array(const T *data, std::size_t count) {
-        std::int64_t low = 0, high = 0;
+        std::int64_t low = -1, high = 0; // -(low + 1) is at least 0
         for (std::size_t k = 0; k < count; ++k) {
             low = std::min<std::int64_t>(low, data[k]);
             high = std::max<std::int64_t>(high, data[k]);

@@ -119,7 +119,7 @@ class NodeCosts:
         self, words: Numbers, amounts: Numbers, variables: Numbers, falls: Numbers, out: Numbers
     ) -> None:
         """Move costs from factors to labels and from variables to `lower`; then remove labels."""
-        moves = list(zip(map(self._word, words), amounts, strict=True))
+        moves = list(zip(self._found(words), amounts, strict=True))
         lowered = list(zip(variables, falls, strict=True))
         if any(x < 0 or amount < 0 for x, amount in lowered):
             raise Rejected("the bound is lowered, or no variable raises it")
@@ -132,11 +132,13 @@ class NodeCosts:
         if out:
             self._check_removals(out)
 
-    def _word(self, w: int) -> Word:
-        if not 0 <= w < len(self._words):
-            raise Rejected(f"there is no label of a factor with number {w}")
-        found = self._words[w]
-        if not found[0].active:
+    def _found(self, words: Numbers) -> list[Word]:
+        """Return the labels of factors with these numbers."""
+        if words and not 0 <= min(words) <= max(words) < len(self._words):
+            raise Rejected("there is no label of a factor with such a number")
+        known = self._words
+        found = [known[w] for w in words]
+        if not all(word[0].active for word in found):
             raise Rejected("costs are moved from a factor that was removed")
         return found
 
@@ -144,8 +146,9 @@ class NodeCosts:
         self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]], sign: int = 1
     ) -> None:
         for (_, _, a, moved, costs, _), amount in moves:
-            moved[a] += sign * amount
-            costs[a] += sign * amount
+            change = sign * amount
+            moved[a] += change
+            costs[a] += change
         for x, amount in lowered:
             self._cost[x][:] = [cost - sign * amount for cost in self._cost[x]]
             self.lower += sign * amount
@@ -174,7 +177,7 @@ class NodeCosts:
                 x, a = self._labels[-1 - reason]
                 least = self._cost[x][a]
             else:
-                factor, axis, a, moved, costs, _ = self._word(reason)
+                ((factor, axis, a, moved, costs, _),) = self._found((reason,))
                 x = factor.scope[axis]
                 least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
             if least < room:
@@ -189,7 +192,9 @@ class NodeCosts:
         row = (factor.rows[axis] or factor.load(axis))[a]
         if len(factor.scope) == 2:
             moved, costs, live = factor.sides[1 - axis]
-            return min([row[b] - moved[b] + own * costs[b] for b in live], default=FORBIDDEN)
+            if own:
+                return min([row[b] - moved[b] + costs[b] for b in live], default=FORBIDDEN)
+            return min([row[b] - moved[b] for b in live], default=FORBIDDEN)
         places = [(0, 0)]  # places in the row and costs, for all labels so far
         for k, (moved, costs, live) in enumerate(factor.sides):
             if k != axis:
