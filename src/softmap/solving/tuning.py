@@ -76,6 +76,7 @@ class Tuning:
     # --- semidefinite bound of models of two labels -----------------------------------------------
     spins_degree: float = 6.0  # mean degree above which it is computed; D69
     spins_most: int = 3_000  # most variables: a Cholesky factor of 72 MB; D69
+    spins_import: float = 2.0  # s, least limit to import scipy for it, 0.2 to 0.6 s; D69
     spins_triangles: int = 600  # most variables with triangles; D69
     spin_sweeps: int = 200  # sweeps between two bounds without triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)

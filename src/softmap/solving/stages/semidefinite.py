@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ class Semidefinite(Stage):
         dense = 2 * model.m > tuning.spins_degree * model.n
         if not dense or model.n > tuning.spins_most or model.has_forbidden:
             return False
+        if "scipy.sparse" not in sys.modules and self.options.seconds < tuning.spins_import:
+            return False  # an import cannot be interrupted
         from softmap.proof.spins.form import of_pairs  # imported late: few models are dense
 
         return of_pairs(model)

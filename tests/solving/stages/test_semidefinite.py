@@ -1,0 +1,26 @@
+"""When the semidefinite bound is computed."""
+
+from __future__ import annotations
+
+import sys
+from itertools import combinations
+
+import numpy as np
+
+import softmap
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages.semidefinite import Semidefinite
+
+
+def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
+    """The import takes longer than such a run, and nothing can interrupt it."""
+    pairs = list(combinations(range(12), 2))
+    weights = np.random.default_rng(0).normal(size=len(pairs))
+    problem = Problem.plain(softmap.Model(np.zeros((12, 2)), pairs, softmap.Potts(weights)))
+    monkeypatch.delitem(sys.modules, "scipy.sparse", raising=False)
+    assert not Semidefinite(problem, Options(time_limit=0.1)).applies()
+    assert Semidefinite(problem, Options(time_limit=60.0)).applies()
+    assert Semidefinite(problem, Options()).applies()
+    monkeypatch.setitem(sys.modules, "scipy.sparse", sys)
+    assert Semidefinite(problem, Options(time_limit=0.1)).applies()
