@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import softmap
@@ -52,6 +52,7 @@ def random_problem(seed):
     return None if least is None else (problem, least)
 
 
+@example(79949, 1, False)  # a group of literals that count others
 @given(seeds, st.sampled_from([1, 3, 1 << 40]), st.booleans())
 def test_proofs_are_accepted_and_prove_the_bound_of_the_search(folder, seed, conflicts, told):
     if (drawn := random_problem(seed)) is None:

@@ -149,6 +149,7 @@ class Guided {
         const Source source = engine.steps ? note_group(spared, least) : 0;
         if (engine.broken())
             return;
+        const Lit none = engine.fresh(false); // literals are numbered in the order of the steps
         for (const Lit lit : spared) {
             Cost &own = cost(negated(lit));
             own.weight -= least;
@@ -156,7 +157,6 @@ class Guided {
                 expect(own.counts, own.count + 1, least, own.lit);
         }
         lower_ += least * std::int64_t(spared.size() - 1);
-        const Lit none = engine.fresh(false);
         spared.push_back(none);
         engine.add_clause(std::move(spared), source);
         cost(none).weight += least;
