@@ -310,7 +310,7 @@ void Annealing::end_sweep() {
 }
 
 void Annealing::keep() {
-    if (costs_.violated() == 0 && costs_.energy() < least_ - margin_)
+    if (costs_.violated() == 0 && costs_.energy() + in_.constant < least_ - margin_)
         offer(costs_.labels());
 }
 
