@@ -41,11 +41,11 @@ def _best_given(model, labels, free):
 
 
 @given(models(), seeds)
-def test_one_wide_neighbourhood_is_the_optimum(model, seed):
+def test_the_widest_neighbourhood_is_the_optimum(model, seed):
     labels = _start(model, seed)
     if np.isinf(energy_by_hand(model, labels)):
         labels = model.complete(brute_force(model)[1])
-    _improve(model, labels, seed=seed, work=1, max_entries=2**16)
+    _improve(model, labels, seed=seed, max_entries=2**16)
     assert energy_by_hand(model, labels) == pytest.approx(brute_force(model)[0], abs=1e-9)
 
 
@@ -55,7 +55,7 @@ def test_open_variables_get_their_best_labels_and_others_keep_theirs(model, seed
     before = labels.copy()
     mask = np.array(drawn[: model.num_variables])
     expected = _best_given(model, labels, np.flatnonzero(mask))
-    _improve(model, labels, seed=seed, work=1, max_entries=2**16, open=mask)
+    _improve(model, labels, seed=seed, max_entries=2**16, open=mask)
     assert (labels[: model.num_variables] == before[: model.num_variables])[~mask].all()
     np.testing.assert_array_equal(labels, model.complete(labels[: model.num_variables]))
     if np.isfinite(energy_by_hand(model, before)):

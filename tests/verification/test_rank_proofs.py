@@ -71,7 +71,7 @@ def test_honest_proofs_are_accepted_and_altered_ones_prove_nothing_false(
     assert false_rank(honest, costs) is None
     for rank, entry in zip(honest.ranks, found, strict=True):
         assert rank.bound == pytest.approx(entry.bound, rel=1e-12, abs=1e-12)
-    if len(costs) <= most:
+    if len(costs) < most:  # else the search may end before it has excluded all others
         assert honest.others == math.inf
     header, records = taken_apart(path)
     for _ in range(3):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,10 +18,10 @@ from softmap.methods.cuda import DeviceEngine, HostDevice
 from softmap.methods.cuda.anneal import judged_on_device
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.tiling import LANES, TileLinks, Tiling, TilingLimits, levels_of
-from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
 from softmap.solving.judge import Judge
+from softmap.verification.dual import exact_bound
 from support.small_models import random_model
 from support.strategies import FAMILIES, models
 
@@ -113,9 +115,9 @@ def test_a_bound_of_the_device_is_proved_by_its_lam(given):
     model = tighten(given)
     engine = run(model, "float32", eta=30.0, passes=3)
     bound, lam = engine.look().bound, engine.arena.lam(engine.messages.polished, Lam.CUT)
-    proved = dual_bound(model, lam)
+    proved = exact_bound(model, lam)
     assert bound <= proved
-    assert proved - bound <= 1e-12 * (1.0 + np.abs(lam).sum())
+    assert proved - Fraction(bound) <= 1e-12 * (1.0 + np.abs(lam).sum())
 
 
 @pytest.mark.parametrize("name", SHAPES)
