@@ -270,7 +270,7 @@ void row_extremes(In<double> values, In<Index> start, Out<double> low, Out<doubl
         for (Index k = start.data()[i]; k < start.data()[i + 1]; ++k) {
             const double value = values.data()[k];
             least = value < least ? value : least;
-            most = value > most && value < infinity ? value : most;
+            most = (value > most) & (value < infinity) ? value : most; // without a branch
         }
         const bool finite = least < infinity;
         low.data()[i] = finite ? least : 0.0;

@@ -225,6 +225,13 @@ class Structure:
         """The start of each edge's row-major block in edge arrays; length m + 1."""
         return offsets(self.num_labels[self.edges].prod(axis=1))
 
+    @property
+    def edge_size(self) -> int:
+        """The length of edge arrays (one entry per edge and pair of labels)."""
+        if self.is_even:
+            return self.m * int(self.num_labels[0]) ** 2
+        return int(self.edge_offset[-1])
+
     @cached_property
     def graph(self) -> Graph:
         """The half-edges of each node."""
@@ -267,6 +274,24 @@ class Structure:
             edges = slice(self.n + first, self.n + last)
             low[edges], high[edges] = p.extremes(*self.end_labels(first, last))
         return low, high
+
+    def least_sum(self) -> float:
+        """The constant and the smallest finite cost of each node and edge, added and rounded down."""
+        start, sums = offsets(self.num_labels), [self.constant]
+        for first in range(0, self.n, PIECE):
+            rows = start[first : first + PIECE + 1]
+            low, high = np.empty((2, len(rows) - 1))
+            core.row_extremes(self.unary[rows[0] : rows[-1]], rows - rows[0], low, high)
+            sums.append(core.lower_sum(low))
+        for first, last, p in self.groups():
+            low, _ = p.extremes(*self.end_labels(first, last))
+            alike = len(low) > 1 and is_one_value(low)
+            low = low[:1] if alike else low
+            below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
+            sums.append(core.lower_sum(below))
+            if alike and below[0] != 0:
+                sums[-1] = np.nextafter((last - first) * below[0], -np.inf)
+        return float(core.lower_sum(np.array(sums)))
 
     @property
     def num_visible(self) -> int:

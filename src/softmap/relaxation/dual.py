@@ -184,7 +184,7 @@ class SmoothedDual:
     def edge_marginals(self, lam: ArrayLike) -> Floats:
         """μ_e(x_e) ∝ exp(-η C_e(x_e) - η Σ_{i∈e} λ_{e,i}(x_i)), flat over `model.edge_offset`."""
         lam = check_lam(self.model, lam)
-        out = np.empty(int(self.model.edge_offset[-1]))
+        out = np.empty(self.model.edge_size)
         for batch in edge_batches(self.model):
             out[batch.entries] = batch.marginals(lam, self.eta)
         return out

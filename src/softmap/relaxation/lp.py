@@ -398,7 +398,7 @@ def _solution(
 ) -> LPSolution:
     found, info = highs.getSolution(), highs.getInfo()
     nodes = np.zeros(int(model.node_offset[-1]))
-    pairs = np.zeros(int(model.edge_offset[-1]))
+    pairs = np.zeros(model.edge_size)
     lam = np.zeros(model.half_size)
     value = math.nan
     if found.value_valid:

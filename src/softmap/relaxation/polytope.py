@@ -160,7 +160,7 @@ def proj(
 def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
     """Return the edge marginals of least cost for given node marginals (optimal transport)."""
     nodes, slack = _nodes(model, node_mu), _slack(model, nu)
-    out = np.empty(int(model.edge_offset[-1]))
+    out = np.empty(model.edge_size)
     for batch in edge_batches(model):
         p, q = batch_targets(batch, nodes, slack)
         _check_targets(batch, p, q)
@@ -216,7 +216,7 @@ def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
 def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
     """Return the vertex of the polytope that a labelling defines: node and edge marginals."""
     ends = model.complete(labels)[model.edges]
-    pairs = np.zeros(int(model.edge_offset[-1]))
+    pairs = np.zeros(model.edge_size)
     pairs[edge_entries(model, np.arange(model.m), ends[:, 0], ends[:, 1])] = 1.0
     return integral_nodes(model, labels), pairs
 
@@ -249,7 +249,7 @@ def _nodes(model: Model, node_mu: ArrayLike) -> Floats:
 
 
 def _pairs(model: Model, edge_mu: ArrayLike) -> Floats:
-    return _sized("edge marginals", edge_mu, int(model.edge_offset[-1]))
+    return _sized("edge marginals", edge_mu, model.edge_size)
 
 
 def _slack(model: Model, nu: ArrayLike | None) -> Floats | None:
@@ -342,7 +342,7 @@ def couple(
         `core.OutOfTime` is raised if this passes first.
     """
     terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
-    plan = np.empty(int(model.edge_offset[-1])) if plans else None
+    plan = np.empty(model.edge_size) if plans else None
     cost = terms[: model.m]
     core.couple(
         layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads, deadline

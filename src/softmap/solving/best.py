@@ -111,10 +111,7 @@ class Best(BestValues):
         if model.has_forbidden:
             self.offer_lam(np.zeros(model.half_size))
             return
-        terms = np.append(model.extremes()[0], model.constant)
-        edges = terms[model.n : -1]
-        np.nextafter(edges, -np.inf, out=edges, where=edges != 0)  # products may be rounded up
-        bound = float(core.lower_sum(terms))
+        bound = model.least_sum()
         if bound > self.lp_bound:
             self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
 

@@ -159,7 +159,7 @@ class _Sums:
         pairs = (model.edges < model.num_variables).all(axis=1)
         split = int(sizes[: pairs.sum()].sum())
         nodes = np.concatenate([variables, factors[split:]])
-        edges = np.empty(int(model.edge_offset[-1]))
+        edges = np.empty(model.edge_size)
         edges[np.repeat(pairs, np.diff(model.edge_offset))] = factors[:split]
         for e in np.flatnonzero(~pairs).tolist():  # an auxiliary node decides its neighbour's label
             belief = nodes[model.node_slice(int(model.edges[e, 0]))]

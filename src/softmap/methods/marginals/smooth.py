@@ -66,7 +66,7 @@ class SoftMarginals:
     @cached_property
     def edges(self) -> Floats:
         """The edge marginals, flat over `model.edge_offset`."""
-        out = np.empty(int(self.model.edge_offset[-1]))
+        out = np.empty(self.model.edge_size)
         for batch, table in zip(self.frame.batches, self.curvature.tables, strict=True):
             out[batch.entries] = table
         return out

@@ -45,7 +45,7 @@ class Cores(Stage):
         if self._search is not None:
             return 0.0
         model = self.problem.model
-        read = self._entries / max(1, model.unary.size + int(model.edge_offset[-1]))
+        read = self._entries / max(1, model.unary.size + model.edge_size)
         return self.tuning.setup * read * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:

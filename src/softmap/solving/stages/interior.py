@@ -38,7 +38,7 @@ class Interior(Stage):
 
     def applies(self) -> bool:
         model = self.problem.model
-        size = model.unary.size + int(model.edge_offset[-1])
+        size = model.unary.size + model.edge_size
         small = size <= self.tuning.interior_size and not len(model.auxiliaries)
         return self._wanted and small and not self.options.whole_run
 

@@ -20,7 +20,7 @@ class Obey(Once):
 
     def memory(self) -> float:
         model, each = self.problem.model, self.tuning.constraint_bytes
-        return float(each * (model.unary.size + int(model.edge_offset[-1])))
+        return float(each * (model.unary.size + model.edge_size))
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         return Outcome(active=False, ran=find_first_labels(self.problem, best, share, self.tuning))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
+import numpy as np
+
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
@@ -20,9 +22,10 @@ __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
 
 def flat_entries(model: Model) -> int:
     """The number of node costs and table entries of a model without its auxiliary edges."""
+    if not len(model.auxiliaries):
+        return model.edge_size + model.unary.size
     tied = model.edges[:, 0] >= model.num_variables
-    pairs = (model.edge_offset[1:] - model.edge_offset[:-1])[~tied].sum() if model.m else 0
-    return int(pairs) + model.unary.size
+    return int(np.diff(model.edge_offset)[~tied].sum()) + model.unary.size
 
 
 def search_memory(model: Model, entries: int, tuning: Tuning) -> float:
