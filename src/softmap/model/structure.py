@@ -276,7 +276,7 @@ class Structure:
         return low, high
 
     def least_sum(self) -> float:
-        """The constant and the smallest finite cost of each node and edge, added and rounded down."""
+        """The constant plus the least finite cost of each node and edge, rounded down."""
         start, sums = offsets(self.num_labels), [self.constant]
         for first in range(0, self.n, PIECE):
             rows = start[first : first + PIECE + 1]
