@@ -48,22 +48,32 @@ def squares_bound(
     effort.spend([labels, labels], 8 + rank // 64)
     rows, amounts = (one.view(np.float64).reshape(labels, -1) for one in (factor, moved))
     amounts = np.where(variable[:, None] == np.arange(n), 0.0, amounts)
-    own = _scaled(np.concatenate(flat.unary), power)
-    costs, sizes = _pairs(flat, first, power)
+    unary, pairs = _scaled(np.concatenate(flat.unary), power), _pairs(flat, first, power)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        square, wide = (rows * rows).sum(axis=1), amounts[:, variable]
-        length, many = np.sqrt(square) + SHORT, 2 * (rank + 8)
-        sizes += 8 * (np.abs(wide) + np.abs(wide.T)) + many * np.outer(length, 2 * length)
-        rest = costs - 2 * (rows @ rows.T) - (wide + wide.T) - (UNIT * sizes + TINY)
-        rest[np.isinf(own)] = rest[:, np.isinf(own)] = np.inf
-        sums, sizes = amounts.sum(axis=1), np.abs(amounts).sum(axis=1)
-        sizes = (many + n) * (square + sizes) + 8 * np.where(np.isinf(own), 0.0, np.abs(own))
-        own = own - square + sums - (UNIT * 2 * sizes + TINY)
-        pairs = np.minimum.reduceat(np.minimum.reduceat(rest, first[:-1]), first[:-1], axis=1)
-    terms = [*np.minimum.reduceat(own, first[:-1]), *pairs[np.triu_indices(n, 1)]]
+        own = _own(unary, amounts, rows)
+        rest = _rest(*pairs, amounts[:, variable], rows)
+        rest[np.isinf(unary)] = rest[:, np.isinf(unary)] = np.inf
+        rest = np.minimum.reduceat(np.minimum.reduceat(rest, first[:-1]), first[:-1], axis=1)
+    terms = np.append(np.minimum.reduceat(own, first[:-1]), rest[np.triu_indices(n, 1)])
     if not np.isfinite(terms).all():
         raise Rejected("the bound of the squares is not finite")
-    return exact_sum([float(term) for term in terms]) * Fraction(2) ** power + flat.constant
+    return exact_sum(terms.tolist()) * Fraction(2) ** power + flat.constant
+
+
+def _own(costs: Floats, moved: Floats, rows: Floats) -> Floats:
+    """What remains of single labels, less a bound on the rounding errors."""
+    square, sizes = (rows * rows).sum(axis=1), np.abs(moved).sum(axis=1)
+    sizes += square + np.where(np.isinf(costs), 0.0, np.abs(costs))
+    error = 2 * UNIT * (rows.shape[1] + moved.shape[1] + 8) * sizes + TINY
+    return np.asarray(costs - square + moved.sum(axis=1) - error)
+
+
+def _rest(costs: Floats, sizes: Floats, moved: Floats, rows: Floats) -> Floats:
+    """What remains of pairs, less a bound on the rounding errors; `sizes` is that of the costs."""
+    length = np.sqrt((rows * rows).sum(axis=1)) + SHORT
+    sizes = sizes + 8 * (np.abs(moved) + np.abs(moved.T))
+    sizes += 4 * (rows.shape[1] + 8) * np.outer(length, length)
+    return np.asarray(costs - 2 * (rows @ rows.T) - (moved + moved.T) - (UNIT * sizes + TINY))
 
 
 def _pairs(flat: Flat, first: Ints, power: int) -> tuple[Floats, Floats]:

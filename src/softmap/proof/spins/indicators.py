@@ -145,23 +145,30 @@ class IndicatorForm:
         moved : float64 array (K, n)
             m; what it has for a label's own variable is ignored.
         """
-        k, n, rank = len(self.costs), len(self.sizes), factor.shape[1]
-        moved[np.arange(k), self.variable] = 0.0
-        squares, wide = factor @ factor.T, moved[:, self.variable]
-        lengths = np.sqrt(squares.diagonal())
-        rest = self.costs - squares - (wide + wide.T)
-        # twice the errors of a product of `rank` terms and of some sums, and room for a checker
-        size = (rank + 8) * np.outer(lengths, lengths) + 8 * (np.abs(wide) + np.abs(wide.T))
-        rest -= 8 * UNIT * (size + 8 * np.abs(np.where(self.allowed, self.costs, 0.0)))
-        rest -= 4 * self.lost + 1e-290
-        own = self.costs.diagonal() - squares.diagonal() + 2 * moved.sum(axis=1)
-        size = np.abs(self.costs.diagonal()) + rank * squares.diagonal()
-        own -= 8 * UNIT * (n + 8) * (size + 2 * np.abs(moved).sum(axis=1)) + 1e-290
-        rest = np.minimum.reduceat(np.minimum.reduceat(rest, self.start, axis=0), self.start, axis=1)
-        pairs = rest[np.triu_indices(n, 1)]
-        terms = np.concatenate([np.minimum.reduceat(own, self.start), 2 * pairs, [self.constant]])
+        n = len(self.sizes)
+        moved[np.arange(len(moved)), self.variable] = 0.0
+        squares = factor @ factor.T
+        rest = self._rest(squares, moved[:, self.variable], factor.shape[1])
+        rest = np.minimum.reduceat(np.minimum.reduceat(rest, self.start), self.start, axis=1)
+        own = np.minimum.reduceat(self._own(squares.diagonal(), moved, factor.shape[1]), self.start)
+        terms = np.concatenate([own, 2 * rest[np.triu_indices(n, 1)], [self.constant]])
         bound = core.lower_sum(terms) if np.isfinite(terms).all() else -math.inf
         return Squares(float(bound), factor, moved, self.possible)
+
+    def _rest(self, squares: Floats, moved: Floats, rank: int) -> Floats:
+        """What remains of pairs, less several times the rounding errors: room for a checker."""
+        lengths = np.sqrt(squares.diagonal())
+        sizes = (rank + 8) * np.outer(lengths, lengths) + 8 * (np.abs(moved) + np.abs(moved.T))
+        sizes += 8 * np.abs(np.where(self.allowed, self.costs, 0.0))
+        left = self.costs - squares - (moved + moved.T)
+        return np.asarray(left - (8 * UNIT * sizes + 4 * self.lost + 1e-290))
+
+    def _own(self, square: Floats, moved: Floats, rank: int) -> Floats:
+        """What remains of single labels, likewise."""
+        costs = self.costs.diagonal()
+        sizes = np.abs(costs) + 2 * np.abs(moved).sum(axis=1) + square
+        left = costs - square + 2 * moved.sum(axis=1)
+        return np.asarray(left - (8 * UNIT * (rank + moved.shape[1] + 8) * sizes + 1e-290))
 
     def rounded(self, point: Floats) -> tuple[float, Ints]:
         """Return labels from a matrix that stands for `x x'`, after their cost.

@@ -81,18 +81,18 @@ class SquareBound:
         deadline : Deadline
             When to stop: `core.OutOfTime` is raised before a step.
         end : Deadline
-            The end of the run: no step starts that would last longer, as the one before.
+            The end of the run: no step starts that would exceed it if it took as long as the last
+            one, and the bound is computed before.
         """
-        while True:
+        proved = None
+        while proved is None:
             deadline.require()
             if end.left < self._seconds:
-                raise core.OutOfTime
+                return 0.0
             began = time.perf_counter()
-            proved = self._step(last=self._steps + 1 >= steps)
-            self._seconds = time.perf_counter() - began
             self._steps += 1
-            if proved is not None:
-                break
+            proved = self._step(last=self._steps >= steps or end.left < 3 * self._seconds)
+            self._seconds = time.perf_counter() - began
         self._steps, before = 0, self.bound
         self.bounds += 1
         self._best = min(self._best, self._form.rounded(self._near), key=lambda one: one[0])

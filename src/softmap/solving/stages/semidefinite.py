@@ -53,9 +53,9 @@ class Semidefinite(Stage):
         return 0.0 if self._tree is not None else self.tuning.setup * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """After the first check; then at growing intervals, as a search, if variables are few."""
+        """After the first check; then at growing intervals, as a search, if spins are few."""
         seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
-        if seen is None or alone:
+        if seen is None or alone or self._many:
             return False
         return self._first or (not seen.last and seen.done >= self._next and self._few)
 
@@ -91,9 +91,7 @@ class Semidefinite(Stage):
             from softmap.proof.spins.indicators import IndicatorForm
             from softmap.proof.spins.squares import SquareBound
 
-            return SquareBound(
-                IndicatorForm.of(self.problem.model), logged=self._proof is not None
-            )
+            return SquareBound(IndicatorForm.of(self.problem.model), logged=self._proof is not None)
         from softmap.proof.spins.form import SpinForm
         from softmap.proof.spins.tree import SpinTree
 
