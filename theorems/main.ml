@@ -295,7 +295,8 @@ let names = [| "LOAD"; "REMOVE"; "PERSISTENT"; "SPLIT"; "SUBSTITUTE"; "ELIMINATE
 let arrays = [| 1; 2; 2; 1; 2; 1; 2; 2; 0; 1; 1; 1; 0; 0; 5; 3; 3; 3; 1; 2; 0 |]
 let uncovered =
   [ (22, "SPINS"); (23, "ASSIGNMENT"); (24, "BOOLEANS"); (25, "COSTS"); (26, "GIVEN");
-    (27, "LEARNED"); (28, "CORE"); (29, "GROUP"); (30, "EXCEPT"); (31, "PART"); (32, "RANKS") ]
+    (27, "LEARNED"); (28, "CORE"); (29, "GROUP"); (30, "EXCEPT"); (31, "PART"); (32, "RANKS");
+    (33, "SQUARES") ]
 
 let record kind found = match kind, found with
   | 1, [a] -> C.LOAD a | 2, [a; b] -> C.REMOVE (a, b) | 3, [a; b] -> C.PERSISTENT (a, b)

@@ -1,6 +1,7 @@
 """The campaign of proof files: every family of proofs, honest and altered, against enumeration.
 
 python tests/adversary/proof_families.py --seconds 600 [--workers N] [--honest N] [--first SEED]
+    [--family NAME]
 
 Every honest proof has to be accepted. Of each, some altered ones are made: one number or record is
 changed, or the records are given to a model with one lower cost. One that is accepted must not
@@ -20,6 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +34,17 @@ from adversary.proofs import changed, energies, false_rank, proved, random_model
 from softmap import core
 from softmap.errors import FormatError
 from softmap.proof.spins.form import SpinForm
+from softmap.proof.spins.indicators import IndicatorForm
+from softmap.proof.spins.squares import SquareBound
 from softmap.proof.spins.steps import SpinSteps
 from softmap.proof.spins.tree import SpinTree
+from softmap.relaxation.consistency import tighten
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
 from support.permutations import permutation_model, random_factors
 from support.proof_files import Record, packed, put_together, taken_apart, write_proof
+from support.squares import random_squares_model, squares_record
 
 Costs = dict[tuple[int, ...], Fraction]
 Made = tuple[softmap.Model, Path] | None
@@ -131,6 +137,20 @@ def spins(rng: np.random.Generator, folder: Path) -> Made:
     return model, path
 
 
+def squares(rng: np.random.Generator, folder: Path) -> Made:
+    """Squares of models of many labels."""
+    model, path = random_squares_model(rng), folder / "proof"
+    with contextlib.suppress(softmap.InfeasibleModel):
+        bound = SquareBound(IndicatorForm.of(tighten(model)), logged=True)
+        for _ in range(int(rng.integers(1, 4))):
+            bound.relax(int(rng.integers(1, 20)), core.Deadline(), core.Deadline())
+        if bound.leaves is not None:
+            last = concluded(bound.bound)
+            write_proof(path, model, packed([("SQUARES", squares_record(bound.leaves)), last]))
+            return model, path
+    return None
+
+
 def assignments(rng: np.random.Generator, folder: Path) -> Made:
     """Multipliers of assignment problems."""
     n, d, factors = random_factors(rng, 4)
@@ -150,7 +170,7 @@ def assignments(rng: np.random.Generator, folder: Path) -> Made:
 
 FAMILIES: dict[str, Callable[[np.random.Generator, Path], Made]] = {
     one.__name__: one
-    for one in (searches, runs, ranks, resumed, infeasible, spins, assignments)
+    for one in (searches, runs, ranks, resumed, infeasible, spins, squares, assignments)
 }  # fmt: skip
 
 
@@ -208,9 +228,9 @@ def altered_problem(
     return True, false_claim(found, costs)
 
 
-def trial(seed: int, folder: Path) -> tuple[str, Counter[str], list[str]]:
+def trial(seed: int, folder: Path, only: str = "") -> tuple[str, Counter[str], list[str]]:
     """One honest proof and some altered ones: the family, the counts, and what went wrong."""
-    name = list(FAMILIES)[seed % len(FAMILIES)]
+    name = only or list(FAMILIES)[seed % len(FAMILIES)]
     rng, count = np.random.default_rng((11, seed)), Counter[str]()
     made = FAMILIES[name](rng, folder)
     if made is None:
@@ -233,7 +253,7 @@ def trial(seed: int, folder: Path) -> tuple[str, Counter[str], list[str]]:
     return name, count, problems
 
 
-def share(seeds: range) -> tuple[dict[str, Counter[str]], list[str]]:
+def share(seeds: range, only: str = "") -> tuple[dict[str, Counter[str]], list[str]]:
     """The counts of each family, and what went wrong."""
     counts = {name: Counter[str]() for name in FAMILIES}
     problems = []
@@ -241,7 +261,7 @@ def share(seeds: range) -> tuple[dict[str, Counter[str]], list[str]]:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore", softmap.ProofWarning)
             try:
-                name, count, wrong = trial(seed, Path(folder))
+                name, count, wrong = trial(seed, Path(folder), only)
             except Exception as error:
                 problems.append(f"{seed}: {error!r}")
                 continue
@@ -257,6 +277,7 @@ def main() -> int:
     parser.add_argument("--honest", type=int, default=1 << 60, help="end after so many proofs")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--family", default="", choices=["", *FAMILIES], help="one alone")
     given = parser.parse_args()
     counts, wrong = {name: Counter[str]() for name in FAMILIES}, 0
     seeds, end = itertools.count(given.first, SHARE), time.monotonic() + given.seconds
@@ -265,7 +286,7 @@ def main() -> int:
             shares = [
                 range(first, first + SHARE) for first in itertools.islice(seeds, 2 * given.workers)
             ]
-            for found, problems in pool.imap_unordered(share, shares):
+            for found, problems in pool.imap_unordered(partial(share, only=given.family), shares):
                 for name, count in found.items():
                     counts[name].update(count)
                 wrong += len(problems)

@@ -21,15 +21,15 @@ NAMES = [
     "LOAD", "REMOVE", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "SHIFT", "COMPONENT", "END",
     "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "STEP", "COMBINE", "DUAL", "PIECE", "LABELS",
     "CONCLUDE", "HARD", "SPINS", "ASSIGNMENT", "BOOLEANS", "COSTS", "GIVEN", "LEARNED", "CORE",
-    "GROUP",
+    "GROUP", "EXCEPT", "PART", "RANKS", "SQUARES",
 ]  # fmt: skip
-NUMBERS = {name: k for k, name in enumerate(NAMES, 1)} | {"EXCEPT": 30, "PART": 31, "RANKS": 32}
+NUMBERS = {name: k for k, name in enumerate(NAMES, 1)}
 BY_NUMBER = {k: name for name, k in NUMBERS.items()}
 ARRAYS = {
     "REMOVE": 2, "PERSISTENT": 2, "SUBSTITUTE": 2, "SHIFT": 2, "COMPONENT": 2, "END": 0, "CLOSE": 0,
     "LEAVE": 0, "STEP": 5, "COMBINE": 3, "DUAL": 3, "PIECE": 3, "CONCLUDE": 2, "HARD": 0,
     "SPINS": 4, "ASSIGNMENT": 4, "BOOLEANS": 2, "COSTS": 2, "GIVEN": 2, "LEARNED": 2, "GROUP": 3,
-    "EXCEPT": 2, "PART": 2,
+    "EXCEPT": 2, "PART": 2, "SQUARES": 3,
 }  # fmt: skip
 
 Record = tuple[str, list[list[int]]]

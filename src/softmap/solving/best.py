@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from softmap.labels.permutations import PermutationLog
     from softmap.proof.cores.search import CoreGuided
     from softmap.proof.search.exact import Log
+    from softmap.proof.spins.indicators import Squares
     from softmap.proof.spins.tree import Leaf
 
-    Logged: TypeAlias = Log | CoreGuided | PermutationLog | list[Leaf] | None
+    Logged: TypeAlias = Log | CoreGuided | PermutationLog | Squares | list[Leaf] | None
 
 __all__ = ["Best"]
 
@@ -129,8 +130,8 @@ class Best(BestValues):
         ----------
         bound : float
         proof : Proof
-        log : Log, CoreGuided, PermutationLog or list of Leaf, optional
-            The records of a search, or the leaves of a semidefinite bound, where they are kept.
+        log : Log, CoreGuided, PermutationLog, Squares or list of Leaf, optional
+            The records of a search, or those of a semidefinite bound, where they are kept.
         """
         if not bound > self.bound:
             return False

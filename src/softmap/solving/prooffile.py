@@ -29,6 +29,7 @@ from softmap.relaxation.flat import FlatModel, flatten
 from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
+    from softmap.proof.spins.indicators import Squares
     from softmap.proof.spins.tree import Leaf
     from softmap.solving.problem import Problem
     from softmap.solving.proof import Multipliers
@@ -39,7 +40,7 @@ __all__ = ["ProofFile", "Searched", "write_dual"]
 FORMAT, VERSION = "softmap proof", 3
 LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
 BOOLEANS, COSTS = 24, 25  # kinds of proofs by cores
-EXCEPT, PART, RANKS = range(30, 33)  # kinds of m-best proofs
+EXCEPT, PART, RANKS, SQUARES = range(30, 34)  # kinds of m-best proofs, and of many labels
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
 CHUNK = 1 << 20
 
@@ -96,7 +97,7 @@ class ProofFile:
         self,
         problem: Problem,
         result: Result,
-        logged: Log | CoreGuided | PermutationLog | list[Leaf] | None,
+        logged: Log | CoreGuided | PermutationLog | Squares | list[Leaf] | None,
     ) -> bool:
         """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
         proof = result.proof
@@ -115,8 +116,10 @@ class ProofFile:
                 for arrays in logged.records(problem.exponent):
                     yield bytes([ASSIGNMENT])
                     yield from _arrays(*arrays)
-            elif logged is not None:
+            elif isinstance(logged, list):
                 yield from _spins(problem, logged)
+            elif logged is not None:
+                yield from _squares(problem, logged)
             elif proof.multipliers is not None:
                 yield from _assignment(proof.multipliers)
             else:
@@ -350,6 +353,16 @@ def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:
             found.triangles.ravel(),
             _bits(problem.lam_back(found.weights)),
         )
+
+
+def _squares(problem: Problem, found: Squares) -> Iterator[bytes]:
+    """Yield the squares and moved costs of all labels, in the units of the problem."""
+    yield bytes([SQUARES])
+    yield from _arrays([-problem.exponent])
+    for rows in (2 * found.moved, found.factor):
+        every = np.zeros((len(found.possible), rows.shape[1]))
+        every[found.possible] = rows
+        yield from _arrays(_bits(every.ravel()))
 
 
 def _bits(values: Any) -> Any:

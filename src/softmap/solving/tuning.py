@@ -73,14 +73,16 @@ class Tuning:
     dp_bytes: int = 16  # B per table entry of dynamic programming; derived: two doubles
     # --- set-up of a search or of clusters, to compare stages before they have run ---------------
     setup: float = 60.0  # evaluations of the bound: 1e-7 s per table entry; D51
-    # --- semidefinite bound of models of two labels -----------------------------------------------
+    # --- semidefinite bounds ----------------------------------------------------------------------
     spins_degree: float = 6.0  # mean degree above which it is computed; D69
     spins_most: int = 3_000  # most variables: a Cholesky factor of 72 MB; D69
     spins_import: float = 2.0  # s, least limit to import scipy for it, 0.2 to 0.6 s; D69
     spins_triangles: int = 600  # most variables with triangles; D69
     spin_sweeps: int = 200  # sweeps between two bounds without triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)
-    spin_bytes: int = 120  # B per pair of variables; derived: 15 matrices of doubles
+    spin_bytes: int = 120  # B per pair of spins or labels; derived: 15 matrices of doubles
+    squares_most: int = 900  # most labels but one per variable: 0.3 s for their eigenvalues; D92
+    square_steps: int = 10  # steps between two bounds of many labels; D92
     # --- permutations -----------------------------------------------------------------------------
     permuted_entries: float = 1e8  # most pairs of labels of two variables, each twice; D68
     permuted_bytes: int = 40  # B per such pair: costs as floats, as integers, and compiled; D68

@@ -32,9 +32,12 @@ from softmap.verification.records import (
 from softmap.verification.regions import tightened
 from softmap.verification.search import SearchLog
 from softmap.verification.spins import SpinLeaves
+from softmap.verification.squares import squares_bound
 
 # records that are not of a search
-APART = {"dual", "piece", "spins", "assignment", "except", "part", "ranks", *CoreProof.STEPS}
+APART = {
+    "dual", "piece", "spins", "squares", "assignment", "except", "part", "ranks", *CoreProof.STEPS,
+}  # fmt: skip
 
 
 class Checked(NamedTuple):
@@ -137,7 +140,7 @@ class Checker:
         self._search: SearchLog | None = None
         self._dual: Dual | None = None
         self._spins: SpinLeaves | None = None
-        self._assigned: Fraction | None = None
+        self._direct: Fraction | None = None  # the bound of a record that is alone
         self._cores: CoreProof | None = None
         self._tree: PermutationTree | None = None
         self._hard = False
@@ -167,7 +170,7 @@ class Checker:
 
     @property
     def _began(self) -> bool:
-        parts = self._dual, self._search, self._spins, self._assigned, self._cores
+        parts = self._dual, self._search, self._spins, self._direct, self._cores
         return any(part is not None for part in (*parts, self._tree))
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
@@ -181,6 +184,8 @@ class Checker:
         elif name == "spins" and not self._hard and (self._spins or not self._began):
             self._spins = self._spins or SpinLeaves(flat_model(self._model), self._effort)
             self._spins.add(*arrays)
+        elif name == "squares" and not self._hard and not self._began:
+            self._direct = squares_bound(flat_model(self._model), self._effort, *arrays)
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
@@ -194,7 +199,7 @@ class Checker:
     def _assign(self, shape: Ints, *multipliers: Ints) -> None:
         """Check multipliers of the model, or of a node of a tree."""
         if self._tree is None and len(shape) <= 3:
-            self._assigned = assignment_bound(self._model, shape, *multipliers)
+            self._direct = assignment_bound(self._model, shape, *multipliers)
         elif self._tree is None:
             self._tree = PermutationTree(self._model, self._effort, shape)
             self._tree.add(shape[:0], *multipliers)
@@ -244,8 +249,8 @@ class Checker:
             return self._dual.bound(claimed)
         if self._spins is not None:
             return self._spins.bound()
-        if self._assigned is not None:
-            return self._assigned
+        if self._direct is not None:
+            return self._direct
         if self._tree is not None:
             return self._tree.bound()
         if self._cores is not None:

@@ -29,10 +29,13 @@ KINDS = (
     ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
     ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
     ("booleans", 2), ("costs", 2), ("given", 2), ("learned", 2), ("core", 1), ("group", 3),
+    ("except", 2), ("part", 2), ("ranks", 1), ("squares", 3),
 )  # fmt: skip
-RANKED = {30: ("except", 2), 31: ("part", 2), 32: ("ranks", 1)}  # of m-best proofs
-BY_NUMBER = dict(enumerate(KINDS, 1)) | RANKED
-REAL = {"dual", "piece", "labels", "conclude", "spins", "assignment", "except", "part", "ranks"}
+BY_NUMBER = dict(enumerate(KINDS, 1))
+REAL = {
+    "dual", "piece", "labels", "conclude", "spins", "squares", "assignment", "except", "part",
+    "ranks",
+}  # fmt: skip
 """Records whose numbers are read as arrays."""
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes

@@ -18,7 +18,7 @@ from softmap import core
 from softmap.model import Model
 from softmap.relaxation.flat import flatten
 
-__all__ = ["SpinForm", "of_pairs"]
+__all__ = ["SpinForm", "indicators", "of_pairs"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +29,13 @@ def of_pairs(model: Model) -> bool:
     """Whether the model has two labels per variable, and factors of pairs only."""
     plain = not len(model.auxiliaries) and not len(model.running)
     return plain and model.m > 0 and bool((model.num_labels == 2).all())
+
+
+def indicators(model: Model) -> int:
+    """The possible labels but one per variable, and one more, of a model of pairs; else 0."""
+    if len(model.auxiliaries) or len(model.running) or not model.m:
+        return 0
+    return int(np.isfinite(model.unary).sum()) - model.n + 1
 
 
 @dataclass(frozen=True, eq=False)

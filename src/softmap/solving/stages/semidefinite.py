@@ -1,11 +1,11 @@
-"""`Semidefinite`: the semidefinite bound of dense models of two labels, and a search with it."""
+"""`Semidefinite`: the semidefinite bound of dense models; a search with it for two labels."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from softmap import core
 from softmap.solving.best import Best
@@ -14,44 +14,48 @@ from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
 
 if TYPE_CHECKING:
+    from softmap.proof.spins.squares import SquareBound
     from softmap.proof.spins.tree import SpinTree
 
 __all__ = ["Semidefinite"]
 
 
 class Semidefinite(Stage):
-    """The semidefinite bound; with triangles and branch and bound if there are few variables.
+    """The semidefinite bound, by spins if there are two labels and no hard constraints.
 
-    Sparse models are left to clusters, which prove more there.
+    Few spins have triangles and branch and bound, too. Sparse models are left to clusters, which
+    prove more there.
     """
 
     name = StageName.SEMIDEFINITE
 
     def applies(self) -> bool:
-        self._tree: SpinTree | None = None
+        self._tree: SpinTree | SquareBound | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
         self._next = self.tuning.searched_passes  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         dense = 2 * model.m > tuning.spins_degree * model.n
-        if not dense or model.n > tuning.spins_most or model.has_forbidden:
+        if not dense or model.n > tuning.spins_most:
             return False
         if "scipy.sparse" not in sys.modules and self.options.seconds < tuning.spins_import:
             return False  # an import cannot be interrupted
-        from softmap.proof.spins.form import of_pairs  # imported late: few models are dense
+        from softmap.proof.spins.form import indicators, of_pairs  # late: few models are dense
 
-        return of_pairs(model)
+        self._free = indicators(model)
+        self._many = model.has_forbidden or not of_pairs(model)
+        return not self._many or 0 < self._free <= tuning.squares_most
 
     def memory(self) -> float:
-        return float(self.tuning.spin_bytes * (self.problem.model.n + 1) ** 2)
+        return float(self.tuning.spin_bytes * (self.problem.model.n + self._free * self._many) ** 2)
 
     def begin(self, known: Estimates) -> float:
         return 0.0 if self._tree is not None else self.tuning.setup * known.bound
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """After the first check; then at growing intervals, as a search, if variables are few."""
+        """After the first check; then at growing intervals, as a search, if spins are few."""
         seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
-        if seen is None or alone:
+        if seen is None or alone or self._many:
             return False
         return self._first or (not seen.last and seen.done >= self._next and self._few)
 
@@ -80,9 +84,14 @@ class Semidefinite(Stage):
     @property
     def _few(self) -> bool:
         """Whether triangles, of which there are many, pay."""
-        return self.problem.model.n <= self.tuning.spins_triangles
+        return not self._many and self.problem.model.n <= self.tuning.spins_triangles
 
-    def _new(self) -> SpinTree | None:
+    def _new(self) -> SpinTree | SquareBound | None:
+        if self._many:
+            from softmap.proof.spins.indicators import IndicatorForm
+            from softmap.proof.spins.squares import SquareBound
+
+            return SquareBound(IndicatorForm.of(self.problem.model), logged=self._proof is not None)
         from softmap.proof.spins.form import SpinForm
         from softmap.proof.spins.tree import SpinTree
 
@@ -94,22 +103,24 @@ class Semidefinite(Stage):
         most = int(max(16.0, min(self.room / self.memory(), 1e9)))
         return SpinTree(form, seed, steps, logged=self._proof is not None, most_open=most)
 
-    def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
+    def _advance(self, tree: SpinTree | SquareBound, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            self._gain = tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
+            steps = self.tuning.square_steps if self._many else self.tuning.spin_sweeps
+            self._gain = tree.relax(steps, share.deadline, share.run_end)
             return True
         if not self._few:
             return False
-        tree.run(self._target(best), share.deadline, share.run_end)
-        return not tree.done
+        spins = cast("SpinTree", tree)
+        spins.run(self._target(best), share.deadline, share.run_end)
+        return not spins.done
 
     def _target(self, best: Best) -> float:
         """The bound that closes a node: it proves the best labels."""
         least = min(best.energy, best.cutoff)
         return least - min(PROVED / 10, self.options.gap) * self.problem.unit(least)
 
-    def _offer(self, tree: SpinTree, best: Best) -> None:
+    def _offer(self, tree: SpinTree | SquareBound, best: Best) -> None:
         bound = min(tree.bound, best.energy)
         if bound > best.bound:
             proof = Proof(ProofKind.SEMIDEFINITE, nodes=max(1, tree.nodes))

@@ -1,0 +1,138 @@
+"""The semidefinite bound of models of many labels, by alternating directions.
+
+The matrix `x x'` of indicators is relaxed to one that has no negative entry and no negative
+eigenvalue, zeros for pairs of labels that exclude each other, and equal sums over the labels of
+each variable. Together these imply the local polytope. Two matrices, one with the entries and one
+with the eigenvalues, are drawn together by a third one, the dual: its part with negative
+eigenvalues is a sum of squares, and the rest are costs moved between pairs and variables. So every
+step can prove a bound (`IndicatorForm.certify`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from softmap import core
+from softmap.proof.spins.indicators import IndicatorForm, Squares
+
+__all__ = ["SquareBound"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PENALTY = 50.0  # first penalty, in mean sizes of a cost; D92
+LONGER = 1.618  # length of the step of the dual matrix; below (1 + √5) / 2 it converges
+BALANCED = 1.5  # factor of the penalty if one of the two matrices moves twice as much as the other
+
+
+class SquareBound:
+    """Bounds of a form that improve step by step.
+
+    Parameters
+    ----------
+    form : IndicatorForm
+        The cost as a function of indicators.
+    logged : bool
+        Whether the squares of the best bound are kept.
+
+    Attributes
+    ----------
+    bound : float
+        The best bound.
+    bounds : int
+        Number of bounds that were computed.
+    work : int
+        Number of matrix entries that were multiplied by vectors, 16 numbers at a time.
+    """
+
+    nodes, done = 1, False
+
+    def __init__(self, form: IndicatorForm, *, logged: bool) -> None:
+        self._form, self._logged = form, logged
+        self._up, self._down = form.basis, csr_array(form.basis.T)
+        self._costs = np.where(form.allowed, form.costs, 0.0)
+        self._penalty = PENALTY * max(float(np.abs(self._costs).mean()), 1e-290)
+        share = 1.0 / form.sizes[form.variable]
+        self._near = np.where(form.allowed, np.outer(share, share), 0.0)
+        np.fill_diagonal(self._near, share)
+        self._dual = np.zeros_like(self._near)
+        self._steps, self._seconds = 0, 0.0
+        self.bound, self.bounds, self.work = -math.inf, 0, 0
+        self.leaves: Squares | None = None
+        self._best = form.rounded(self._near)
+
+    def labels(self, variables: int) -> Ints:
+        """The labels of lowest cost that were found."""
+        return self._best[1][:variables]
+
+    def relax(self, steps: int, deadline: core.Deadline, end: core.Deadline) -> float:
+        """Make some steps, and compute the bound after them; return what it has gained.
+
+        A step is not interrupted; steps that were made count if the deadline passes.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps.
+        deadline : Deadline
+            When to stop: `core.OutOfTime` is raised before a step.
+        end : Deadline
+            The end of the run: no step starts that would exceed it if it took as long as the last
+            one, and the bound is computed before.
+        """
+        proved = None
+        while proved is None:
+            deadline.require()
+            if end.left < self._seconds:
+                return 0.0
+            began = time.perf_counter()
+            self._steps += 1
+            proved = self._step(last=self._steps >= steps or end.left < 3 * self._seconds)
+            self._seconds = time.perf_counter() - began
+        self._steps, before = 0, self.bound
+        self.bounds += 1
+        self._best = min(self._best, self._form.rounded(self._near), key=lambda one: one[0])
+        if proved.bound > before:
+            self.bound, self.leaves = proved.bound, proved if self._logged else None
+        return self.bound - before
+
+    def _step(self, *, last: bool) -> Squares | None:
+        """One step; the last one of several proves a bound and balances the penalty."""
+        form, penalty = self._form, self._penalty
+        self.work += self._up.shape[1] ** 3 // 16
+        point = self._near - (self._costs + self._dual) / penalty
+        point[~form.allowed] = 0.0
+        np.maximum(point, 0.0, out=point)
+        inner = self._down @ np.ascontiguousarray((self._down @ (point + self._dual / penalty)).T)
+        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+        values -= _threshold(values, len(form.sizes))
+        kept = values > 0
+        roots = self._up @ (vectors[:, kept] * np.sqrt(values[kept]))
+        near = roots @ roots.T
+        moved, apart = float(np.linalg.norm(near - self._near)), point - near
+        self._near, proved = near, None
+        if last:
+            factor = self._up @ (vectors[:, ~kept] * np.sqrt(-penalty * values[~kept]))
+            proved = self._proved(factor, self._dual + penalty * apart)
+            distance = float(np.linalg.norm(apart))
+            self._penalty *= BALANCED ** (int(distance > 2 * moved) - int(moved > 2 * distance))
+        self._dual += LONGER * penalty * apart
+        return proved
+
+    def _proved(self, factor: Floats, dual: Floats) -> Squares:
+        """The bound of a dual matrix, of which `factor` is the part with negative eigenvalues."""
+        form = self._form
+        rest = form.means(dual + factor @ factor.T)
+        both = np.add.reduceat(rest, form.start, axis=0) / form.sizes[:, None]
+        return form.certify(factor, both[form.variable] / 2 - rest)
+
+
+def _threshold(values: Floats, total: float) -> float:
+    """The number t for which the positive parts of `values - t` have the given sum."""
+    falling = values[::-1]
+    level = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
+    return float(level[np.flatnonzero(falling > level)[-1]])
