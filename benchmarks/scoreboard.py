@@ -191,9 +191,10 @@ def versions() -> dict[str, str]:
         told = subprocess.run(["toulbar2", "--help"], capture_output=True, text=True, check=False)
         match = re.search(r"version\s*:?\s*([\d.]+\d)", told.stdout + told.stderr)
         found["toulbar2 command"] = f"toulbar2 {match[1] if match else ''}".strip()
-        found["toulbar2 VNS"] = found["toulbar2 command"]
     except OSError:  # no such command
         pass
+    if by := [found[one] for one in TOULBAR2 if one in found]:
+        found["toulbar2 VNS"] = by[0]
     return found
 
 

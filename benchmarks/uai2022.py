@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import softmap
+from benchmarks.contest import read
 from benchmarks.facts import facts
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -45,20 +46,19 @@ def _energy(text: str) -> float | None:
     return -float(text) * math.log(10) if text.strip() else None
 
 
-def models(root: Path, names: dict[str, Row]) -> Iterator[tuple[str, Path, Path | None]]:
-    """Problem, file and evidence of every model at hand, each problem once."""
+def models(root: Path, names: dict[str, Row]) -> Iterator[tuple[str, Path]]:
+    """Problem and file of every model at hand, each problem once."""
     seen = set()
     for path in sorted(root.rglob("*.uai*")):
         stem = next((path.name.removesuffix(s) for s in SUFFIXES if path.name.endswith(s)), None)
         if stem in names and stem not in seen and path.is_file():
             seen.add(stem)
-            evidence = [path.with_name(f"{stem}.uai.evid{s}") for s in ("", ".xz", ".gz")]
-            yield stem, path, next((one for one in evidence if one.is_file()), None)
+            yield stem, path
 
 
-def solved(problem: str, path: Path, evidence: Path | None, seconds: float) -> Row:
+def solved(problem: str, path: Path, seconds: float) -> Row:
     """One run with one thread; reading is not counted."""
-    model = softmap.read(path, evidence=evidence)
+    model = read(path)
     began = time.perf_counter()
     result = softmap.solve(model, time_limit=seconds, threads=1)
     return {

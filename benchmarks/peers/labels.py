@@ -7,6 +7,7 @@ import importlib
 import lzma
 import math
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -86,7 +87,9 @@ def _command(file: Path, seconds: float) -> toulbar2.Found | None:
 
 
 def _neighbourhoods(file: Path, seconds: float) -> toulbar2.Found | None:
-    # by the command: the neighbourhoods of the package 1.4.0 end in an illegal instruction
+    # the package where there is no command: its wheel for aarch64 (1.4.0) needs a CPU with SVE
+    if shutil.which("toulbar2") is None:
+        return toulbar2.by_package(file, seconds, "vns")
     return toulbar2.by_command([file], seconds, "-vns")
 
 

@@ -1,7 +1,7 @@
 """toulbar2, by its command and by its Python package: labels, bound and time to proof.
 
-`python -m benchmarks.peers.toulbar2 FILE SECONDS` runs the package and prints one JSON object, so
-that the time limit can be enforced from outside.
+`python -m benchmarks.peers.toulbar2 FILE SECONDS [vns]` runs the package, with `vns` its large
+neighbourhoods, and prints one JSON object, so that the time limit can be enforced from outside.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def by_command(files: list[Path], seconds: float, *options: str) -> Found | None
     return Found(labels, False, seconds, short)
 
 
-def by_package(file: Path, seconds: float) -> Found | None:
+def by_package(file: Path, seconds: float, *options: str) -> Found | None:
     """The package `pytoulbar2` in a process of its own; None where it is missing or fails."""
-    command = [sys.executable, "-m", "benchmarks.peers.toulbar2", str(file), str(seconds)]
+    command = [sys.executable, "-m", __name__, str(file), str(seconds), *options]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=3 * seconds + 30, check=False
@@ -82,15 +82,15 @@ def main() -> None:
     """Solve one file by the package."""
     import pytoulbar2
 
-    file, seconds = Path(sys.argv[1]), float(sys.argv[2])
+    file, seconds, vns = Path(sys.argv[1]), float(sys.argv[2]), "vns" in sys.argv[3:]
     began = time.perf_counter()
-    network = pytoulbar2.CFN(verbose=-1)
+    network = pytoulbar2.CFN(verbose=-1, vns=-4 if vns else None)  # as -vns of the command
     network.Read(str(file))
     found = network.Solve(timeLimit=max(1, round(seconds)))
     taken = time.perf_counter() - began
     lower = network.GetDDualBound()
     labels, upper = (list(found[0]), float(found[1])) if found else ([], math.inf)
-    proved = taken < seconds and bool(found)
+    proved = taken < seconds and bool(found) and not vns
     short = 0.0 if proved else _short(file, lower, upper)
     print(
         json.dumps(

@@ -1,4 +1,5 @@
 // Python binding of variable elimination: orders, the best labellings, log Z and marginals.
+#include "exact/cluster_tree.hpp"
 #include "exact/ranking.hpp"
 #include "exact/summing.hpp"
 #include "flat.hpp"
@@ -134,6 +135,15 @@ double live_entries(In<Index> num_labels, In<Index> scope_start, In<Index> scope
                             variables);
 }
 
+nb::tuple cluster_tree(In<Index> num_labels, In<Index> scope_start, In<Index> scope,
+                       In<Index> order) {
+    FlatModel::check_scopes(num_labels, scope_start, scope);
+    const auto variables = checked_order(order, num_labels.size());
+    const auto tree =
+        ex::cluster_tree(ex::graph_of(span(num_labels), span(scope_start), span(scope)), variables);
+    return nb::make_tuple(tree.members, tree.near, tree.home);
+}
+
 nb::dict best_labellings(const FlatModel &flat, In<Index> order, std::int64_t m, double upper,
                          int threads, const Deadline *deadline) {
     const auto ranks = checked_order(order, flat.in.num_labels.size());
@@ -163,6 +173,10 @@ void bind_elimination(nb::module_ &m) {
         "the variables; inf, inf and [] above the limit, or if no order was found in time.");
     m.def("live_entries", &live_entries, arg("num_labels"), arg("scope_start"), arg("scope"),
           arg("order"), "Return how many entries of results are needed at one time.");
+    m.def("cluster_tree", &cluster_tree, arg("num_labels"), arg("scope_start"), arg("scope"),
+          arg("order"),
+          "Return the variables of each cluster of a tree decomposition, the clusters joined to "
+          "it, and a cluster of each variable.");
     m.def("best_labellings", &best_labellings, nb::arg("model"), arg("order"), nb::arg("m"),
           nb::arg("upper"), nb::arg("threads"), deadline_arg(),
           "Return the m labellings of lowest cost, and a lower bound for each rank.");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/random.hpp"
+#include "cluster_tree.hpp"
 #include "solver.hpp"
 
 namespace softmap::exact {
@@ -16,6 +17,8 @@ struct MoveOptions {
     int patience = 20;             // moves without success before it grows
     std::int64_t backtracks = 300; // limit of one move
     double dp_entries = 1e6;       // limit on the table entries of dynamic programming in a move
+    double by_tree = 0.5;          // fraction of the moves over neighbouring clusters of a tree
+    int tree_bits = 256;           // log2 of the joint states of all clusters, at most
     double costly = 0.7;           // fraction of the moves around a variable drawn by its cost
     int calm = 60;                 // moves without success before labels are disturbed
     int leash = 400; // moves without a new best after which the best labels are taken up again
@@ -28,6 +31,8 @@ class Moves {
         : in_(in), words_(words), options_(options), free_(options.first),
           offset_(std::size_t(in.n()) + 1, 0), factor_start_(std::size_t(in.n()) + 1, 0),
           place_(std::size_t(in.n()), -1), cost_(std::size_t(in.n()), 0.0) {
+        if (double(in.scope.size()) > double(options.tree_bits) * in.n())
+            planting_ = INFINITY; // the treewidth is at least half of the mean degree
         for (int i = 0; i < in.n(); ++i)
             offset_[i + 1] = offset_[i] + in.num_labels[i];
         table_.push_back(0);
@@ -55,6 +60,7 @@ class Moves {
             now_ = best_;
             above_ = 0.0;
         }
+        plant(deadline);
         for (; count > 0 && !(deadline != nullptr && deadline->passed()); --count) {
             choose(now_);
             const bool disturbed = quiet_ > options_.calm;
@@ -79,12 +85,65 @@ class Moves {
     double free() const { return free_; }
 
   private:
-    // Draws a variable, and grows a connected set around it.
+    // Makes the tree of clusters. An attempt that a deadline has ended is repeated once there is
+    // twice the time.
+    void plant(const Deadline *deadline) {
+        const double left = deadline == nullptr ? INFINITY : deadline->left();
+        if (!tree_.members.empty() || left <= 2.0 * planting_)
+            return;
+        planting_ = left;
+        Control control;
+        control.deadline = deadline;
+        const Graph g = graph_of(in_.num_labels, in_.scope_start, in_.scope);
+        const double most = std::ldexp(1.0, options_.tree_bits);
+        const auto found = greedy_order(g, Rule::FILL, 0, most, control);
+        if (found.finite)
+            tree_ = cluster_tree(g, found.order);
+        else if (!control.stopped)
+            planting_ = INFINITY; // too wide
+        met_.assign(tree_.members.size(), 0);
+    }
+
+    // Draws a variable, and chooses a set around it.
     void choose(std::span<const std::int64_t> x) {
         chosen_.clear();
         const auto most = std::min<std::size_t>(std::size_t(free_ + 0.5), place_.size());
-        add(draw(x));
-        for (std::size_t met = 0; chosen_.size() < most && !front_.empty(); ++met) {
+        const std::int64_t first = draw(x);
+        if (!tree_.members.empty() && unit() < options_.by_tree)
+            choose_clusters(tree_.home[first], most);
+        else
+            choose_connected(first, most);
+    }
+
+    // Takes the variables of a cluster, then those of the clusters around it, each in random order.
+    void choose_clusters(int first, std::size_t most) {
+        queue_.assign(1, first);
+        met_[first] = 1;
+        for (std::size_t k = 0; k < queue_.size() && chosen_.size() < most; ++k) {
+            auto &own = tree_.members[queue_[k]];
+            shuffle(std::span(own));
+            for (std::size_t j = 0; j < own.size() && chosen_.size() < most; ++j)
+                if (place_[own[j]] < 0)
+                    take(own[j]);
+            const std::size_t known = queue_.size();
+            for (const int c : tree_.near[queue_[k]])
+                if (!std::exchange(met_[c], 1))
+                    queue_.push_back(c);
+            shuffle(std::span(queue_).subspan(known));
+        }
+        for (const int c : queue_)
+            met_[c] = 0;
+    }
+
+    void shuffle(std::span<int> list) {
+        for (std::size_t left = list.size(); left > 1; --left)
+            std::swap(list[std::size_t(below(words_, Index(left)))], list[left - 1]);
+    }
+
+    // Grows a connected set around a variable.
+    void choose_connected(std::int64_t first, std::size_t most) {
+        add(first);
+        while (chosen_.size() < most && !front_.empty()) {
             std::swap(front_[std::size_t(below(words_, Index(front_.size())))], front_.back());
             const std::int64_t i = front_.back();
             front_.pop_back();
@@ -94,9 +153,13 @@ class Moves {
         front_.clear();
     }
 
-    void add(std::int64_t i) {
+    void take(std::int64_t i) {
         place_[i] = std::int64_t(chosen_.size());
         chosen_.push_back(i);
+    }
+
+    void add(std::int64_t i) {
+        take(i);
         for (auto k = factor_start_[i]; k < factor_start_[i + 1]; ++k) {
             const std::int64_t f = factors_[k];
             for (auto s = in_.scope_start[f]; s < in_.scope_start[f + 1]; ++s)
@@ -257,6 +320,10 @@ class Moves {
     std::vector<std::int64_t> offset_, factor_start_, factors_, place_, table_, chosen_, front_;
     std::vector<std::int64_t> counts_, starts_, scopes_, current_, own_, inner_, strides_, seen_;
     std::int64_t stamp_ = 0;
+    ClusterTree tree_;
+    double planting_ = 0.0;  // seconds of an attempt to make the tree
+    std::vector<int> queue_; // clusters
+    std::vector<char> met_;  // whether a cluster is in the queue
     std::vector<std::int64_t> best_, now_;
     std::vector<double> unary_, plain_, tables_, cost_;
 };

@@ -1314,6 +1314,24 @@ def live_entries(
 ) -> float:
     """Return how many entries of results are needed at one time."""
 
+def cluster_tree(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> tuple:
+    """
+    Return the variables of each cluster of a tree decomposition, the clusters joined to it, and a cluster of each variable.
+    """
+
 def best_labellings(
     model: FlatModel,
     order: Annotated[

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from softmap import core, generators
 from softmap.proof.search.exact import flatten
@@ -40,6 +41,49 @@ def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
             other = found[0].copy()
             other[i] = x
             assert model.energy(other) >= least - 1e-9
+
+
+def eliminated(n, scopes, order):
+    """The set of a variable and its neighbours at each elimination."""
+    near = [{v} for v in range(n)]
+    for scope in scopes:
+        for v in scope:
+            near[v] |= set(scope)
+    left, out = set(range(n)), []
+    for v in order:
+        out.append(frozenset(near[v] & left))
+        for u in out[-1]:
+            near[u] |= out[-1]
+        left.remove(v)
+    return out
+
+
+@given(st.data())
+def test_clusters_are_a_tree_decomposition(data):
+    n = data.draw(st.integers(1, 9))
+    variables = st.lists(st.integers(0, n - 1), min_size=2, max_size=3)
+    scopes = data.draw(st.lists(variables, max_size=14))
+    order = data.draw(st.permutations(range(n)))
+    start, scope = np.cumsum([0, *map(len, scopes)]), [v for one in scopes for v in one]
+    members, near, home = core.cluster_tree(
+        np.full(n, 2), start, np.array(scope, dtype=np.int64), np.array(order, dtype=np.int64)
+    )
+    clusters = list(map(frozenset, members))
+    assert list(map(len, members)) == list(map(len, clusters))
+    bags = eliminated(n, scopes, order)
+    assert set(clusters) == {bag for bag in bags if not any(bag < other for other in bags)}
+    assert len(clusters) == len(set(clusters))
+    assert all(v in clusters[home[v]] for v in range(n))
+    assert all(any(set(scope) <= own for own in clusters) for scope in scopes)
+    joined = {(a, b) for a, others in enumerate(near) for b in others}
+    assert joined == {(b, a) for a, b in joined}
+    assert sum(map(len, near)) == len(joined)
+    for v in range(n):  # the clusters of a variable are a tree
+        own = {c for c, cluster in enumerate(clusters) if v in cluster}
+        reached, edges = {home[v]}, sum(a in own and b in own for a, b in joined) // 2
+        for _ in own:
+            reached |= {b for a, b in joined if a in reached and b in own}
+        assert (reached, edges) == (own, len(own) - 1)
 
 
 def test_limits_are_kept():

@@ -20,6 +20,8 @@ MOVE_WORK = 20_000  # work that a move stands for, in message entries
 class LargeMoves:
     """Improves labels by exact searches over sets of neighbouring variables; resumable.
 
+    Half of the sets are unions of neighbouring clusters of a tree decomposition.
+
     Parameters
     ----------
     flat : FlatModel
