@@ -13,7 +13,7 @@ interpreter that lets the k-th call fail: a full disk (ENOSPC, from the k-th cal
 Temporary files are made below the same folder, so that their calls fail, too. A command that begins
 with `library` is a function of Python.
 
-    python tests/faults/files.py [--only solve] [--every 1]
+    python tests/faults/files.py [--only solve] [--every 1] [--workers 2]
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from __future__ import annotations
 import argparse
 import ctypes
 import errno
+import gc
 import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from faults.processes import forked, preloaded, spread
+
+HERE = Path(__file__).resolve().parent
 SHORT = -1  # as in shim.c
 KINDS = {
     "full": (errno.ENOSPC, 1), "broken": (errno.EIO, 0), "interrupted": (errno.EINTR, 0),
@@ -50,7 +53,7 @@ LIMIT = 120  # seconds for one run
 INSIDE = {"stdout", "stderr"}
 TEMPORARY = re.compile(
     r"(?<=\.)[a-z0-9_]{8}(?=\.part)|(?<=proof-)[a-z0-9_]{8}|(?<=tmp/tmp)[a-z0-9_]{8}"
-    r"|/tmp/softmap-faults-[^/]*"
+    r"|\S*/softmap-faults-[^/]*/run-\d+"
 )
 
 
@@ -397,7 +400,6 @@ def prepare(folder: Path) -> None:
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
     Image.fromarray(grey).save(folder / "grey.png")
-    (folder / "tmp").mkdir()
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -411,8 +413,8 @@ class Ended:
     ----------
     code : int
         The exit code; below 0 if a signal ended the process.
-    calls : int
-        Number of calls counted.
+    calls : str
+        The calls counted, one letter each, as in shim.c.
     hit : str
         The first call that failed, and its file; empty if none did.
     modules : list of str
@@ -420,7 +422,7 @@ class Ended:
     """
 
     code: int
-    calls: int
+    calls: str
     hit: str
     modules: list[str] = field(default_factory=list)
 
@@ -430,7 +432,7 @@ class Shim:
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None)
-        self._library.faults_count.restype = ctypes.c_long
+        self._library.faults_calls.restype = ctypes.c_char_p
         self._library.faults_hit.restype = ctypes.c_char_p
 
     def arm(self, folder: Path | str, number: int, kind: str) -> None:
@@ -438,22 +440,8 @@ class Shim:
         where = os.fsencode(f"{folder}/" if folder else "")
         self._library.faults_arm(where, ctypes.c_long(number), error, lasting)
 
-    def counted(self) -> tuple[int, str]:
-        return int(self._library.faults_count()), os.fsdecode(self._library.faults_hit())
-
-
-def forked(action: Callable[[], int]) -> int:
-    """Run an action in a fork; return its number, or minus the signal that ended it."""
-    child = os.fork()
-    if not child:
-        code = 97
-        try:
-            signal.alarm(LIMIT)
-            code = action()
-        finally:
-            os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    return os.waitstatus_to_exitcode(status)
+    def counted(self) -> tuple[str, str]:
+        return self._library.faults_calls().decode(), os.fsdecode(self._library.faults_hit())
 
 
 def run(words: str, folder: Path, number: int, kind: str) -> Ended:
@@ -481,8 +469,8 @@ def run(words: str, folder: Path, number: int, kind: str) -> Ended:
         return code
 
     told.unlink(missing_ok=True)
-    code = forked(action)
-    found = json.loads(told.read_text()) if told.exists() else [0, "", []]
+    code = forked(action, LIMIT)
+    found = json.loads(told.read_text()) if told.exists() else ["", "", []]
     return Ended(code, *found)
 
 
@@ -543,74 +531,112 @@ def lost(command: Command, before: dict, after: dict, folder: Path, ended: Ended
         for name, content in before.items()
         if name.partition("/")[0] not in command.targets and after.get(name) != content
     ]
-    for name, check in command.targets.items():
-        old = after.get(name) == before.get(name, OLD) and name in before
-        code = 0 if old else forked(lambda name=name, check=check: accepted(check, folder / name))
-        if code and (ended.code == 0 or (folder / name).is_file()):
+    kept = {k for k in command.targets if k in before and after.get(k) == before[k]}
+    damaged = set(incomplete(command, kept, folder))
+    for name in command.targets:
+        old = name in kept
+        if name in damaged and (ended.code == 0 or (folder / name).is_file()):
             found.append(f"{name} is not complete (exit code {ended.code})")
         if old and ended.code == 0 and name != "before.npz":
             found.append(f"{name} was not written, but the exit code is 0")
     return found
 
 
-def accepted(check: Callable[[Path], object], path: Path) -> int:
-    """0 if a file is complete."""
+def incomplete(command: Command, kept: set[str], folder: Path) -> list[str]:
+    """The targets that are not complete, found in a fork."""
+    names = [name for name in command.targets if name not in kept]
+    told = folder.with_suffix(".bad")
+
+    def action() -> int:
+        bad = [name for name in names if not accepted(command.targets[name], folder / name)]
+        told.write_text(json.dumps(bad))
+        return 0
+
+    told.write_text(json.dumps(names))
+    if names:
+        forked(action, LIMIT)
+    return json.loads(told.read_text()) if names else []
+
+
+def accepted(check: Callable[[Path], object], path: Path) -> bool:
+    """Whether a file is complete."""
     try:
         check(path)
     except BaseException:
-        return 1
-    return 0
+        return False
+    return True
 
 
 # --- campaigns ------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
+class Tried:
+    """One run: the command, which call failed and how, how the run ended, and what is wrong."""
+
+    name: str
+    kind: str
+    number: int
+    ended: Ended
+    wrong: list[str]
+
+
+@dataclass(frozen=True)
 class Campaign:
-    """Runs of one command after another, each in a fresh copy of the inputs."""
+    """Runs of commands, each in a fresh copy of the inputs."""
 
     inputs: Path
     scratch: Path
-    runs: int = 0
-    failed: int = 0
 
     def fresh(self, command: Command) -> tuple[Path, dict[str, bytes]]:
         """A copy of the inputs, with older files where the command writes."""
-        folder = self.scratch / "run"
+        folder = self.scratch / f"run-{os.getpid()}"
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self.inputs, folder)
+        (folder / "tmp").mkdir(parents=True)
+        for path in self.inputs.iterdir():
+            if path.name in ("m.npz", *command.words.split()) or "library" in command.words:
+                shutil.copyfile(path, folder / path.name)
         for name in command.targets:
             if "." in name and not (folder / name).exists():
                 (folder / name).write_bytes(OLD)
         return folder, snapshot(folder)
 
-    def one(self, command: Command, number: int, kind: str) -> tuple[Ended, list[str]]:
-        """Run a command whose call `number` fails, and return what is wrong."""
+    def once(self, name: str, kind: str = "full", number: int = 0) -> Tried:
+        """Run a command whose call `number` fails, none for 0."""
+        command = COMMANDS[name]
         folder, before = self.fresh(command)
         ended = run(command.words, folder, number, kind)
-        self.runs += 1
-        return ended, complaints(command, before, folder, ended)
+        return Tried(name, kind, number, ended, complaints(command, before, folder, ended))
 
-    def every(
-        self, command: Command, every: int = 1, kinds: Iterator[str] | None = None
-    ) -> Iterator[tuple[str, int, Ended, list[str]]]:
-        """Let each call of a command fail in each way; yield the runs that were wrong."""
-        ended, wrong = self.one(command, 0, "full")
-        for name in ended.modules:  # so that no run imports them again
-            if name not in sys.modules and not name.startswith("_"):
-                forgiving_import(name)
-        calls = ended.calls
-        if ended.code != command.code:
-            wrong.append(f"exit code {ended.code} without a failure")
-        if wrong or not calls:
-            self.failed += 1
-            yield "none", 0, ended, wrong or ["no call was counted"]
-        for kind in kinds or KINDS:
-            for number in range(1, calls + 1, every):
-                ended, wrong = self.one(command, number, kind)
-                if wrong:
-                    self.failed += 1
-                    yield kind, number, ended, wrong
+    def plain(self, name: str) -> Tried:
+        """Run a command without a failure."""
+        tried = self.once(name)
+        if tried.ended.code != COMMANDS[name].code:
+            tried.wrong.append(f"exit code {tried.ended.code} without a failure")
+        if not tried.ended.calls:
+            tried.wrong.append("no call was counted")
+        return tried
+
+    def failing(self, task: tuple[str, str, int, bool]) -> list[Tried]:
+        """Run a command whose call fails; beyond the last one counted while there are more."""
+        name, kind, number, last = task
+        found = [self.once(name, kind, number)]
+        while last and found[-1].ended.hit:
+            number += 1
+            found.append(self.once(name, kind, number))
+        return found
+
+
+def tasks_of(tried: Tried, kinds: list[str], every: int) -> Iterator[tuple[str, str, int, bool]]:
+    """All ways in which the calls of a run can fail: command, kind, number, whether it is the last.
+
+    A failure that lasts begins with a call that it concerns: others are not changed by it.
+    """
+    calls = tried.ended.calls
+    for kind in kinds:
+        concerned = {"full": "wW", "short": "w"}.get(kind, "wW.")
+        numbers = [k for k, call in enumerate(calls, start=1) if call in concerned]
+        yield from ((tried.name, kind, k, k == len(calls)) for k in numbers[::every])
 
 
 def forgiving_import(name: str) -> None:
@@ -622,33 +648,17 @@ def forgiving_import(name: str) -> None:
         sys.modules.pop(name, None)
 
 
-def compiled(folder: Path) -> Path | None:
-    """Compile the shim; None where that is not possible."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None or not sys.platform.startswith("linux"):
-        return None
-    library = folder / "shim.so"
-    flags = ["-std=c11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", str(library)]
-    subprocess.run([compiler, *flags, str(HERE / "shim.c"), "-ldl"], check=True)
-    return library
-
-
 def main() -> int:
     """Run all campaigns; 1 if a run was wrong."""
     reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    reader.add_argument("--only", nargs="*", default=[], help="names of commands")
+    reader.add_argument("--only", nargs="*", default=list(COMMANDS), help="names of commands")
     reader.add_argument("--every", type=int, default=1, help="every n-th call only")
+    reader.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     reader.add_argument("--kinds", nargs="*", default=list(KINDS))
     said = reader.parse_args()
+    if (code := preloaded(HERE / "shim.c")) is not None:
+        return code
     with tempfile.TemporaryDirectory(prefix="softmap-faults-") as place:
-        if "faults_arm" not in os.environ.get("SOFTMAP_FAULTS", ""):
-            library = compiled(Path(place))
-            if library is None:
-                print("needs Linux and a C compiler")
-                return 2
-            loaded = {"LD_PRELOAD": str(library), "SOFTMAP_FAULTS": "faults_arm"}
-            command = [sys.executable, *sys.argv]
-            return subprocess.run(command, env=os.environ | loaded, check=False).returncode
         return campaigns(Path(place), said)
 
 
@@ -658,24 +668,47 @@ def campaigns(place: Path, said: argparse.Namespace) -> int:
     if forked(lambda: int(prepare(inputs) is not None)):
         print("the inputs could not be written")
         return 2
-    everything = Campaign(inputs, place)
-    for name, command in COMMANDS.items():
-        if said.only and name not in said.only:
-            continue
-        before, began = everything.runs, time.monotonic()
-        seen = set()
-        for kind, number, ended, wrong in everything.every(command, said.every, said.kinds):
-            place = TEMPORARY.sub("*", ended.hit.removeprefix(str(place)))
-            words = tuple(TEMPORARY.sub("*", sentence) for sentence in wrong)
-            if (kind, words) not in seen:  # one example of each
-                seen.add((kind, words))
-                print(
-                    f"{name}, {kind} at call {number} ({place}):", *words, sep="\n    ", flush=True
-                )
-        took = time.monotonic() - began
-        print(f"{name}: {everything.runs - before} runs in {took:.0f} s", flush=True)
-    print(f"{everything.runs} runs, {everything.failed} wrong")
-    return int(everything.failed > 0)
+    campaign, began = Campaign(inputs, place), time.monotonic()
+    plain = list(spread(said.only, said.workers, campaign.plain))
+    for name in sorted({name for tried in plain for name in tried.ended.modules}):
+        if name not in sys.modules and not name.startswith("_"):  # so that no run imports them
+            forgiving_import(name)
+    gc.collect()
+    gc.freeze()  # forks need not look at, and copy, what is here now
+    tasks = [task for tried in plain for task in tasks_of(tried, said.kinds, said.every)]
+    counted = Counted()
+    counted.add(plain)
+    for several in spread(tasks, said.workers, campaign.failing):
+        counted.add(several)
+    for name, runs in counted.runs.items():
+        print(f"{name}: {runs} runs")
+    for kind in said.kinds:
+        print(f"{kind}: {counted.kinds[kind]} runs in which a call failed")
+    took = time.monotonic() - began
+    print(f"{counted.runs.total()} runs, {counted.wrong} wrong, {took:.0f} s")
+    return int(counted.wrong > 0)
+
+
+class Counted:
+    """Counts of runs; what is wrong is printed, one example of each."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.wrong = 0
+        self._seen: set[tuple[str, ...]] = set()
+
+    def add(self, several: list[Tried]) -> None:
+        for tried in several:
+            self.runs[tried.name] += 1
+            self.kinds[tried.kind] += bool(tried.ended.hit)
+            self.wrong += bool(tried.wrong)
+            words = [TEMPORARY.sub("*", sentence) for sentence in tried.wrong]
+            if words and (example := (tried.name, tried.kind, *words)) not in self._seen:
+                self._seen.add(example)
+                where = TEMPORARY.sub("*", tried.ended.hit)
+                place = f"{tried.name}, {tried.kind} at call {tried.number} ({where}):"
+                print(place, *words, sep="\n    ", flush=True)
 
 
 if __name__ == "__main__":

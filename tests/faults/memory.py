@@ -10,7 +10,7 @@ that is tested is the one that is shipped. After each run:
 - the same run without a failure gives its answer;
 - no process has died, and none has stopped to run (a limit on the time of one run).
 
-    python tests/faults/memory.py [--only search] [--seeds 10] [--every 1]
+    python tests/faults/memory.py [--only search] [--seeds 10] [--every 1] [--workers 2]
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ import itertools
 import json
 import math
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import softmap
+from faults.processes import forked, preloaded, spread
 from softmap import core
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
 from softmap.labels.feasibility import find_feasible
@@ -53,6 +53,7 @@ from support.stage_runs import tightened
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 60  # seconds for one run
+PARTS = 4  # the allocations of a run are dealt out to this many tasks
 
 
 # --- runs: each is a model and a function that returns a lower bound and an energy --------------
@@ -143,9 +144,8 @@ def feasibility(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.generators.ragged_constrained(7, seed=seed)
 
     def run() -> tuple[float, float]:
-        found = find_feasible(model)
-        labels = getattr(found, "labels", found)
-        return -math.inf, math.inf if labels is None else float(model.energy(labels))
+        found = find_feasible(model, None)
+        return -math.inf, math.inf if found is None else float(model.energy(found))
 
     return model, run
 
@@ -333,25 +333,28 @@ def rounded(answer: tuple[float, float]) -> tuple[float, float]:
     return tuple(float(f"{value:.9g}") for value in answer)  # type: ignore[return-value]
 
 
-def watched(kind: str, seed: int, every: int, place: Path) -> tuple[int, list[Any]]:
-    """Run a campaign in processes of its own; one that dies is a problem, and the next goes on."""
-    first, failures, problems = 1, 0, []
-    while first > 0:
-        told, errors = place / "told", place / "errors"
+def watched(task: tuple[str, int, int, int], place: Path) -> tuple[str, int, list[Any]]:
+    """Run a campaign in forks; one that dies is a problem, and the next goes on."""
+    kind, seed, first, step = task
+    failures, problems = 0, []
+    told, errors = place / f"told-{os.getpid()}", place / f"errors-{os.getpid()}"
+
+    def action() -> int:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+        campaign(kind, seed, first, step, told)
+        return 0
+
+    while len(problems) < 50:
         told.write_text(json.dumps([first, 0, []]))
-        words = [sys.executable, __file__, "--one", kind, str(seed), str(first), str(every)]
-        with errors.open("w") as file:
-            code = subprocess.run([*words, str(told)], stderr=file, check=False).returncode
+        code = forked(action)
         number, more, wrong = json.loads(told.read_text())
         failures, problems = failures + more, problems + wrong
         if number < 0:
             break
         last = errors.read_text()[-600:]
         problems.append([number, f"the process ended with {code}: {last}"])
-        first = number + every
-        if len(problems) > 50:
-            break
-    return failures, problems
+        first = number + step
+    return kind, failures, [[seed, *problem] for problem in problems]
 
 
 def main() -> int:
@@ -360,45 +363,34 @@ def main() -> int:
     reader.add_argument("--only", nargs="*", default=list(KINDS))
     reader.add_argument("--seeds", type=int, default=10)
     reader.add_argument("--every", type=int, default=1, help="every n-th allocation only")
-    reader.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    reader.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     said = reader.parse_args()
-    if said.one:
-        kind, seed, first, every, told = said.one
-        campaign(kind, int(seed), int(first), int(every), Path(told))
-        return 0
+    if (code := preloaded(HERE / "allocations.cpp")) is not None:
+        return code
     with tempfile.TemporaryDirectory(prefix="softmap-faults-") as place:
-        library = compiled(Path(place))
-        if library is None:
-            print("needs Linux and a C++ compiler")
-            return 2
-        os.environ["LD_PRELOAD"] = str(library)
         return campaigns(Path(place), said)
 
 
 def campaigns(place: Path, said: argparse.Namespace) -> int:
-    wrong = 0
-    for kind in said.only:
-        began, failures, count = time.monotonic(), 0, 0
-        for seed in range(said.seeds):
-            more, problems = watched(kind, seed, said.every, place)
-            failures, count = failures + more, count + len(problems)
-            for number, words in problems[:5]:
-                print(f"{kind}, seed {seed}, allocation {number}: {words}", flush=True)
-        took = time.monotonic() - began
-        print(f"{kind}: {failures} failed allocations, {count} wrong, {took:.0f} s", flush=True)
-        wrong += count
+    failed, wrong, began = Counter(dict.fromkeys(said.only, 0)), 0, time.monotonic()
+    step = PARTS * said.every
+    tasks = [
+        (kind, seed, 1 + part * said.every, step)
+        for seed in range(said.seeds)
+        for kind in said.only
+        for part in range(PARTS)
+    ]
+    gc.collect()
+    gc.freeze()  # what is here now stays: later collections need not look at it
+    for kind, failures, problems in spread(tasks, said.workers, lambda one: watched(one, place)):
+        failed[kind] += failures
+        wrong += len(problems)
+        for seed, number, words in problems[:5]:
+            print(f"{kind}, seed {seed}, allocation {number}: {words}", flush=True)
+    for kind, failures in failed.items():
+        print(f"{kind}: {failures} failed allocations")
+    print(f"{failed.total()} failed allocations, {wrong} wrong, {time.monotonic() - began:.0f} s")
     return int(wrong > 0)
-
-
-def compiled(folder: Path) -> Path | None:
-    """Compile the replacement of operator new; None where that is not possible."""
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None or not sys.platform.startswith("linux"):
-        return None
-    library = folder / "allocations.so"
-    flags = ["-std=c++20", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", str(library)]
-    subprocess.run([compiler, *flags, str(HERE / "allocations.cpp")], check=True)
-    return library
 
 
 if __name__ == "__main__":

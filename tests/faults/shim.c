@@ -4,6 +4,7 @@
 // that call only, they fail with a given error number, or write half of what they are given.
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ static long first = 0; // 0: nothing fails
 static int error_number = 0, lasting = 0;
 static char root[PATH_MAX] = "";
 static char hit[PATH_MAX + 32] = "";
+static char calls[1 << 16] = ""; // a command makes far fewer
 
 long faults_count(void) { return count; }
 const char *faults_hit(void) { return hit; }
@@ -32,11 +35,15 @@ const char *faults_hit(void) { return hit; }
 void faults_arm(const char *folder, long number, int error, int mode) {
     count = 0;
     hit[0] = 0;
+    memset(calls, 0, sizeof calls);
     first = number;
     error_number = error;
     lasting = mode;
     snprintf(root, sizeof root, "%s", folder);
 }
+
+// The calls so far: 'w' writes bytes, 'W' is another call that a full disk refuses, '.' any other.
+const char *faults_calls(void) { return calls; }
 
 static int below(const char *path) {
     return root[0] && path && strncmp(path, root, strlen(root)) == 0;
@@ -50,11 +57,14 @@ static int fails(const char *name, const char *path, int kind) {
     if (!below(path))
         return 0;
     const long mine = atomic_fetch_add(&count, 1) + 1;
+    const int writes = !strcmp(name, "write") || !strcmp(name, "fwrite");
+    if (mine < (long)sizeof calls)
+        calls[mine - 1] = writes ? 'w' : kind == WRITING ? 'W' : '.';
     if (!first || mine < first || (mine > first && !lasting))
         return 0;
     if (error_number == ENOSPC && kind != WRITING) // a full disk can be read, and emptied
         return 0;
-    if (error_number == SHORT && strcmp(name, "write") && strcmp(name, "fwrite"))
+    if (error_number == SHORT && !writes)
         return 0;
     if (stream(path) && hit[0] && !strstr(hit, path))
         return 0;
@@ -96,6 +106,43 @@ static const char *absolute(const char *path, char *room) {
 OPEN(open)
 OPEN(open64)
 
+// Calls about a name within an open folder, as a folder that is removed makes them.
+static const char *within(int folder, const char *path, char *room) {
+    if (path[0] == '/' || folder == AT_FDCWD)
+        return absolute(path, room);
+    const size_t used = strlen(path_of(folder, room));
+    snprintf(room + used, PATH_MAX - used, "/%s", path);
+    return room;
+}
+
+#define OPENAT(name)                                                                               \
+    int name(int folder, const char *path, int flags, ...) {                                       \
+        char room[PATH_MAX];                                                                       \
+        va_list rest;                                                                              \
+        va_start(rest, flags);                                                                     \
+        const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;              \
+        va_end(rest);                                                                              \
+        if (fails("open", within(folder, path, room), flags & O_CREAT ? WRITING : READING))        \
+            return -1;                                                                             \
+        return NEXT(int, name, int, const char *, int, ...)(folder, path, flags, mode);            \
+    }
+OPENAT(openat)
+OPENAT(openat64)
+
+int unlinkat(int folder, const char *path, int flags) {
+    char room[PATH_MAX];
+    if (fails("unlink", within(folder, path, room), REMOVING))
+        return -1;
+    return NEXT(int, unlinkat, int, const char *, int)(folder, path, flags);
+}
+
+DIR *opendir(const char *path) {
+    char room[PATH_MAX];
+    if (fails("opendir", absolute(path, room), READING))
+        return NULL;
+    return NEXT(DIR *, opendir, const char *)(path);
+}
+
 #define WITH_PATH(name, kind, parameters, arguments, ...)                                          \
     int name parameters {                                                                          \
         char room[PATH_MAX];                                                                       \
@@ -119,6 +166,7 @@ WITH_PATH(rename, WRITING, (const char *path, const char *to), (path, to), const
     }
 WITH_FILE(fsync, WRITING, (int fd), (fd), int)
 WITH_FILE(fdatasync, WRITING, (int fd), (fd), int)
+WITH_FILE(flock, READING, (int fd, int mode), (fd, mode), int, int)
 WITH_FILE(ftruncate, WRITING, (int fd, off_t size), (fd, size), int, off_t)
 WITH_FILE(ftruncate64, WRITING, (int fd, off64_t size), (fd, size), int, off64_t)
 
