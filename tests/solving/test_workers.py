@@ -124,14 +124,13 @@ def test_what_cannot_travel_is_solved_here(asked):
 
 
 def test_a_process_that_is_killed_costs_no_result(asked, monkeypatch):
-    once = Workers.solve
+    start = workers._Process.start
 
-    def killed(self: Workers, *arguments: object) -> object:
-        for process in self._context.started:
-            process.kill()
-        return once(self, *arguments)
+    def killed(self: workers._Process) -> None:
+        start(self)
+        self.kill()
 
-    monkeypatch.setattr(Workers, "solve", killed)
+    monkeypatch.setattr(workers._Process, "start", killed)
     found = solve_batch(graphs(12), threads=2, **GOAL)
     assert not any(asked)
     assert len(asked) <= 2  # none is asked again
