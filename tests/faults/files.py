@@ -302,7 +302,7 @@ COMMANDS = {
     ),
     "competition": Command("solve b.wcnf --competition maxsat", {}, "s OPTIMUM"),
     "verify": Command("verify found.npz m.npz --proof found.proof", {}, "result"),
-    "verify-json": Command("verify found.npz m.npz --json", {}, '"verdict"'),
+    "verify-json": Command("verify found.npz m.npz --json", {}, '"verdict"', 6),
     "verify-proof": Command(
         "verify m.npz --proof found.proof --export y.txt", {"y.txt": whole_export}, "proof"
     ),
@@ -312,11 +312,11 @@ COMMANDS = {
     "info-json": Command("info m.npz.gz --json", {}, '"edges"'),
     **{
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_model})
-        for kind in ("uai", "uai.gz", "npz", "wcsp", "cfn", "cfn.bz2", "h5")
+        for kind in ("uai", "uai.gz", "npz", "cfn", "cfn.bz2", "h5")
     },
     **{
         f"convert-{kind}": Command(f"convert b.{source} y.{kind}", {f"y.{kind}": whole_binary})
-        for source, kinds in (("qubo", ("qubo", "coo", "qpbo")), ("wcnf", ("wcnf", "opb")))
+        for source, kinds in (("qubo", ("qubo", "coo", "qpbo", "wcsp")), ("wcnf", ("wcnf", "opb")))
         for kind in kinds
     },
     **{
@@ -489,6 +489,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: Ended) -> list[str]:
     """What is wrong after a run."""
     after, (call, _, file) = snapshot(folder), ended.hit.partition(" ")
+    words = command.words
     broken = file.removeprefix(f"{folder}/")
     said = after["stderr"].decode(errors="replace")
     shown = after["stdout"].decode(errors="replace")
@@ -501,13 +502,14 @@ def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: 
         found.append(f"no clear message: {said!r}")
     tried = broken in ("", ".") or broken.endswith("(deleted)")  # whether a folder can be written
     tried = tried or call in ("read", "mkdir")  # an input, or a folder that is made before the run
-    early = tried or (broken in before and broken not in command.targets)
+    read = broken not in command.targets or (call == "open" and f"--resume {broken}" in words)
+    early = tried or (broken in before and read)
     if not early and broken not in INSIDE and command.answer not in shown:
         found.append(f"the answer is lost (exit code {ended.code}): {said[-300:]}")
     rest = {k for k in after if k not in before and k.partition("/")[0] not in command.targets}
     rest -= INSIDE
     removing = call in ("unlink", "rmdir") or (call == "open" and Path(file).suffix == "")
-    if rest and not removing and not command.words.startswith("demo"):
+    if rest and not removing and not words.startswith("demo"):
         found.append(f"files remain: {sorted(rest)}")
     return found + lost(command, before, after, folder, ended)
 
