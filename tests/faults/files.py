@@ -29,6 +29,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -152,10 +153,13 @@ def whole_summary(path: Path) -> None:
 
 
 def whole_picture(path: Path) -> None:
-    from PIL import Image
-
-    with Image.open(path) as image:
-        image.load()
+    data, at, kind = path.read_bytes(), 8, b""
+    while kind != b"IEND":  # chunks of a PNG file: length, kind, content, check sum
+        end = at + 8 + int.from_bytes(data[at : at + 4])
+        kind = data[at + 4 : at + 8]
+        assert zlib.crc32(data[at + 4 : end]) == int.from_bytes(data[end : end + 4])
+        at = end + 4
+    assert at == len(data)
 
 
 def whole_large(path: Path) -> None:
@@ -316,7 +320,7 @@ COMMANDS = {
     },
     **{
         f"convert-{kind}": Command(f"convert b.{source} y.{kind}", {f"y.{kind}": whole_binary})
-        for source, kinds in (("qubo", ("qubo", "coo", "qpbo", "wcsp")), ("wcnf", ("wcnf", "opb")))
+        for source, kinds in (("qubo", ("qubo", "coo", "qpbo")), ("wcnf", ("wcnf", "opb", "wcsp")))
         for kind in kinds
     },
     **{
@@ -374,9 +378,9 @@ COMMANDS = {
 def prepare(folder: Path) -> None:
     """Write the inputs of all commands."""
     import numpy as np
-    from PIL import Image
 
     import softmap
+    from softmap.model.drawing import png
     from support.samples import SAMPLES
 
     model = softmap.generators.erdos_renyi(24, 3, seed=3)
@@ -399,7 +403,7 @@ def prepare(folder: Path) -> None:
     )
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
-    Image.fromarray(grey).save(folder / "grey.png")
+    (folder / "grey.png").write_bytes(png(grey))
 
 
 # --- runs -----------------------------------------------------------------------------------------
