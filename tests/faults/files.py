@@ -506,6 +506,7 @@ def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: 
         found.append(f"no clear message: {said!r}")
     tried = broken in ("", ".") or broken.endswith("(deleted)")  # whether a folder can be written
     tried = tried or call in ("read", "mkdir")  # an input, or a folder that is made before the run
+    tried = tried or (call == "opendir" and ended.calls.count("w") < 2)  # nothing but the message
     read = broken not in command.targets or (call == "open" and f"--resume {broken}" in words)
     early = tried or (broken in before and read)
     if not early and broken not in INSIDE and command.answer not in shown:
