@@ -144,8 +144,8 @@ adversary: $(BUILT) $(VENV)/installed-test
 # Every call of the operating system and every allocation fails once; parallel runs are repeated.
 TIMES ?= 10000
 faults: $(BUILT) $(VENV)/installed-test
-	$(BIN)/python tests/faults/files.py
-	$(BIN)/python tests/faults/memory.py
+	$(BIN)/python tests/faults/files.py --workers $(WORKERS)
+	$(BIN)/python tests/faults/memory.py --workers $(WORKERS)
 	$(BIN)/python tests/faults/resident.py
 	$(BIN)/python tests/faults/repeats.py --times $(TIMES)
 

@@ -29,6 +29,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -152,10 +153,13 @@ def whole_summary(path: Path) -> None:
 
 
 def whole_picture(path: Path) -> None:
-    from PIL import Image
-
-    with Image.open(path) as image:
-        image.load()
+    data, at, kind = path.read_bytes(), 8, b""
+    while kind != b"IEND":  # chunks of a PNG file: length, kind, content, check sum
+        end = at + 8 + int.from_bytes(data[at : at + 4])
+        kind = data[at + 4 : at + 8]
+        assert zlib.crc32(data[at + 4 : end]) == int.from_bytes(data[end : end + 4])
+        at = end + 4
+    assert at == len(data)
 
 
 def whole_large(path: Path) -> None:
@@ -302,7 +306,7 @@ COMMANDS = {
     ),
     "competition": Command("solve b.wcnf --competition maxsat", {}, "s OPTIMUM"),
     "verify": Command("verify found.npz m.npz --proof found.proof", {}, "result"),
-    "verify-json": Command("verify found.npz m.npz --json", {}, '"verdict"'),
+    "verify-json": Command("verify found.npz m.npz --json", {}, '"verdict"', 6),
     "verify-proof": Command(
         "verify m.npz --proof found.proof --export y.txt", {"y.txt": whole_export}, "proof"
     ),
@@ -312,11 +316,11 @@ COMMANDS = {
     "info-json": Command("info m.npz.gz --json", {}, '"edges"'),
     **{
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_model})
-        for kind in ("uai", "uai.gz", "npz", "wcsp", "cfn", "cfn.bz2", "h5")
+        for kind in ("uai", "uai.gz", "npz", "cfn", "cfn.bz2", "h5")
     },
     **{
         f"convert-{kind}": Command(f"convert b.{source} y.{kind}", {f"y.{kind}": whole_binary})
-        for source, kinds in (("qubo", ("qubo", "coo", "qpbo")), ("wcnf", ("wcnf", "opb")))
+        for source, kinds in (("qubo", ("qubo", "coo", "qpbo")), ("wcnf", ("wcnf", "opb", "wcsp")))
         for kind in kinds
     },
     **{
@@ -374,9 +378,9 @@ COMMANDS = {
 def prepare(folder: Path) -> None:
     """Write the inputs of all commands."""
     import numpy as np
-    from PIL import Image
 
     import softmap
+    from softmap.model.drawing import png
     from support.samples import SAMPLES
 
     model = softmap.generators.erdos_renyi(24, 3, seed=3)
@@ -399,7 +403,7 @@ def prepare(folder: Path) -> None:
     )
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
-    Image.fromarray(grey).save(folder / "grey.png")
+    (folder / "grey.png").write_bytes(png(grey))
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -489,6 +493,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: Ended) -> list[str]:
     """What is wrong after a run."""
     after, (call, _, file) = snapshot(folder), ended.hit.partition(" ")
+    words = command.words
     broken = file.removeprefix(f"{folder}/")
     said = after["stderr"].decode(errors="replace")
     shown = after["stdout"].decode(errors="replace")
@@ -501,13 +506,15 @@ def complaints(command: Command, before: dict[str, bytes], folder: Path, ended: 
         found.append(f"no clear message: {said!r}")
     tried = broken in ("", ".") or broken.endswith("(deleted)")  # whether a folder can be written
     tried = tried or call in ("read", "mkdir")  # an input, or a folder that is made before the run
-    early = tried or (broken in before and broken not in command.targets)
+    tried = tried or (call == "opendir" and ended.calls.count("w") < 2)  # nothing but the message
+    read = broken not in command.targets or (call == "open" and f"--resume {broken}" in words)
+    early = tried or (broken in before and read)
     if not early and broken not in INSIDE and command.answer not in shown:
         found.append(f"the answer is lost (exit code {ended.code}): {said[-300:]}")
     rest = {k for k in after if k not in before and k.partition("/")[0] not in command.targets}
     rest -= INSIDE
     removing = call in ("unlink", "rmdir") or (call == "open" and Path(file).suffix == "")
-    if rest and not removing and not command.words.startswith("demo"):
+    if rest and not removing and not words.startswith("demo"):
         found.append(f"files remain: {sorted(rest)}")
     return found + lost(command, before, after, folder, ended)
 

@@ -13,22 +13,29 @@
 #include "sending.hpp"
 #include "stopping.hpp"
 
+#include <array>
+#include <utility>
+
 namespace softmap {
 
-// The messages into the nodes of a row. Lanes without a node hold entries of other rows, which
-// another thread may be writing: nobody uses them. The thread sanitizer gets zeros in their place.
-inline Pack<lanes> messages_of(const Row &row, const double *from) {
-#if defined(__SANITIZE_THREAD__)
-    double own[lanes] = {};
-    std::copy_n(from, row.nodes, own);
-    return Pack<lanes>::load(own);
-#else
-    static_cast<void>(row);
-    return Pack<lanes>::load(from);
-#endif
+// The messages into the n nodes of a row. The entries after those of a short row belong to another
+// row, which another thread may be writing: they are not read.
+template <int n> SOFTMAP_IN_LINE inline Pack<lanes> messages_of(const double *from) {
+    constexpr int width = Pack<lanes>::width;
+    return Pack<lanes>::by_parts([=](int p) -> Pack<lanes>::Part {
+        if ((p + 1) * width <= n)
+            return detail::load_part(from + p * width);
+        Pack<lanes>::Part own{};
+#pragma GCC unroll 8
+        for (int k = 0; k < width; ++k)
+            if (p * width + k < n)
+                own[k] = from[p * width + k];
+        return own;
+    });
 }
 
-// θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
+// θ̂_i / n_i for the n nodes of one row whose messages are contiguous across lanes.
+template <int n>
 inline void straight_row(const Schedule &plan, const Row &row, const double *msg, double *theta) {
     const Pack<lanes> part = 1.0 / size_of(Pack<lanes>::load(plan.chains + row.first));
     const Index pull = row.pulls;
@@ -39,15 +46,21 @@ inline void straight_row(const Schedule &plan, const Row &row, const double *msg
         for (Index p = pull; p < pull + row.degree; ++p) {
             const double *from = msg + plan.pull_at[p] + x * plan.pull_step[p];
             fetch_ahead(from);
-            value += messages_of(row, from);
+            value += messages_of<n>(from);
         }
         value *= part;
-        if (row.nodes == lanes)
+        if constexpr (n == lanes)
             value.store(theta + at);
         else
-            value.each(int(row.nodes), [&](int k, double one) { theta[at + k] = one; });
+            value.each(n, [&](int k, double one) { theta[at + k] = one; });
     }
 }
+
+// `straight_row` for rows of 1, 2, ... nodes: a loop over a number of lanes that the compiler does
+// not know costs up to a tenth of a pass over short rows.
+inline constexpr auto straight_rows = []<int... n>(std::integer_sequence<int, n...>) {
+    return std::array{&straight_row<n + 1>...};
+}(std::make_integer_sequence<int, lanes>{});
 
 // θ̂_i / n_i for the nodes of one row whose messages lie apart, node by node: nothing is gained by
 // collecting them into packs for so little arithmetic.
@@ -86,7 +99,7 @@ inline void shares(const Schedule &plan, const double *msg, double *theta, Index
     for (Index r = first; r < last; ++r) {
         const Row &row = plan.rows[r];
         if (row.way == straight)
-            straight_row(plan, row, msg, theta);
+            straight_rows[row.nodes - 1](plan, row, msg, theta);
         else if (row.way == gathered)
             gathered_row(plan, row, msg, theta);
         else
