@@ -91,6 +91,7 @@ class Literals:
         self._model, self._tables = model, _CostTables(flat, scale)
         self._labels: dict[int, list[int]] = {}  # literals of the labels of each variable
         self._meaning: dict[int, tuple[int, int, int]] = {}  # 0, variable, label; 1, table, cost
+        self._paid: set[int] = set()  # tables whose costs have literals
         self._sound: set[tuple[Any, ...]] = set()  # clauses that follow from equal tables
         self.base, following = self._tables.base, TRUE + 1
         for i in variables:
@@ -109,6 +110,9 @@ class Literals:
     def costs(self, number: int, literals: Numbers) -> list[tuple[int, int]]:
         """Name the literals of the costs of a table, from the largest on; return their costs."""
         own, found = self._tables[number], list[tuple[int, int]]()
+        if number in self._paid:
+            raise Rejected(f"the costs of table {number} are named twice")
+        self._paid.add(number)
         values = np.unique(own.costs[own.costs < FORBIDDEN]).tolist()
         if len(values) != len(literals) + 1:
             raise Rejected(f"there is not one literal for each cost of table {number}")
