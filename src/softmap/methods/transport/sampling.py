@@ -13,6 +13,7 @@ from softmap.model.potentials.base import softmin
 
 THINNED = 4  # labels per label drawn: the smaller problem has 1/16 of the pairs (decision 98)
 FEWEST = 64  # labels drawn of a node (decision 98)
+BLOCK = 64  # labels whose messages are computed at a time, so that their costs stay in a cache
 
 
 class SampledProblem:
@@ -67,13 +68,16 @@ class SampledProblem:
         out, small, sent = [], self.problem.model, np.empty(len(self.problem.owner))
         network.sent(eta, sent)
         for e, ends in enumerate(self.whole.model.edges):
-            costs = self.whole.model.table(e)
+            table = self.whole.model.table(e)
             for side in (0, 1):
-                if deadline.passed:
-                    return None
-                h, at = 2 * e + 1 - side, self._labels[ends[1 - side]]
-                from_there = sent[small.half_offset[h] : small.half_offset[h + 1]]
-                message = softmin((costs[at].T if side else costs[:, at]) + from_there, eta)
+                h, drawn = 2 * e + 1 - side, self._labels[ends[1 - side]]
+                costs, own = table.T if side else table, sent[small.half_slice(h)]
+                message = np.empty(len(costs))
+                for first in range(0, len(costs), BLOCK):
+                    if deadline.passed:
+                        return None
+                    part = slice(first, first + BLOCK)
+                    message[part] = softmin(costs[part][:, drawn] + own, eta)
                 out.append(message - message.min())
         return np.concatenate(out)
 
