@@ -13,6 +13,7 @@ from softmap import transport
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import LADDER
 from softmap.methods.transport.run import TransportRun
+from softmap.methods.transport.sampling import SampledProblem
 from softmap.model.potentials.base import softmin
 from support.deadlines import stopping
 
@@ -97,7 +98,7 @@ def test_a_run_that_is_stopped_keeps_its_promises(seed, looks):
     )
     run.start()
     run.climb()
-    assert_promises(run.result(), edges, tables, optimum(marginals, edges, tables))
+    assert_promises(run.results()[0], edges, tables, optimum(marginals, edges, tables))
 
 
 @pytest.mark.parametrize(("d", "eta"), [(5, 3.0), (70, 2.0), (70, 300.0)])
@@ -125,8 +126,9 @@ def test_a_pass_is_that_of_numpy(d, eta):
     compiled.messages(messages)
     assert done == 3
     assert loss >= 0
-    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 0], into_leaf, atol=1e-9)
-    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 1], into_centre, atol=1e-9)
+    close = 1e-9 if d < 64 else 1e-7 / eta  # dense factors are in single precision
+    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 0], into_leaf, atol=close)
+    np.testing.assert_allclose(messages.reshape(3, 2, d)[:, 1], into_centre, atol=close)
     lam, sides = np.empty(6 * d), np.empty(6 * d)
     assert compiled.multipliers(eta, lam)
     assert compiled.sides(eta, sides)
@@ -136,6 +138,60 @@ def test_a_pass_is_that_of_numpy(d, eta):
     assert network.bound(lam) == pytest.approx(dual, abs=1e-9)
     assert network.bound(lam) <= dual + 1e-12
     np.testing.assert_allclose(sides.reshape(6, d).sum(axis=1), 1.0)
+
+
+def hidden_line(d, seed):
+    """Masses on a line and squared distances, labels shuffled; the optimum is the monotone plan."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.dirichlet(np.ones(d)), rng.dirichlet(np.full(d, 0.5)) * (rng.random(d) < 0.9)
+    b, x, y = b / b.sum(), np.sort(rng.random(d)), np.sort(rng.random(d))
+    steps = np.sort(np.concatenate([[0.0], a.cumsum(), b.cumsum()]))
+    middle, width = (steps[1:] + steps[:-1]) / 2, np.diff(steps)
+    i, j = (np.minimum(np.searchsorted(m.cumsum(), middle), d - 1) for m in (a, b))
+    best = float(width @ (x[i] - y[j]) ** 2)
+    one, other = rng.permutation(d), rng.permutation(d)
+    return a[one], b[other], (x[one][:, None] - y[other]) ** 2, best
+
+
+@pytest.mark.parametrize("looks", [None, 40, 400])
+def test_large_tables_start_from_some_of_their_labels(looks):
+    a, b, cost, best = hidden_line(300, 5)
+    whole = TransportProblem.pairs([(a, b, cost)])
+    assert SampledProblem.worthwhile(whole)
+    limit = softmap.core.Deadline() if looks is None else stopping(looks)
+    run = TransportRun(whole, LADDER, 1e-3, limit)
+    run.start()
+    run.climb()
+    assert_promises(run.results()[0], [[0, 1]], [cost], best)
+    assert looks is not None or run.results()[0].relative_gap <= 1e-3
+
+
+def test_messages_of_some_labels_are_those_of_numpy():
+    """A star with a free centre: labels are drawn by mass at the leaves, evenly at the centre."""
+    rng, d, eta = np.random.default_rng(1), 256, 20.0
+    masses, tables = rng.dirichlet(np.ones(d), size=2), rng.random((2, d, d))
+    whole = TransportProblem.of([*masses, d], [[0, 2], [1, 2]], list(tables), None)
+    sample = SampledProblem(whole)
+    network = sample.problem.compiled()
+    network.passes(3, eta, True, sample.problem.ranges)
+    found = np.split(sample.messages(network, eta, softmap.core.Deadline()), 4)
+    sent = np.empty(len(sample.problem.owner))
+    network.messages(sent)
+    small = sample.problem
+    sizes = small.model.num_labels[small.model.edges].reshape(-1)
+    into = np.split(sent, np.cumsum(sizes)[:-1])
+    centre = (into[1] + into[3]) / 2
+    places = np.arange(d // 4) * 4 + 2
+    for k in (0, 1):
+        labels = np.unique(
+            np.searchsorted(masses[k].cumsum(), (np.arange(d // 4) + 0.5) / (d // 4))
+        )
+        leaf = -np.log(small.split(small.mass)[k]) / eta - into[2 * k]
+        to_centre = softmin(tables[k][labels].T + leaf, eta)
+        to_leaf = softmin(tables[k][:, places] + centre - into[2 * k + 1], eta)
+        np.testing.assert_allclose(found[2 * k], to_leaf - to_leaf.min(), atol=1e-12)
+        np.testing.assert_allclose(found[2 * k + 1], to_centre - to_centre.min(), atol=1e-12)
+    assert sample.messages(network, eta, stopping(1)) is None
 
 
 FAMILIES = {

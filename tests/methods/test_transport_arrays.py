@@ -76,6 +76,31 @@ def test_batches_and_gradients(on_host):
         np.testing.assert_allclose(other.plan(), one.plan(), atol=1e-3)
 
 
+def test_costs_by_distance_take_no_memory_for_pairs():
+    for family in FAMILIES.values():
+        for rows, cols in ((4, 7), (7, 4), (5, 5)):
+            near = np.stack([family.value(0, 0, np.arange(7)), np.arange(7.0)])
+            view = stacks.distance_tables(np, near, rows, cols)
+            np.testing.assert_array_equal(view[0], family.as_table(0, rows, cols))
+            np.testing.assert_array_equal(view[1], abs(np.arange(rows)[:, None] - np.arange(cols)))
+            assert view.strides[1] == -view.strides[2]
+
+
+def test_a_batch_is_one_run_and_every_member_reaches_its_gap(on_host):
+    rng = np.random.default_rng(4)
+    a, b = rng.dirichlet(np.ones(5), size=3), rng.dirichlet(np.ones(4), size=3)
+    costs = rng.random((3, 5, 4)) * np.array([1.0, 30.0, 0.1])[:, None, None]
+    for one in (costs, costs[0], softmap.TruncatedLinear(0.3, 2.0)):
+        found = transport.sinkhorn(a, b, one, gap=1e-4, backend="cuda")
+        table = one if isinstance(one, np.ndarray) else one.as_table(0, 5, 4)
+        tables = table if table.ndim == 3 else [table] * 3
+        for k, (member, table) in enumerate(zip(found, tables, strict=True)):
+            assert_promises(member, [[0, 1]], [table], optimum([a[k], b[k]], [[0, 1]], [table]))
+            assert member.relative_gap <= 1e-4
+            assert member.trace[-1].bound == member.bound
+        assert len({member.trace[-1].passes for member in found}) == 1
+
+
 def test_a_deadline_stops_a_run(on_host):
     rng = np.random.default_rng(1)
     a, b, cost = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9)), rng.random((9, 9))

@@ -45,12 +45,16 @@ std::pair<double, double> coupled(HeldNetwork &self, Index e, double eta, In<dou
     if (plan)
         require_size(*plan, Index(p.size() * q.size()), "plan");
     std::vector<double> a(p.size()), b(q.size());
-    if (eta > 0.0) // at 0 the plan does not depend on messages
+    const Support *pairs = nullptr;
+    if (eta > 0.0) { // at 0 the plan does not depend on messages
         self.network.reduced(e, eta, a.data(), b.data());
+        pairs = self.network.pairs(e, eta, a.data(), b.data());
+    }
     const Index g = lay.group_of(e);
     return Families::visit(lay.kind[g], [&](auto family) {
-        const Coupled found = Rounding()(family.template at<1>(lay, g, &e, 1), a.data(), b.data(),
-                                         p.data(), q.data(), eta, plan ? plan->data() : nullptr);
+        const Coupled found =
+            Rounding()(family.template at<1>(lay, g, &e, 1), a.data(), b.data(), p.data(), q.data(),
+                       eta, pairs, plan ? plan->data() : nullptr);
         return std::pair(found.cost, found.slack);
     });
 }
@@ -93,6 +97,13 @@ void bind_transport(nb::module_ &m) {
              nb::arg("plan").none() = nb::none(), Unlocked(),
              "Return the cost of a coupling of p and q along an edge, and the rounded mass; add "
              "the coupling to `plan`. At η = 0 the coupling does not depend on messages.")
+        .def(
+            "sent",
+            [](HeldNetwork &self, double eta, Out<double> out) {
+                require_size(out, self.entries(), "out");
+                self.network.sent(eta, out.data());
+            },
+            arg("eta"), arg("out"), "Write what every endpoint sends along its edges.")
         .def("messages", &messages, arg("out"), "Write the messages into all half-edges.")
         .def("set_messages", &set_messages, arg("msg"), "Set the messages into all half-edges.");
 }

@@ -42,7 +42,35 @@ template <int W> struct PlacedTables : EdgesBase<W, PlacedTables<W>> {
                Pack<lanes>::of([&](int k) { return double(from[(k < last ? k : last) * step_y]); });
     }
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        if constexpr (W == 1)
+            if (eta == infinity && step_y == 1 && this->receivers > strip)
+                return least_of_rows(a, out);
         dense_message(*this, a, out, room, eta);
+    }
+
+  private:
+    static constexpr Index strip = 512; // labels of the receiver whose minima stay in a cache
+
+    // The hard message of one edge with many labels: a large table is read row by row.
+    void least_of_rows(const Pack<1> *a, Pack<1> *out) const {
+        double *low = &out->part[0];
+        std::fill(low, low + this->receivers, infinity);
+        for (Index first = 0; first < this->receivers; first += strip) {
+            const Index last = std::min(first + strip, this->receivers);
+            for (Index x = 0; x < this->senders; ++x) {
+                const double *from = table[0] + x * step_x;
+                const auto lower = [&]<int V>(Index y) __attribute__((always_inline)) {
+                    const Pack<V> value =
+                        Pack<V>(a[x].part[0]) + Pack<V>(weight.part[0]) * Pack<V>::load(from + y);
+                    least(value, Pack<V>::load(low + y)).store(low + y);
+                };
+                Index y = first;
+                for (; y + lanes <= last; y += lanes)
+                    lower.template operator()<lanes>(y);
+                for (; y < last; ++y)
+                    lower.template operator()<1>(y);
+            }
+        }
     }
 };
 

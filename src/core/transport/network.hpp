@@ -108,6 +108,22 @@ class TransportNetwork {
         }
     }
 
+    // out[half-edge entries] = what every endpoint sends along its edges.
+    void sent(double eta, double *out) {
+        for (Index h = 0; h < 2 * lay_.m; ++h) {
+            gather(lay_.node[h], msg_);
+            prepare(lay_.node[h], h, msg_, eta, out + at(h));
+        }
+    }
+
+    // The pairs of edge e that carry mass if its endpoints send rows and cols; null if all may.
+    const Support *pairs(Index e, double eta, const double *rows, const double *cols) const {
+        const Support &found = support_[e];
+        const bool serves =
+            found.sparse() && found.serves(1, rows, eta) && found.serves(0, cols, eta);
+        return serves ? &found : nullptr;
+    }
+
     const Layout &layout() const { return lay_; }
     std::vector<double> &messages() { return msg_; }
 
@@ -235,7 +251,7 @@ class TransportNetwork {
 
     static constexpr Index large = 4096; // entries of a table from which on a support is used
     // Entries of the dense matrices of all edges together: 4 GiB.
-    static constexpr Index all_factors = Index(1) << 29;
+    static constexpr Index all_factors = Index(1) << 30;
     Support *support_of(Index h) {
         const Index e = h >> 1;
         const bool table = lay_.kind[group_[e]] == 0 && labels(h) * labels(h ^ 1) >= large;

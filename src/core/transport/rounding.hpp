@@ -9,6 +9,7 @@
 
 #include "families/all.hpp"
 #include "kernels/kernels.hpp"
+#include "support.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -20,12 +21,12 @@ struct Coupled {
     double slack; // mass that the plan of the messages had in wrong rows and columns, ℓ₁
 };
 
-// `plan`: row-major output of zeros, or null.
+// `pairs`: those that carry mass, if they are known. `plan`: row-major output of zeros, or null.
 class Rounding {
   public:
     template <class View>
     Coupled operator()(const View &view, const double *a, const double *b, const double *p,
-                       const double *q, double eta, double *plan) {
+                       const double *q, double eta, const Support *pairs, double *plan) {
         rows_ = view.senders, cols_ = view.receivers;
         if constexpr (View::closed_transport)
             if (view.knows_transport())
@@ -35,7 +36,8 @@ class Rounding {
                 return monotone(view, p, q, plan);
         if (eta == 0.0)
             return monotone(view, p, q, plan);
-        return rounded(view, a, b, p, q, eta, plan);
+        pairs != nullptr ? take(view, *pairs, a, b, eta) : gather(view, a, b, eta);
+        return rounded(view, p, q, plan);
     }
 
   private:
@@ -76,9 +78,7 @@ class Rounding {
     }
 
     template <class View>
-    Coupled rounded(const View &view, const double *a, const double *b, const double *p,
-                    const double *q, double eta, double *plan) {
-        gather(view, a, b, eta);
+    Coupled rounded(const View &view, const double *p, const double *q, double *plan) {
         double all = 0.0, slack = 0.0;
         for (const double mass : mass_)
             all += mass;
@@ -156,19 +156,37 @@ class Rounding {
         for (const double value : low_row)
             low = std::min(low, value);
         start_.assign(1, 0);
-        label_.clear(), mass_.clear(), cost_.clear();
         for (Index x = 0; x < rows_; ++x) {
             for (Index y = 0; y < cols_; ++y) {
                 const double cost = view.entry(x, y).part[0], value = a[x] + b[y] + cost;
                 if (eta * (value - low_row[x]) > depth && eta * (value - low_col[y]) > depth)
                     continue;
-                label_.push_back(std::int32_t(y));
-                mass_.push_back(-eta * (value - low));
-                cost_.push_back(cost);
+                put(y, cost, -eta * (value - low));
             }
             start_.push_back(Index(label_.size()));
         }
         kernels->exponentials(mass_.data(), mass_.data(), Index(mass_.size()));
+    }
+    // The same for pairs that are known.
+    template <class View>
+    void take(const View &view, const Support &pairs, const double *a, const double *b,
+              double eta) {
+        double low = infinity;
+        start_.assign(std::size_t(rows_ + 1), 0);
+        pairs.each_pair([&](Index x, Index y) {
+            const double cost = view.entry(x, y).part[0], value = a[x] + b[y] + cost;
+            put(y, cost, value);
+            low = std::min(low, value);
+            start_[x + 1] = Index(label_.size());
+        });
+        for (double &mass : mass_)
+            mass = -eta * (mass - low);
+        kernels->exponentials(mass_.data(), mass_.data(), Index(mass_.size()));
+    }
+    void put(Index y, double cost, double mass) {
+        label_.push_back(std::int32_t(y));
+        mass_.push_back(mass);
+        cost_.push_back(cost);
     }
 
     Index rows_ = 0, cols_ = 0;

@@ -4,7 +4,8 @@
 // and every column. Pairs with η r > `depth` are left out. A soft message is then a product of a
 // sparse matrix of factors exp(-η r) and a vector (Schmitzer 2019: stabilised sparse scaling).
 // Pairs that are left out change messages by less than exp(-depth + 2 · drift), relative to them.
-// At small η most pairs carry mass: then the factors of all of them are kept as one dense matrix.
+// At small η most pairs carry mass: then the factors of all of them are kept as one dense matrix,
+// in single precision.
 // No bound depends on the support, and plans are rounded to exact marginals afterwards.
 #pragma once
 
@@ -19,7 +20,7 @@ namespace softmap {
 class Support {
   public:
     static constexpr double depth = 36.0; // exp(-36) is 2e-16
-    static constexpr double drift = 8.0;  // change of η times a cost after which it is rebuilt
+    static constexpr double drift = 12.0; // change of η times a cost after which it is rebuilt
 
     // Whether messages from `from`, costs at rows (receiver 1) or columns (receiver 0), may use it.
     bool serves(int receiver, const double *from, double eta) const {
@@ -72,54 +73,99 @@ class Support {
             out[k] = low - other[k] - log_one(std::max(out[k], 1e-300)) / eta_;
     }
 
+    // Whether pairs are left out, so that `each_pair` may be called.
+    bool sparse() const { return !crowded_ && !start_.empty(); }
+    // Calls put(x, y) for the pairs that are kept, row by row.
+    template <class Put> void each_pair(Put put) const {
+        for (Index x = 0; x < rows_; ++x)
+            for (Index k = start_[x]; k < start_[x + 1]; ++k)
+                put(x, Index(label_[k]));
+    }
+
   private:
+    static constexpr Index block = 64; // labels that are skipped together if none carries mass
+
     // Fills the sparse matrix; returns false if it would not be sparse.
     bool gather_pairs(const DenseTable &t) {
         const double most = depth / eta_;
         const std::size_t limit = std::size_t(rows_) * std::size_t(cols_) / 4;
         start_.assign(1, 0);
-        label_.clear(), factor_.clear();
+        label_.clear(), factor_.clear(), dense_.clear();
+        mass_.resize(std::size_t(cols_));
         for (Index x = 0; x < rows_; ++x) {
-            const double *cost = t.cost + x * cols_;
-            for (Index y = 0; y < cols_; ++y) {
-                const double r = t.weight * cost[y] + row_[x] + col_[y];
-                if (r <= most) {
-                    label_.push_back(std::int32_t(y));
-                    factor_.push_back(-eta_ * std::max(r, 0.0));
-                }
+            Index count = 0;
+            for (Index first = 0; first < cols_; first += block) {
+                const Index last = std::min(first + block, cols_);
+                if (reduce(t, x, first, last) > most)
+                    continue;
+                for (Index y = first; y < last; ++y)
+                    if (mass_[y] <= most) {
+                        label_.push_back(std::int32_t(y));
+                        mass_[count++] = mass_[y];
+                    }
             }
-            start_.push_back(Index(label_.size()));
             if (label_.size() > limit)
                 return false;
+            put_factors(factor_, count);
+            start_.push_back(Index(label_.size()));
         }
-        kernels->exponentials(factor_.data(), factor_.data(), Index(factor_.size()));
         return true;
     }
     // Fills the dense matrix; returns false if it has more entries than allowed.
     bool gather_all(const DenseTable &t, Index most) {
-        start_.clear(), label_.clear(), factor_.clear();
+        start_.clear(), label_.clear(), factor_.clear(), dense_.clear();
         if (rows_ * cols_ > most)
             return false;
-        factor_.resize(std::size_t(rows_ * cols_));
+        dense_.reserve(std::size_t(rows_ * cols_));
         for (Index x = 0; x < rows_; ++x) {
-            const double *cost = t.cost + x * cols_;
-            double *factor = &factor_[x * cols_];
-            for (Index y = 0; y < cols_; ++y)
-                factor[y] = -eta_ * std::max(t.weight * cost[y] + row_[x] + col_[y], 0.0);
-            kernels->exponentials(factor, factor, cols_);
+            reduce(t, x, 0, cols_);
+            put_factors(dense_, cols_);
         }
         return true;
     }
 
+    // mass_[y] = r(x, y) for labels first..last-1; returns the least of them.
+    double reduce(const DenseTable &t, Index x, Index first, Index last) {
+        const double *cost = t.cost + x * cols_;
+        Pack<lanes> best(infinity);
+        double low = infinity;
+        detail::by_packs(first, last, [&]<int W>(Index y) {
+            const Pack<W> r = Pack<W>(t.weight) * Pack<W>::load(cost + y) +
+                              (Pack<W>(row_[x]) + Pack<W>::load(&col_[y]));
+            r.store(&mass_[y]);
+            if constexpr (W == 1)
+                low = std::min(low, r.part[0]);
+            else
+                best = smaller(r, best);
+        });
+        return std::min(low, -largest(0.0 - best));
+    }
+    // Appends the factors of the first `count` reduced costs in mass_.
+    template <class Factors> void put_factors(Factors &to, Index count) {
+        for (Index k = 0; k < count; ++k)
+            mass_[k] = -eta_ * std::max(mass_[k], 0.0);
+        kernels->exponentials(mass_.data(), mass_.data(), count);
+        to.insert(to.end(), mass_.data(), mass_.data() + count);
+    }
+
     void to_rows(double *out) const {
         for (Index x = 0; x < rows_; ++x) {
-            if (start_.empty()) {
-                out[x] = product(&factor_[x * cols_], mass_.data(), cols_);
-                continue;
-            }
             double sum = 0.0;
-            for (Index k = start_[x]; k < start_[x + 1]; ++k)
-                sum += factor_[k] * mass_[label_[k]];
+            if (start_.empty()) {
+                Pack<lanes> parts(0.0);
+                detail::by_packs(0, cols_, [&]<int W>(Index y) {
+                    const Pack<W> one =
+                        Pack<W>::load(&dense_[x * cols_ + y]) * Pack<W>::load(&mass_[y]);
+                    if constexpr (W == 1)
+                        sum += one.part[0];
+                    else
+                        parts += one;
+                });
+                sum += total(parts);
+            } else {
+                for (Index k = start_[x]; k < start_[x + 1]; ++k)
+                    sum += factor_[k] * mass_[label_[k]];
+            }
             out[x] = sum;
         }
     }
@@ -127,33 +173,22 @@ class Support {
         std::fill(out, out + cols_, 0.0);
         for (Index x = 0; x < rows_; ++x) {
             if (start_.empty()) {
-                const double *factor = &factor_[x * cols_];
-                for (Index y = 0; y < cols_; ++y)
-                    out[y] += factor[y] * mass_[x];
-                continue;
+                detail::by_packs(0, cols_, [&]<int W>(Index y) {
+                    const Pack<W> one = Pack<W>::load(&dense_[x * cols_ + y]) * Pack<W>(mass_[x]);
+                    (one + Pack<W>::load(out + y)).store(out + y);
+                });
+            } else {
+                for (Index k = start_[x]; k < start_[x + 1]; ++k)
+                    out[label_[k]] += factor_[k] * mass_[x];
             }
-            for (Index k = start_[x]; k < start_[x + 1]; ++k)
-                out[label_[k]] += factor_[k] * mass_[x];
         }
-    }
-    // Σ a[k] b[k], in eight sums that a compiler can keep in vector registers.
-    static double product(const double *a, const double *b, Index count) {
-        double part[8] = {}, rest = 0.0;
-        Index k = 0;
-        for (; k + 8 <= count; k += 8)
-            for (Index c = 0; c < 8; ++c)
-                part[c] += a[k + c] * b[k + c];
-        for (; k < count; ++k)
-            rest += a[k] * b[k];
-        for (const double sum : part)
-            rest += sum;
-        return rest;
     }
 
     double eta_ = 0.0;
     bool crowded_ = true;
     Index rows_ = 0, cols_ = 0;
     std::vector<double> from_rows_, from_cols_, row_, col_, factor_, mass_;
+    std::vector<float> dense_; // single precision: only small η have it, which need no more
     std::vector<std::int32_t> label_;
     std::vector<Index> start_;
 };

@@ -2123,6 +2123,13 @@ class TransportNetwork:
         Return the cost of a coupling of p and q along an edge, and the rounded mass; add the coupling to `plan`. At η = 0 the coupling does not depend on messages.
         """
 
+    def sent(
+        self,
+        eta: float,
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Write what every endpoint sends along its edges."""
+
     def messages(
         self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")]
     ) -> None:

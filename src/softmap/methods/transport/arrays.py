@@ -18,7 +18,8 @@ from softmap import core
 from softmap.machine import available_memory
 from softmap.methods.cuda.cupy_device import find_arrays
 from softmap.methods.transport.problem import TransportProblem
-from softmap.methods.transport.stacks import LEAST, EdgeStack, RoundedPlan
+from softmap.methods.transport.stacks import LEAST, EdgeStack, RoundedPlan, distance_tables
+from softmap.model.potentials import Potts, TruncatedLinear, TruncatedQuadratic
 
 LONGEST = 1.0  # longest extrapolation of a message, times η (decision 75)
 ALL = slice(None)
@@ -69,11 +70,20 @@ class ArrayNetwork:
             start = model.half_offset[2 * edges + side]
             labels = np.arange(int(model.num_labels[model.edges[edges[0], side]]))
             places.append(start[:, None] + labels)
-        shown = edges[:1] if problem.shared else edges
-        tables = xp.stack([xp.asarray(model.table(int(e))) for e in shown])
+        tables = self._tables(edges[:1] if problem.shared else edges)
         entries = [xp.asarray(at) for at in places]
         states = [xp.asarray(problem.owner[at]) for at in places]
         return EdgeStack(xp, tables, entries, states, earlier, keeps)
+
+    def _tables(self, edges: Any) -> Any:
+        """Return the tables of edges of one shape; costs by distance take no room for pairs."""
+        model, xp = self.problem.model, self.xp
+        family = model.potentials[0]
+        if not isinstance(family, Potts | TruncatedLinear | TruncatedQuadratic):
+            return xp.stack([xp.asarray(model.table(int(e))) for e in edges])
+        rows, cols = (int(count) for count in model.num_labels[model.edges[edges[0]]])
+        near = family.value(edges[:, None], 0, np.arange(max(rows, cols)))
+        return distance_tables(xp, xp.asarray(near), rows, cols)
 
     def passes(
         self, count: int, eta: float, momentum: bool, ranges: Any, deadline: Any = None

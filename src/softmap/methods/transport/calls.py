@@ -44,9 +44,11 @@ def sinkhorn(
     gap : float, default 1e-3
         Relative gap between cost and bound at which to stop.
     time_limit : float, optional
-        Seconds per problem; the best plan and bound so far are then returned.
+        Seconds per problem, on a GPU for the whole batch; the best plan and bound so far are then
+        returned.
     threads : int, optional
-        Members of a batch that are solved at the same time; all cores by default.
+        Members of a batch that are solved at the same time; all cores by default. On a GPU all
+        members are.
     backend : {"cpu", "cuda"}, default "cpu"
         Where messages and plans are computed; as in `multimarginal`.
 
@@ -62,31 +64,28 @@ def sinkhorn(
     >>> round(found.cost, 6), found.bound <= found.cost, found.plan().round(3).tolist()
     (0.25, True, [[0.25, 0.25], [0.0, 0.5]])
     """
-    first, second = numbers(a, "a"), numbers(b, "b")
-    table = costs if isinstance(costs, Potential) else numbers(costs, "costs")
-    stacked = not isinstance(table, Potential) and table.ndim == 3
-    if first.ndim == second.ndim == 1 and not stacked:
-        return _one((first, second, table), gap, time_limit, backend)
-    size = max(len(x) for x in (first, second) if x.ndim == 2) if not stacked else len(table)
-    if any(x.ndim == 2 and len(x) != size for x in (first, second)):
-        raise ModelError(f"a of {first.shape} and b of {second.shape} are not one batch")
-    tasks = [
-        (
-            first if first.ndim == 1 else first[k],
-            second if second.ndim == 1 else second[k],
-            numbers(costs, "costs")[k] if stacked else table,
-        )
-        for k in range(size)
-    ]
-    workers = (threads or usable_cores()) if backend == "cpu" else 1
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda task: _one(task, gap, time_limit, backend), tasks))
+    members, batch = _members(a, b, costs)
+    parts = [TransportProblem.pairs([member]) for member in members]
+    if not batch:
+        return _solve(parts[0], gap, time_limit, backend)[0]
+    if backend != "cpu":
+        return _solve(TransportProblem.pairs(members), gap, time_limit, backend, parts=parts)
+    with ThreadPoolExecutor(threads or usable_cores()) as pool:
+        return list(pool.map(lambda part: _solve(part, gap, time_limit)[0], parts))
 
 
-def _one(task: Any, gap: float, time_limit: float | None, backend: str) -> Transport:
-    a, b, table = task
-    edge = table if isinstance(table, Potential) else [table]
-    return multimarginal([a, b], [[0, 1]], edge, gap=gap, time_limit=time_limit, backend=backend)
+def _members(a: ArrayLike, b: ArrayLike, costs: Any) -> tuple[list[Any], bool]:
+    """Return pairs of masses with their costs, and whether they were given as a batch."""
+    first, second, family = numbers(a, "a"), numbers(b, "b"), isinstance(costs, Potential)
+    table = costs if family else numbers(costs, "costs")
+    stacked = first.ndim > 1, second.ndim > 1, not family and table.ndim > 2
+    given = list(zip((first, second, table), stacked, strict=True))
+    sizes = {len(part) for part, several in given if several}
+    if len(sizes) > 1:
+        raise ModelError(f"a of {first.shape}, b of {second.shape} and costs are not one batch")
+    count = sizes.pop() if sizes else 1
+    columns = [part if several else [part] * count for part, several in given]
+    return list(zip(*columns, strict=True)), any(stacked)
 
 
 def multimarginal(
@@ -129,8 +128,8 @@ def multimarginal(
     ladder : Ladder, optional
         How η rises.
     backend : {"cpu", "cuda"}, default "cpu"
-        Where messages and plans are computed, in double precision; "cuda" needs CuPy and expands
-        families to tables. The bound is always computed on the host, from the costs and λ.
+        Where messages and plans are computed; "cuda" needs CuPy. The bound is always computed on
+        the host, from the costs and λ.
 
     Returns
     -------
@@ -148,13 +147,25 @@ def multimarginal(
     >>> found.tree, int(found.marginals[2].argmax()), round(found.cost, 2)
     (True, 4, 16.0)
     """
+    problem = TransportProblem.of(marginals, edges, costs, unary)
+    return _solve(problem, gap, time_limit, backend, on_moment=on_moment, ladder=ladder)[0]
+
+
+def _solve(
+    problem: TransportProblem,
+    gap: float,
+    time_limit: float | None,
+    backend: str = "cpu",
+    ladder: Ladder = LADDER,
+    **options: Any,
+) -> list[Transport]:
+    """Return the transport of a problem, or of each of its parts (`options` of `TransportRun`)."""
     limit = core.Deadline(
         math.inf if time_limit is None else not_negative("time_limit", time_limit)
     )
     if backend not in ("cpu", "cuda"):
         raise wrong("backend", backend, "'cpu' or 'cuda'")
-    problem = TransportProblem.of(marginals, edges, costs, unary)
-    run = TransportRun(problem, ladder, not_negative("gap", gap), limit, on_moment, backend)
+    run = TransportRun(problem, ladder, not_negative("gap", gap), limit, backend=backend, **options)
     run.start()
     run.climb()
-    return run.result()
+    return run.results()

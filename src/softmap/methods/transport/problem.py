@@ -64,6 +64,16 @@ class TransportProblem:
             shared = all(table is tables[0] for table in tables)
         return TransportProblem(model, mass, fixed, ranges, _owner(model), shared, family)
 
+    @staticmethod
+    def pairs(members: Sequence[tuple[Any, Any, Any]]) -> TransportProblem:
+        """Return the problem of masses a, b and their costs, each with an edge of its own."""
+        marginals = [mass for *pair, _ in members for mass in pair]
+        costs: Any = [costs for *_, costs in members]
+        if isinstance(family := costs[0], Potential):
+            costs = family if family.alike else family.take([0] * len(members))
+        edges = np.arange(len(marginals)).reshape(-1, 2)
+        return TransportProblem.of(marginals, edges, costs, None)
+
     def free(self) -> NDArray[np.bool_]:
         """Return a mask of the states of free nodes."""
         return np.repeat(self.fixed == 0, self.model.num_labels)

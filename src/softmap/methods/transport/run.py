@@ -1,4 +1,4 @@
-"""One run of transport: the ladder of η, and the best plan and bound."""
+"""One run of transport: the ladder of η, and the best plan and bound of its problems."""
 
 from __future__ import annotations
 
@@ -10,59 +10,61 @@ import numpy as np
 from softmap.methods.transport.arrays import open_network
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import Floats, Ladder, Moment, Transport
+from softmap.methods.transport.sampling import SampledProblem
+
+HANDED = 0.03  # gap of a smaller problem at which all labels take over (decision 98)
 
 
-class TransportRun:
-    """One run: the ladder of η, and the best plan and bound."""
+class BestTransport:
+    """The best plan and bound of a problem so far.
 
-    def __init__(
-        self,
-        problem: TransportProblem,
-        ladder: Ladder,
-        gap: float,
-        limit: Any,
-        on_moment: Any = None,
-        backend: str = "cpu",
-    ) -> None:
-        self.problem, self.ladder, self.gap = problem, ladder, gap
-        self.limit, self.on_moment = limit, on_moment
-        self.backend, self.network = backend, open_network(problem, backend)
-        self.entries = int(problem.model.half_offset[-1])
+    Parameters
+    ----------
+    problem : TransportProblem
+        The problem.
+    gap : float
+        Relative gap to reach.
+    """
+
+    def __init__(self, problem: TransportProblem, gap: float) -> None:
+        self.problem, self.gap = problem, gap
         self.bound, self.cost = -math.inf, math.inf
-        self.lam = np.zeros(self.entries)
-        self.kept: tuple[float, Floats, Floats] | None = None  # η, messages, marginals of the plan
         self.trace: list[Moment] = []
-        self.passes = 0
+        self._lam = np.zeros(int(problem.model.half_offset[-1]))
+        self._kept: tuple[float, Floats, Floats] | None = None  # η, messages, marginals of the plan
 
-    def start(self) -> None:
-        """Offer the bound of λ = 0 and a plan that needs no messages: an answer at any moment."""
-        self.bound = self.problem.bound(self.lam)
-        self._offer_point(0.0, None)
+    def excess(self) -> float:
+        """Return how many times larger the gap is than the one to reach."""
+        if not math.isfinite(self.cost - self.bound):
+            return math.inf
+        allowed, left = self.gap * abs(self.bound), self.cost - self.bound
+        return left / max(allowed, 1e-300) if left > allowed else 0.0
 
-    def climb(self) -> None:
-        """Make passes level by level, and a check after each, until the gap is closed."""
-        scale = max(self._range(), 1e-300)
-        eta, last = self.ladder.first / scale, self.ladder.last / scale
-        while eta <= last and not self._closed() and not self.limit.passed:
-            finished = self._level(eta)
-            if finished:
-                self._check(eta)
-            moment = Moment(eta, self.passes, self.cost, self.bound)
-            self.trace.append(moment)
-            stop = self.on_moment is not None and self.on_moment(moment) is False
-            if stop or not finished:
-                break
-            eta *= self._rise()
+    def offer_bound(self, lam: Floats) -> None:
+        """Keep the bound of λ if it is the best."""
+        bound = self.problem.bound(lam)
+        if bound > self.bound:
+            self.bound, self._lam = bound, lam
+
+    def offer_plan(self, cost: float, eta: float, messages: Floats, marginals: Floats) -> None:
+        """Keep the plan of messages if it is the best."""
+        if cost < self.cost:
+            self.cost, self._kept = cost, (eta, messages, marginals)
+
+    def note(self, eta: float, passes: int) -> Moment:
+        """Append a row to the trace, and return it."""
+        self.trace.append(Moment(eta, passes, self.cost, self.bound))
+        return self.trace[-1]
 
     def result(self) -> Transport:
         """Return the best plan and bound."""
         problem = self.problem
-        assert self.kept is not None
-        eta, messages, marginals = self.kept
-        potentials = np.where(problem.free(), 0.0, problem.kept(self.lam))
+        assert self._kept is not None
+        eta, messages, marginals = self._kept
+        potentials = np.where(problem.free(), 0.0, problem.kept(self._lam))
 
         def plan(edge: int) -> Floats:
-            network = problem.compiled() if self.backend == "cpu" else self.network
+            network = problem.compiled()
             network.set_messages(messages)
             i, j = problem.model.edges[edge]
             p, q = (np.ascontiguousarray(problem.split(marginals)[k]) for k in (i, j))
@@ -80,16 +82,88 @@ class TransportRun:
             plan,
         )
 
+
+class TransportRun:
+    """One run: the ladder of η over one problem, or over the disjoint union of several.
+
+    Parameters
+    ----------
+    problem : TransportProblem
+        The problem, or the union of `parts`, one after another.
+    ladder : Ladder
+        How η rises.
+    gap : float
+        Relative gap to reach.
+    limit : core.Deadline
+        The end of the run.
+    on_moment : function, optional
+        Called with each `Moment` of the first part.
+    backend : {"cpu", "cuda"}
+        Where messages and plans are computed.
+    parts : list of TransportProblem, optional
+        Problems without a common node, if there are several.
+    """
+
+    def __init__(
+        self,
+        problem: TransportProblem,
+        ladder: Ladder,
+        gap: float,
+        limit: Any,
+        on_moment: Any = None,
+        backend: str = "cpu",
+        parts: list[TransportProblem] | None = None,
+    ) -> None:
+        self.problem, self.ladder = problem, ladder
+        self.limit, self.on_moment = limit, on_moment
+        self.network = open_network(problem, backend)
+        self.best = [BestTransport(part, gap) for part in parts or [problem]]
+        self.passes = 0
+
+    def start(self) -> None:
+        """Offer the bound of λ = 0 and a plan that needs no messages: an answer at any moment."""
+        for best in self.best:
+            best.offer_bound(np.zeros(int(best.problem.model.half_offset[-1])))
+        self._offer_plans(0.0, None)
+
+    def climb(self) -> None:
+        """Make passes level by level, and a check after each, until the gap is closed."""
+        eta = self._first()
+        last = self.ladder.last / self._range()
+        while eta <= last and self._excess() > 0 and not self.limit.passed:
+            finished = self._level(eta)
+            if finished:
+                self._check(eta)
+            moment, *_ = [best.note(eta, self.passes) for best in self.best]
+            stop = self.on_moment is not None and self.on_moment(moment) is False
+            if stop or not finished:
+                break
+            # The gap falls as 1/η, so that the last step may be smaller.
+            eta *= max(self.ladder.least, min(self.ladder.factor, 1.1 * self._excess()))
+
+    def results(self) -> list[Transport]:
+        """Return the best plan and bound of each problem."""
+        return [best.result() for best in self.best]
+
     def _range(self) -> float:
-        return float(self.problem.ranges.max(initial=0.0))
+        return max(float(self.problem.ranges.max(initial=0.0)), 1e-300)
 
-    def _closed(self) -> bool:
-        return self.cost - self.bound <= self.gap * abs(self.bound)
+    def _excess(self) -> float:
+        return max(best.excess() for best in self.best)
 
-    def _rise(self) -> float:
-        """Return the next ratio of η: the gap falls as 1/η, so that the last one may be smaller."""
-        needed = (self.cost - self.bound) / max(self.gap * abs(self.bound), 1e-300)
-        return max(self.ladder.least, min(self.ladder.factor, 1.1 * needed))
+    def _first(self) -> float:
+        """Return the first η; if tables are large, that of messages of some of their labels."""
+        first = self.ladder.first / self._range()
+        if not SampledProblem.worthwhile(self.problem):
+            return first
+        sample = SampledProblem(self.problem)
+        run = TransportRun(sample.problem, self.ladder, HANDED, self.limit)
+        run.climb()
+        eta = run.best[0].trace[-1].eta if run.best[0].trace else first
+        messages = sample.messages(run.network, eta, self.limit)
+        if messages is not None:
+            self.network.set_messages(messages)
+        return eta
 
     def _level(self, eta: float) -> bool:
         """Make the passes of a level; return False if the deadline passed."""
@@ -106,25 +180,39 @@ class TransportRun:
         return True
 
     def _check(self, eta: float) -> None:
-        lam, sides = np.empty(self.entries), np.empty(self.entries)
+        entries = len(self.problem.owner)
+        lam, sides = np.empty(entries), np.empty(entries)
         if self.network.sides(eta, sides, self.limit):
-            self._offer_point(eta, sides)
+            self._offer_plans(eta, sides)
         if self.network.multipliers(eta, lam, self.limit):
-            bound = self.problem.bound(lam)
-            if bound > self.bound:
-                self.bound, self.lam = bound, lam
+            parts = self._parts(lam, lambda problem: len(problem.owner))
+            for best, part in zip(self.best, parts, strict=True):
+                best.offer_bound(part)
 
-    def _offer_point(self, eta: float, sides: Floats | None) -> None:
-        """Keep the plan of the messages if it is the best; without sides, that of no messages."""
-        problem = self.problem
+    def _parts(self, flat: Any, size: Any) -> list[Any]:
+        """Return the parts of an array that belong to each problem."""
+        return np.split(flat, np.cumsum([size(best.problem) for best in self.best[:-1]]))
+
+    def _offer_plans(self, eta: float, sides: Floats | None) -> None:
+        """Offer the plans of the messages; without sides, those of no messages."""
+        whole, messages = self.problem, np.empty(len(self.problem.owner))
         if sides is None:
-            sides = (1.0 / problem.model.num_labels).repeat(problem.model.num_labels)[problem.owner]
-        marginals = problem.averaged(sides)
-        parts = [np.ascontiguousarray(part) for part in problem.split(marginals)]
-        cost = math.fsum(problem.model.unary * marginals)
-        for e, (i, j) in enumerate(problem.model.edges):
-            cost += self.network.coupled(e, eta, parts[i], parts[j])[0]
-        if cost < self.cost:
-            messages = np.empty(self.entries)
-            self.network.messages(messages)
-            self.cost, self.kept = cost, (eta, messages, marginals)
+            sides = (1.0 / whole.model.num_labels).repeat(whole.model.num_labels)[whole.owner]
+        marginals = whole.averaged(sides)
+        ends = [np.ascontiguousarray(part) for part in whole.split(marginals)]
+        costs = np.array(
+            [
+                self.network.coupled(e, eta, ends[i], ends[j])[0]
+                for e, (i, j) in enumerate(whole.model.edges)
+            ]
+        )
+        self.network.messages(messages)
+        for best, edges, masses, own in zip(
+            self.best,
+            self._parts(costs, lambda problem: problem.model.m),
+            self._parts(marginals, lambda problem: problem.mass.size),
+            self._parts(messages, lambda problem: len(problem.owner)),
+            strict=True,
+        ):
+            cost = math.fsum([*edges, *(best.problem.model.unary * masses)])
+            best.offer_plan(cost, eta, own, masses)

@@ -96,6 +96,25 @@ class EdgeStack:
             xp.exp(value, out=self._factors[:, part])
 
 
+def distance_tables(xp: Any, near: Any, rows: int, cols: int) -> Any:
+    """Return a view (g, rows, cols) of the costs near[:, |x - y|], without memory for the pairs.
+
+    Parameters
+    ----------
+    xp : module
+        numpy or CuPy.
+    near : array (g, at least rows and cols)
+        Costs by distance.
+    rows, cols : int
+        Numbers of labels.
+    """
+    at = xp.abs(xp.arange(1 - rows, cols))
+    line = xp.ascontiguousarray(near[:, at])  # by y - x
+    strides = (line.strides[0], line.strides[1], line.strides[1])
+    view = xp.lib.stride_tricks.as_strided(line, (len(line), rows, cols), strides)
+    return view[:, ::-1]
+
+
 class RoundedPlan:
     """The plan exp(-η (C + a + b)) of one edge, in blocks of rows, and its rounding."""
 
