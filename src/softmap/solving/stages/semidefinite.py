@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from softmap import core
 from softmap.solving.best import Best
+from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
@@ -31,10 +32,10 @@ class Semidefinite(Stage):
         self._tree: SpinTree | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
-        self._next = self.tuning.searched_passes  # step of the next early slice
+        self._next = self.tuning.checks.early  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         dense = 2 * model.m > tuning.spins_degree * model.n
-        if not dense or model.n > tuning.spins_most or model.has_forbidden:
+        if not dense or model.n > tuning.dense_variables or model.has_forbidden:
             return False
         if "scipy.sparse" not in sys.modules and self.options.seconds < tuning.spins_import:
             return False  # an import cannot be interrupted
@@ -43,7 +44,7 @@ class Semidefinite(Stage):
         return of_pairs(model)
 
     def memory(self) -> float:
-        return float(self.tuning.spin_bytes * (self.problem.model.n + 1) ** 2)
+        return float(TAKES.spins * (self.problem.model.n + 1) ** 2)
 
     def begin(self, known: Estimates) -> float:
         return 0.0 if self._tree is not None else self.tuning.setup * known.bound
@@ -97,7 +98,8 @@ class Semidefinite(Stage):
     def _advance(self, tree: SpinTree, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            self._gain = tree.relax(self.tuning.spin_sweeps, share.deadline, share.run_end)
+            sweeps = 10 * self.tuning.spin_steps.steps
+            self._gain = tree.relax(sweeps, share.deadline, share.run_end)
             return True
         if not self._few:
             return False
