@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from benchmarks.variants import PLAIN, compared, run_all, table
 from softmap.solving.stages import order
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 
 FAR = 1 << 60
 STAGES = [kind.__name__ for kind in (*order.BEFORE, *order.AFTER)]
@@ -26,8 +26,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "coarse-to-fine": {"coarse_passes": FAR},
     "interior-point method": {"interior_after": FAR},
     "passes that prove LP labels": {"proving": -FAR},
-    "early search": {"searched_passes": FAR},
-    "annealing of labels": {"annealed_entries": 0},
+    "early search": {"searched_early_edges": 0},
     "exact search over small parts": {"moved_variables": 0},
     "unions of clusters": {"tighten_unions": 0},
     "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
@@ -81,6 +80,15 @@ def without_neighbourhoods() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
+def without_annealing() -> Iterator[dict[str, Any]]:
+    """A run without annealing over single labels."""
+    from softmap.labels.annealing import LabelAnnealing
+
+    with patch.object(LabelAnnealing, "takes", lambda *_: FAR):
+        yield {"memory_limit": FAR - 1}
+
+
+@contextmanager
 def without_penalties() -> Iterator[dict[str, Any]]:
     """A run that takes no large cost for a hard constraint."""
     from softmap.solving import feasible
@@ -94,7 +102,7 @@ def without_recovery() -> Iterator[dict[str, Any]]:
     """A run that keeps its momentum when the smoothed dual falls."""
     from softmap.methods.sweeps import anneal
 
-    with patch.object(anneal, "RECOVERY", replace(anneal.RECOVERY, fall=float("inf"))):
+    with patch.object(anneal, "FALL", float("inf")):
         yield {}
 
 
@@ -107,7 +115,8 @@ def variants() -> dict[str, Any]:
     found["ascent of the search"] = partial(with_search, ascent=False)
     found["tree moves of decoded labels"] = partial(without_moves, more=0.0)
     found["annealed tree moves"] = partial(without_moves, annealed_from=FAR)
-    found["fusion of decoded labels"] = partial(without_moves, fused=FAR)
+    found["fusion and expansion of labels"] = partial(without_moves, fused=FAR)
+    found["annealing of labels"] = without_annealing
     found["neighbourhoods"] = without_neighbourhoods
     found["penalties as hard constraints"] = without_penalties
     found["less momentum after a fall"] = without_recovery

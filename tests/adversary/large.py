@@ -9,7 +9,7 @@ from unittest import mock
 
 from softmap.methods.sweeps import anneal, chains
 from softmap.solving.options import Options
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 
 WAYS = (
     # the best bound takes the memory of momentum
@@ -17,7 +17,7 @@ WAYS = (
     # λ is handed out as what it is made of
     (Options, "tuning", property(lambda _: replace(TUNING, lazy_entries=0), lambda *_: None)),
     # pictures of more than one block begin with these, whatever their costs are
-    (anneal, "COARSENING", replace(anneal.COARSENING, least=5, tied=0.0)),
+    (anneal, "TUNING", replace(TUNING, coarse_pixels=5, coarse_tied=0.0)),
 )
 
 

@@ -36,9 +36,9 @@ from softmap.errors import FormatError
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.indicators import IndicatorForm
 from softmap.proof.spins.squares import SquareBound
-from softmap.proof.spins.steps import SpinSteps
 from softmap.proof.spins.tree import SpinTree
 from softmap.relaxation.consistency import tighten
+from softmap.tuning import SpinSteps
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
@@ -120,7 +120,7 @@ def spins(rng: np.random.Generator, folder: Path) -> Made:
     form = SpinForm.of(model)
     if form is None:
         return None
-    small, forever = SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1), core.Deadline()
+    small, forever = SpinSteps(rounds=1, steps=5, sweeps=5), core.Deadline()
     tree = SpinTree(form, int(rng.integers(99)), small, logged=True)
     tree.relax(3, forever, forever)
     rest = int(rng.integers(0, 20))

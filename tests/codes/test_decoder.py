@@ -12,7 +12,7 @@ import softmap
 from softmap import core
 from softmap.codes import Decoder, ParityCode
 from softmap.codes.decoder import DecodingEffort
-from softmap.codes.parity import check_arrays
+from softmap.codes.device import CheckArrays
 from softmap.io.dem import parse_detectors
 from softmap.verification import check_proof
 from support import numpy_twins
@@ -86,7 +86,7 @@ def test_ordered_statistics_are_those_of_the_twin(seed):
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(1, 80)), int(rng.integers(1, 40))
     matrix = (rng.random((m, n)) < rng.choice([0.1, 0.4])).astype(np.int64)
-    arrays = check_arrays([np.flatnonzero(row).tolist() for row in matrix], n)
+    arrays = CheckArrays.of([np.flatnonzero(row).tolist() for row in matrix], n)
     costs, keys = rng.normal(0.5, 1.0, n), rng.normal(size=n).round(1)
     syndrome = matrix @ rng.integers(0, 2, n) % 2 if seed % 4 else rng.integers(0, 2, m)
     word, found = np.empty(n, np.uint8), np.empty(1, np.uint8)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from softmap import Model, core
-from softmap.labels.decoding import DECODING
+from softmap.labels.decoding import TIE
 from softmap.methods.sweeps.chains import Chains
 from softmap.model.layout import layout
 from softmap.model.potentials import (
@@ -75,7 +75,7 @@ def digest_of(family: str, threads: int) -> str:
         digest.update(chains.loops.lam(state.msg).tobytes())
         digest.update(float(dual_bound(model, lam)).hex().encode())
     labels = np.empty(model.n, dtype=np.int64)
-    core.read_labels(layout(model), chains.plan.native, state.msg, DECODING.tie, labels, threads)
+    core.read_labels(layout(model), chains.plan.native, state.msg, TIE, labels, threads)
     digest.update(labels.tobytes())
     return digest.hexdigest()[:16]
 

@@ -45,8 +45,8 @@ from softmap.labels.feasibility import find_feasible
 from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch
 from softmap.proof.spins.form import SpinForm
-from softmap.proof.spins.steps import SpinSteps
 from softmap.proof.spins.tree import SpinTree
+from softmap.tuning import SpinSteps
 from support.oracles import brute_force
 from support.permutations import permutation_model
 from support.stage_runs import tightened
@@ -189,7 +189,7 @@ def semidefinite(seed: int) -> tuple[softmap.Model, Run]:
     model = softmap.Model(
         rng.normal(size=(7, 2)), pairs, softmap.Tables(rng.normal(size=(21, 2, 2)))
     )
-    steps, never = SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1), core.Deadline(math.inf)
+    steps, never = SpinSteps(rounds=1, steps=5, sweeps=5), core.Deadline(math.inf)
 
     def run() -> tuple[float, float]:
         tree = SpinTree(SpinForm.of(model), seed, steps, logged=True)

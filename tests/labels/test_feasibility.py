@@ -23,6 +23,7 @@ from softmap.labels.feasibility import (
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear
 from softmap.proof.search.exact import solve_exact
+from softmap.tuning import Tuning
 from support.oracles import energy_by_hand
 from support.strategies import models, seeds
 
@@ -247,8 +248,7 @@ def test_pigeons_are_refuted_by_a_matching():
 
 
 def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch):
-    few = feasibility.FeasibilityTuning(clique_edges=0)
-    monkeypatch.setattr(feasibility, "TUNING", few)
+    monkeypatch.setattr(feasibility, "TUNING", Tuning(large=0))
     with pytest.raises(softmap.InfeasibleModel):
         find_feasible(_pigeons(6), None)
     assert find_feasible(_pigeons(12), None, conflicts=50) is None
@@ -262,7 +262,7 @@ def test_pigeons_without_a_matching_are_refuted_and_limits_are_kept(monkeypatch)
 
 
 def test_too_large_models_are_left_alone(monkeypatch):
-    monkeypatch.setattr(feasibility, "TUNING", feasibility.FeasibilityTuning(entries=10))
+    monkeypatch.setattr(feasibility, "TUNING", Tuning(searched_entries=10))
     assert find_feasible(_pigeons(6), None) is None
 
 

@@ -18,7 +18,7 @@ from softmap import core, generators, lp
 from softmap.methods.base import Assessment
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import AVERAGING
+from softmap.methods.sweeps.chains import SAMPLED
 from softmap.methods.sweeps.planning import chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
@@ -96,7 +96,7 @@ def test_large_runs_are_right_about_points_and_bounds(model):
     with large_models():
         state = method.init(tight, None, 0)
         for _ in range(4):
-            method.step(state, AVERAGING.every)
+            method.step(state, SAMPLED)
             method.observe(state, judge.look(method.propose(state)))
     optimum, scale = lp.solve(tight).value, 1.0 + np.abs(tight.unary).sum() + tight.m
     assert judge.best.lp_bound <= optimum + 1e-9 * scale
@@ -128,10 +128,10 @@ def test_an_average_in_use_is_not_changed(kept):
     model = tighten(generators.potts_grid(5, 5, 3, seed=2))
     method = Anneal()
     state = method.init(model, None, 0)
-    method.step(state, 2 * AVERAGING.every)
+    method.step(state, 2 * SAMPLED)
     mean, before = state.mean, state.mean.copy()
     method.observe(state, Assessment(0.0, (1.0, 1.0), 0.0, 0.0, (), kept))
-    method.step(state, AVERAGING.every)
+    method.step(state, SAMPLED)
     assert (state.mean is mean) == (not any(kept[1:]))
     assert np.array_equal(mean, before) == any(kept[1:])
     assert not np.array_equal(state.mean, before)

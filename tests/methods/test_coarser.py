@@ -13,10 +13,10 @@ import softmap
 from softmap import core
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
 from softmap.methods.sweeps import anneal
-from softmap.methods.sweeps.anneal import RULE, Anneal
+from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 from support.oracles import dense_lp
 from support.relaxed_runs import promised, same_result
 
@@ -31,7 +31,7 @@ SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
 @pytest.fixture
 def small_pictures(monkeypatch):
     """Look ahead in pictures of any size."""
-    monkeypatch.setattr(anneal, "COARSENING", replace(anneal.COARSENING, least=6))
+    monkeypatch.setattr(anneal, "TUNING", replace(TUNING, coarse_pixels=6))
 
 
 def picture(
@@ -205,8 +205,8 @@ def test_whoever_has_no_time_begins_at_zero():
     method.start_coarse(state)
     assert state.messages.msg.any()
     small = anneal.coarser(model)
-    assert state.work > 2 * small.model.m * anneal.COARSENING.passes  # and blocks of blocks
-    assert state.eta == RULE.growth * eta
+    assert state.work > 2 * small.model.m * TUNING.coarse_passes  # and blocks of blocks
+    assert state.eta == Anneal.rule.growth * eta
 
 
 @pytest.mark.usefixtures("small_pictures")

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap.methods.policy import AnnealingRule, Ask, Checks, CheckTimes, Cooling
+from softmap.methods.policy import Ask, CheckTimes, Cooling, eta_rises, passes_to_next
+from softmap.tuning import AnnealingRule, Checks
 
 RULE = Checks()
 COSTS = st.floats(-100.0, 100.0)
@@ -14,27 +15,27 @@ COSTS = st.floats(-100.0, 100.0)
 
 @given(st.integers(0, 10_000), st.floats(0.0, 1e12))
 def test_checks_come_at_growing_intervals(done, ratio):
-    steps = RULE.passes_to_next(done, ratio)
-    assert 1 <= steps <= max(RULE.early[-1], done // 4)
-    if done >= RULE.early[-1] and not 1.0 < ratio < 2.0:
+    steps = passes_to_next(RULE, done, ratio)
+    assert 1 <= steps <= max(RULE.early, done // 4)
+    if done >= RULE.early and not 1.0 < ratio < 2.0:
         assert steps >= 20
-        assert RULE.passes_to_next(done + 1, ratio) >= steps
+        assert passes_to_next(RULE, done + 1, ratio) >= steps
 
 
-@given(st.integers(RULE.early[-1], 10_000), st.floats(1.0, 2.0))
+@given(st.integers(RULE.early, 10_000), st.floats(1.0, 2.0))
 def test_a_check_comes_soon_where_little_is_missing(done, ratio):
-    usual, steps = RULE.passes_to_next(done, 1.0), RULE.passes_to_next(done, ratio)
-    assert max(RULE.early[0], done // 16) <= steps <= usual
+    usual, steps = passes_to_next(RULE, done, 1.0), passes_to_next(RULE, done, ratio)
+    assert max(RULE.first, done // 16) <= steps <= usual
     assert steps == usual or done * (ratio - 1.0) < steps <= (usual + 1) / 2
-    assert RULE.passes_to_next(done, 1.0 + 1e-9) <= (usual + 1) / 2
+    assert passes_to_next(RULE, done, 1.0 + 1e-9) <= (usual + 1) / 2
 
 
 def test_the_first_check_is_early_and_hopeless_ones_are_left_out():
-    assert RULE.passes_to_next(0, math.inf) == RULE.passes_to_next(0, math.nan) == RULE.early[0]
-    assert RULE.passes_to_next(RULE.early[0], 1.0) == RULE.early[1] - RULE.early[0]
-    assert RULE.passes_to_next(RULE.early[0], 1e4) == RULE.early[-1] - RULE.early[0]
-    assert RULE.passes_to_next(1000, 2 * RULE.hope) == 250
-    assert RULE.passes_to_next(1000, RULE.hope / 2) == 125
+    assert passes_to_next(RULE, 0, math.inf) == passes_to_next(RULE, 0, math.nan) == RULE.first
+    assert passes_to_next(RULE, RULE.first, 1.0) == 2 * RULE.first - RULE.first
+    assert passes_to_next(RULE, RULE.first, 1e4) == RULE.early - RULE.first
+    assert passes_to_next(RULE, 1000, 2 * RULE.hope) == 250
+    assert passes_to_next(RULE, 1000, RULE.hope / 2) == 125
 
 
 @given(st.lists(st.tuples(COSTS, COSTS, COSTS, COSTS, COSTS, st.floats(0.1, 10.0)), min_size=1))
@@ -43,10 +44,10 @@ def test_a_batch_is_told_what_each_model_would_be_told(rows):
     columns = np.array(rows).T
     columns[4] = np.where(columns[4] < -50.0, np.inf, np.abs(columns[4]))  # some have no point
     given = dict(zip(names, columns, strict=False))
-    together = AnnealingRule().due(columns[5], entropy=columns[5], **given)
+    together = eta_rises(AnnealingRule(), columns[5], entropy=columns[5], **given)
     for k, answer in enumerate(together):
         alone = {name: column[k] for name, column in given.items()}
-        assert AnnealingRule().due(columns[5, k], entropy=columns[5, k], **alone) == answer
+        assert eta_rises(AnnealingRule(), columns[5, k], entropy=columns[5, k], **alone) == answer
 
 
 def test_eta_rises_when_the_entropy_makes_most_of_the_gap():

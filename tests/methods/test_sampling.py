@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
-from softmap.methods.sweeps.chains import AVERAGING, Chains, Messages, Sampling, sampled_by_turns
+from softmap.methods.sweeps.chains import SAMPLED, Chains, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
+from softmap.tuning import TUNING
 from support.strategies import models
 
 COUNTS = st.lists(st.integers(1, 13), min_size=1, max_size=4)
@@ -44,7 +45,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
             passes, samples = after.passes, after.samples
         ways.append((mean, state.msg, state.drift, state.clock, state.shift, samples))
     assert passes == sum(counts)
-    assert samples == (passes // AVERAGING.every if averaging else 0)
+    assert samples == (passes // SAMPLED if averaging else 0)
     for compiled, plain in zip(*ways, strict=True):
         np.testing.assert_array_equal(compiled, plain)
 
@@ -55,11 +56,11 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
     engine, plain = kind(model, 1), kind(model, 1)
     state, alike = engine.start(None), plain.start(None)
     mean, nodes, weights = np.zeros(model.unary.size), [], []
-    engine.sampled_passes(state, turns * AVERAGING.every, eta, Sampling(0, 0, np.inf, mean))
+    engine.sampled_passes(state, turns * SAMPLED, eta, Sampling(0, 0, np.inf, mean))
     for k in range(1, turns + 1):
-        plain.passes(alike, AVERAGING.every, eta, momentum=True)
+        plain.passes(alike, SAMPLED, eta, momentum=True)
         nodes.append(plain.nodes(alike.msg, eta))
-        newest = (AVERAGING.recent + 1) / (k + AVERAGING.recent)
+        newest = (TUNING.recent + 1) / (k + TUNING.recent)
         weights = [w * (1 - newest) for w in weights] + [newest]
     assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights)

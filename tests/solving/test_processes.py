@@ -21,7 +21,7 @@ import pytest
 import softmap
 from softmap import Model, core, generators, solve
 from softmap.later import unmade
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 

@@ -22,7 +22,7 @@ from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, 
 from softmap.solving.stage import Share
 from softmap.solving.tightening import Tightening
 from softmap.solving.trace import StageName, Status
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 from support.stage_runs import begun
 
 

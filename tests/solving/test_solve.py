@@ -17,7 +17,7 @@ from softmap.methods.base import METHODS, make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
 from softmap.solving.judge import Judge
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 from support.methods import PASSES
 from support.oracles import brute_force
 from support.relaxed_runs import (

@@ -23,7 +23,7 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Share
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model
 from support.stage_runs import begun, finish, tightened, tightening

@@ -14,7 +14,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.stage import Share
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 
 __all__ = ["begun", "finish", "tightened", "tightening"]
 

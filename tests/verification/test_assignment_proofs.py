@@ -16,12 +16,13 @@ import softmap
 from softmap import core
 from softmap.errors import FormatError, ProofWarning
 from softmap.labels.permutations import Permutation, PermutationLog
+from softmap.solving import memory
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.prooffile import _arrays
 from softmap.solving.result import load_result
+from softmap.solving.stages import permute
 from softmap.solving.trace import Status
-from softmap.solving.tuning import TUNING
 from softmap.verification import Verdict
 from softmap.verification.assignment import LARGEST, MOST_LABELS, _Grid, _pairs, assignment_bound
 from softmap.verification.integers import Flat, flat_model
@@ -190,15 +191,17 @@ def test_unused_labels_have_multipliers_of_at_most_zero():
         assignment_bound(model, *none, np.ones(d, int))
 
 
-def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(weak, tmp_path):
+def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(
+    weak, tmp_path, monkeypatch
+):
     path = tmp_path / "run.proof"
     result = softmap.solve(weak.model, threads=1, proof=path)
     assert result.status is Status.OPTIMAL
     assert result.proof.kind is ProofKind.SEARCH
     assert softmap.verify(result, proof=path).verdict is Verdict.CHECKED
-    short = replace(TUNING, permuted_logged=1_000)
+    monkeypatch.setattr(permute, "TAKES", replace(memory.TAKES, logged=8_000))
     with pytest.warns(ProofWarning, match="stated only"):
-        softmap.solve(weak.model, threads=1, proof=path, tuning=short)
+        softmap.solve(weak.model, threads=1, proof=path)
     checked = check_proof(path, weak.model)
     assert Fraction(weak.bound) <= checked.bound < result.energy
 

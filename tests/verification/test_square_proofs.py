@@ -14,7 +14,7 @@ import softmap
 from adversary.proofs import energies
 from softmap.errors import FormatError
 from softmap.solving.proof import ProofKind
-from softmap.solving.tuning import Tuning
+from softmap.tuning import ClusterSizes, Tuning
 from softmap.verification.integers import Flat
 from softmap.verification.limit import Refused, TableLimit
 from softmap.verification.proof import check_proof
@@ -138,7 +138,9 @@ def proved(tmp_path_factory):
     tables = softmap.Tables(rng.normal(size=(len(pairs), d, d)))
     model = softmap.Model(np.zeros((n, d)), pairs, tables)
     path = tmp_path_factory.mktemp("squares") / "run.proof"
-    tuning = Tuning(searched_entries=0, cores_entries=0, tightened_states=0, eliminated_entries=0)
+    tuning = Tuning(
+        searched_entries=0, cores_entries=0, eliminated_entries=0, clusters=ClusterSizes(states=0)
+    )
     return model, softmap.solve(model, proof=path, threads=1, tuning=tuning), path
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.arguments import count, positive, wrong
+from softmap.codes.checks import Bytes
 from softmap.codes.inputs import errors_of
-from softmap.codes.parity import Bytes, Decoded, ParityCode, checked_syndrome
+from softmap.codes.parity import Decoded, ParityCode, checked_syndrome
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model.potentials.base import Costs, numbers
@@ -227,7 +228,7 @@ class Decoder:
         parities = self._inner(syndromes, shots)
         effort = self.effort
         limits = (effort.rounds, effort.steps, 0, effort.depth, effort.visits)
-        found, words, lam = self._code.decode_rows(
+        found, words, lam = self._code.distinct.decode_rows(
             costs, parities, limits, workers, keep=keep, device=device
         )
         whole = np.tile(self._certain, (shots, 1))

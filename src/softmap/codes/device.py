@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.methods.cuda.cupy_device import find_device
+from softmap.model.potentials.base import frozen
 
 Ints = NDArray[np.int32]
 
@@ -20,6 +21,34 @@ CODE = np.dtype(
     + [(name, np.int32) for name in ("bits", "checks", "levels")],
     align=True,
 )
+
+
+class CheckArrays(NamedTuple):
+    """The checks as arrays for the compiled core.
+
+    Attributes
+    ----------
+    start : int64[checks + 1]
+        First entry of each check in `member`.
+    member : int32[entries]
+        The bits of check 0, of check 1, ...
+    degree : int64[bits]
+        Number of checks that contain the bit.
+    """
+
+    start: NDArray[np.int64]
+    member: NDArray[np.int32]
+    degree: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]], num_bits: int) -> Self:
+        """Return the arrays of checks given by their bits."""
+        member = np.array([bit for row in rows for bit in row], dtype=np.int32)
+        return cls(
+            frozen(np.cumsum([0, *map(len, rows)]), np.int64),
+            frozen(member, np.int32),
+            frozen(np.bincount(member, minlength=num_bits), np.int64),
+        )
 
 
 class Proposals(NamedTuple):
@@ -49,15 +78,12 @@ class DeviceDecoder:
 
     Parameters
     ----------
-    start : int64[checks + 1]
-        First entry of each check in `member`.
-    member : int32[entries]
-        The bits of check 0, of check 1, ...
-    degree : int64[bits]
-        Number of checks that contain the bit.
+    arrays : CheckArrays
+        The checks.
     """
 
-    def __init__(self, start: NDArray[np.int64], member: Ints, degree: NDArray[np.int64]) -> None:
+    def __init__(self, arrays: CheckArrays) -> None:
+        start, member, degree = arrays
         self._device = find_device()
         self._device.prepare(["decode_shots"])
         self._bits, self._checks, self._entries = len(degree), len(start) - 1, len(member)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.codes.parity import Bytes, ParityCode
+from softmap.codes.checks import Bytes
+from softmap.codes.parity import ParityCode
 from softmap.errors import OptionError
 from softmap.io.dem import Detectors, parse_detectors, read_detectors
 from softmap.io.streams import bare_suffixes

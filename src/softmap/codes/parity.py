@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import count
-from softmap.codes.device import DeviceDecoder, Proposals
+from softmap.codes.checks import Bytes, DistinctChecks
+from softmap.codes.device import CheckArrays
 from softmap.errors import ModelError, OptionError
 from softmap.io.alist import read_checks
 from softmap.io.streams import Source
 from softmap.machine import usable_cores
 from softmap.model import Model, Parity
-from softmap.model.potentials.base import Costs, frozen, integers, numbers, plain
+from softmap.model.potentials.base import Costs, integers, numbers, plain
 from softmap.solving.archive import checked_path
 
 __all__ = ["Decoded", "ParityCode"]
@@ -27,55 +28,21 @@ __all__ = ["Decoded", "ParityCode"]
 
 @dataclass(frozen=True)
 class CodeLimits:
-    """Limits of arguments and of the work between two checks for Ctrl-C.
+    """Limits of arguments.
 
     Attributes
     ----------
     ratio : float
         Largest absolute value of a log-likelihood ratio.
-    at_once : int
-        Number of words per thread between two checks for Ctrl-C.
     iterations : int
         Largest value of `rounds`, `steps` and `sweeps`.
     """
 
     ratio: float = 1e100
-    at_once: int = 64
     iterations: int = 1 << 40
 
 
 LIMITS = CodeLimits()
-
-
-Bytes = NDArray[np.uint8]
-
-
-class CheckArrays(NamedTuple):
-    """The checks as arrays for the compiled core.
-
-    Attributes
-    ----------
-    start : int64[checks + 1]
-        First entry of each check in `member`.
-    member : int32[entries]
-        The bits of check 0, of check 1, ...
-    degree : int64[bits]
-        Number of checks that contain the bit.
-    """
-
-    start: NDArray[np.int64]
-    member: NDArray[np.int32]
-    degree: NDArray[np.int64]
-
-
-def check_arrays(rows: Sequence[Sequence[int]], num_bits: int) -> CheckArrays:
-    """Return the arrays of checks given by their bits."""
-    member = np.array([bit for row in rows for bit in row], dtype=np.int32)
-    return CheckArrays(
-        frozen(np.cumsum([0, *map(len, rows)]), np.int64),
-        frozen(member, np.int32),
-        frozen(np.bincount(member, minlength=num_bits), np.int64),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +125,8 @@ class ParityCode:
         if most > self.num_bits:
             raise ModelError(f"bit {most - 1} is outside 0..{self.num_bits - 1}")
         self.checks = rows
-        self._arrays = check_arrays(rows, self.num_bits)
-        first: dict[tuple[int, ...], int] = {(): -1}
-        equal = [first.setdefault(tuple(sorted(row)), c) for c, row in enumerate(rows)]
-        #: For each check, the first check with the same bits; -1 for a check without bits.
-        self._first = frozen(np.array(equal, dtype=np.int64), np.int64)
-        self._kept = np.flatnonzero(self._first == np.arange(len(rows)))
-        self._distinct = check_arrays([rows[c] for c in self._kept], self.num_bits)
+        self._arrays = CheckArrays.of(rows, self.num_bits)
+        self.distinct = DistinctChecks(rows, self.num_bits)
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> ParityCode:
@@ -227,84 +189,18 @@ class ParityCode:
         )
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         parities = np.broadcast_to(parities, (len(table), len(self.checks)))
-        found, words, lam = self.decode_rows(table, parities, (*limits, -1, 0), workers)
+        found, words, lam = self.distinct.decode_rows(table, parities, (*limits, -1, 0), workers)
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
         none = np.zeros((len(table), 0), np.uint8)
         whole = Decoded(words, found[:, 0], found[:, 1], proved, lam, iterations, none)
         return whole.first() if costs.ndim == 1 else whole
-
-    def decode_rows(
-        self,
-        costs: Costs,
-        parities: Bytes,
-        limits: tuple[int, int, int, int, int],
-        workers: int,
-        *,
-        keep: bool = True,
-        device: bool = False,
-    ) -> tuple[Costs, Bytes, Costs | None]:
-        """Decode checked rows by the compiled core.
-
-        Parameters
-        ----------
-        costs : float64[words, bits] or float64[1, bits]
-        parities : uint8[words, checks]
-        limits : tuple of int
-            Rounds, steps, sweeps, the depth of ordered statistics (-1: none), and the number of
-            words that the search after it may visit.
-        workers : int
-            Number of threads.
-        keep : bool, default True
-            Whether λ is returned.
-        device : bool, default False
-            Whether a GPU proves what it can first; not if λ is returned.
-
-        Returns
-        -------
-        tuple
-            float64[words, 4] with cost, bound, whether proved and iterations; words; λ or None.
-        """
-        shots = len(parities)
-        words = np.empty((shots, self.num_bits), np.uint8)
-        lam = np.empty((shots if keep else 0, len(self._distinct.member)))
-        found = np.empty((shots, 4))
-        own_parities = np.ascontiguousarray(parities[:, self._kept])
-        proposals: Iterable[tuple[slice, Proposals]]
-        proposals = [(slice(0, shots), Proposals.none(len(self._distinct.member)))]
-        if device:
-            own_decoder = DeviceDecoder(*self._distinct)
-            proposals = own_decoder.proposals(costs, own_parities, *limits[:2])
-        for part, given in proposals:
-            if device:
-                words[part] = given.words
-            for inner in slices(part.stop - part.start, workers):
-                own = slice(part.start + inner.start, min(part.start + inner.stop, part.stop))
-                core.decode(
-                    *self._distinct, costs if len(costs) == 1 else costs[own], own_parities[own],
-                    *limits, words[own], lam[own] if keep else lam, found[own], workers,
-                    given.lam[inner], given.iterations[inner],
-                )  # fmt: skip
-        found[self.contradicts(parities), :3] = np.inf, np.inf, 0.0
-        return found, words, self._whole_lam(lam) if keep else None
 
     def contradicts(self, syndrome: ArrayLike) -> NDArray[np.bool_]:
         """Return whether checks with the same bits, or without bits, differ in their parity.
 
         No word has such a syndrome. Shape (checks,) or (words, checks), without the last axis.
         """
-        parities = np.asarray(syndrome)
-        empty = self._first < 0
-        wrong = parities != np.where(empty, 0, parities[..., self._first])
-        return wrong.any(axis=-1)
-
-    def _whole_lam(self, lam: Costs) -> Costs:
-        """Return λ of all checks, given λ of the distinct ones: a repeated check gets zeros."""
-        if len(self._kept) == len(self.checks):
-            return lam
-        kept = np.isin(np.arange(len(self.checks)), self._kept)
-        out = np.zeros((*lam.shape[:-1], len(self._arrays.member)))
-        out[..., np.repeat(kept, np.diff(self._arrays.start))] = lam
-        return out
+        return self.distinct.contradicts(np.asarray(syndrome))
 
     def bound(
         self,
@@ -366,42 +262,7 @@ class ParityCode:
             raise OptionError(
                 "expected λ as `decode` returns it, and checks without chain variables"
             )
-        write_dual(checked_path(path), model, self._half_lam(model, given))
-
-    def _by_bits(self, lam: Costs) -> Iterator[tuple[tuple[int, ...], list[float]]]:
-        """Yield the bits and λ of each distinct check; a model merges checks of equal bits."""
-        total = [dict.fromkeys(self.checks[c], 0.0) for c in self._kept]
-        place = {int(c): k for k, c in enumerate(self._kept)}
-        for c, row in enumerate(self.checks):
-            begin = self._arrays.start[c]
-            for t, bit in enumerate(row):
-                total[place[int(self._first[c])]][bit] += float(lam[begin + t])
-        for own in total:
-            yield tuple(own), list(own.values())
-
-    def _half_lam(self, model: Model, lam: Costs) -> Costs:
-        """Convert λ of the checks to λ of the half-edges of the model."""
-        out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
-        edges: dict[tuple[int, int], list[int]] = {}
-        for e, (i, j) in enumerate(model.edges.tolist()):
-            edges.setdefault((i, j), []).append(2 * e)
-            edges.setdefault((j, i), []).append(2 * e + 1)
-        for row, own in self._by_bits(lam):
-            if len(row) < 2:  # a check of one bit fixes the bit and has no edge
-                continue
-            if len(row) == 2:
-                for k, bit in enumerate(row):
-                    half = edges[bit, row[1 - k]].pop(0)
-                    out[model.half_offset[half] + 1] = own[k]
-                continue
-            strides = aux.stride[aux.start[nodes - model.num_variables] :].tolist()
-            for k, bit in enumerate(row):
-                half = edges[bit, nodes].pop(0)
-                out[model.half_offset[half] + 1] = own[k]
-                states = np.arange(model.num_labels[nodes])
-                out[model.half_slice(half ^ 1)] = -own[k] * (states // strides[k] % 2)
-            nodes += 1
-        return out
+        write_dual(checked_path(path), model, _half_lam(model, self.distinct.by_bits(given)))
 
     def model(
         self,
@@ -424,7 +285,7 @@ class ParityCode:
             Deprecated name of `syndrome`.
         """
         parities = self._parities(syndrome, odd, 1)[0]
-        if parities[self._first < 0].any():
+        if any(p for row, p in zip(self.checks, parities, strict=True) if not row):
             raise ModelError("a check without bits must have odd parity: there is no such word")
         factors: list[Any] = [
             Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True) if row
@@ -460,16 +321,45 @@ class ParityCode:
 
     def _parities(self, syndrome: ArrayLike | None, odd: ArrayLike | None, words: int) -> Bytes:
         """Return the checked syndromes, with shape (1, checks) or (words, checks)."""
-        if odd is not None:
-            if syndrome is not None:
-                raise OptionError("odd is an old name of syndrome: expected one of the two")
-            message = "odd= is deprecated: write syndrome="
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            syndrome = odd
-        if syndrome is None:
-            return np.zeros((1, len(self.checks)), np.uint8)
-        shapes = (len(self.checks),), (1, len(self.checks)), (words, len(self.checks))
-        return np.atleast_2d(checked_syndrome(syndrome, shapes))
+        given, checks = _renamed(syndrome, odd), len(self.checks)
+        if given is None:
+            return np.zeros((1, checks), np.uint8)
+        return np.atleast_2d(checked_syndrome(given, ((checks,), (1, checks), (words, checks))))
+
+
+def _renamed(syndrome: ArrayLike | None, odd: ArrayLike | None) -> ArrayLike | None:
+    """Return the syndrome, which may be given under its deprecated name."""
+    if odd is None:
+        return syndrome
+    if syndrome is not None:
+        raise OptionError("odd is an old name of syndrome: expected one of the two")
+    warnings.warn("odd= is deprecated: write syndrome=", DeprecationWarning, stacklevel=4)
+    return odd
+
+
+def _half_lam(model: Model, checks: Iterable[tuple[tuple[int, ...], list[float]]]) -> Costs:
+    """Convert λ of the bits of distinct checks to λ of the half-edges of the model."""
+    out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
+    edges: dict[tuple[int, int], list[int]] = {}
+    for e, (i, j) in enumerate(model.edges.tolist()):
+        edges.setdefault((i, j), []).append(2 * e)
+        edges.setdefault((j, i), []).append(2 * e + 1)
+    for row, own in checks:
+        if len(row) < 2:  # a check of one bit fixes the bit and has no edge
+            continue
+        if len(row) == 2:
+            for k, bit in enumerate(row):
+                half = edges[bit, row[1 - k]].pop(0)
+                out[model.half_offset[half] + 1] = own[k]
+            continue
+        strides = aux.stride[aux.start[nodes - model.num_variables] :].tolist()
+        for k, bit in enumerate(row):
+            half = edges[bit, nodes].pop(0)
+            out[model.half_offset[half] + 1] = own[k]
+            states = np.arange(model.num_labels[nodes])
+            out[model.half_slice(half ^ 1)] = -own[k] * (states // strides[k] % 2)
+        nodes += 1
+    return out
 
 
 def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Bytes:
@@ -479,12 +369,6 @@ def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> 
     if given.shape not in shapes or ((given != 0) & (given != 1)).any():
         raise OptionError(f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks")
     return given.astype(np.uint8)
-
-
-def slices(words: int, workers: int) -> Iterator[slice]:
-    """Yield parts of the words; Ctrl-C is checked between two of them."""
-    size = LIMITS.at_once * workers
-    return (slice(first, first + size) for first in range(0, words, size))
 
 
 def _bits_of(row: Any) -> tuple[int, ...]:

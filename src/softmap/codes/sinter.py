@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import sinter
 
+from softmap.codes.checks import Bytes
 from softmap.codes.decoder import Decoder
-from softmap.codes.parity import Bytes
 
 AT_ONCE = 1024  # shots whose words are in memory at a time
 

@@ -438,7 +438,7 @@ class _CfnReader:
 
     def assemble(self) -> Model:
         """Return the model of the functions."""
-        tables = self._resolve()
+        tables = _resolved(self)
         top = self._forbid({id(t): t for _, t, _ in tables}.values())
         assembly = Assembly(np.array(self.num_labels))
         for function, table, is_shared in tables:
@@ -466,34 +466,6 @@ class _CfnReader:
                 line = self.tokens.line()
                 raise FormatError(str(error), self.tokens.content.name, line) from error
 
-    def _resolve(self) -> list[tuple[_Function, Costs, bool]]:
-        """Return the table of every function, and whether several functions share it."""
-        targets = {f.shares for f in self.functions if f.shares is not None}
-        owners: dict[str, list[_Function]] = {}
-        for function in self.functions:
-            if function.table is not None and function.name in targets:
-                owners.setdefault(function.name, []).append(function)
-        found = []
-        for function in self.functions:
-            if function.found is not None:
-                continue
-            name = function.name
-            owner: _Function | None = function
-            if function.shares:
-                owner = self._owner(function, owners.get(function.shares, []))
-            shape = tuple(self.num_labels[i] for i in function.scope)
-            if owner is None or owner.table is None or owner.table.shape != shape:
-                self.tokens.at = function.at
-                expected = f"costs of shape {shape}, or the name of a function that has them"
-                raise self.tokens.error(f"function {name!r} to have {expected}", function.shares)
-            found.append((function, owner.table, bool(function.shares) or name in targets))
-        return found
-
-    def _owner(self, function: _Function, known: list[_Function]) -> _Function | None:
-        """Return the function whose table is shared: the next one of that name in the file."""
-        later = [owner for owner in known if owner.at > function.at]
-        return next(iter(later), known[-1] if known else None)
-
     def _forbid(self, tables: Iterable[Costs]) -> float:
         """Forbid costs that no solution better than the bound can have; return their threshold.
 
@@ -509,6 +481,36 @@ class _CfnReader:
             if table.max() + (total - own) >= self.bound:
                 table[table + (total - own) >= self.bound] = np.inf
         return self.bound - total
+
+
+def _resolved(reader: _CfnReader) -> list[tuple[_Function, Costs, bool]]:
+    """Return the table of every function, and whether several functions share it."""
+    targets = {f.shares for f in reader.functions if f.shares is not None}
+    owners: dict[str, list[_Function]] = {}
+    for function in reader.functions:
+        if function.table is not None and function.name in targets:
+            owners.setdefault(function.name, []).append(function)
+    found = []
+    for function in reader.functions:
+        if function.found is not None:
+            continue
+        name = function.name
+        owner: _Function | None = function
+        if function.shares:
+            owner = _owner(function, owners.get(function.shares, []))
+        shape = tuple(reader.num_labels[i] for i in function.scope)
+        if owner is None or owner.table is None or owner.table.shape != shape:
+            reader.tokens.at = function.at
+            expected = f"costs of shape {shape}, or the name of a function that has them"
+            raise reader.tokens.error(f"function {name!r} to have {expected}", function.shares)
+        found.append((function, owner.table, bool(function.shares) or name in targets))
+    return found
+
+
+def _owner(function: _Function, known: list[_Function]) -> _Function | None:
+    """Return the function whose table is shared: the next one of that name in the file."""
+    later = [owner for owner in known if owner.at > function.at]
+    return next(iter(later), known[-1] if known else None)
 
 
 # --- global cost functions ----------------------------------------------------------------------

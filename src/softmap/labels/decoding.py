@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,20 +15,7 @@ from softmap.relaxation.dual import Floats, check_lam
 __all__ = ["cheapest", "decide", "decode", "first_labels", "round_nodes"]
 
 
-@dataclass(frozen=True)
-class TieRule:
-    """How labels are read off.
-
-    Attributes
-    ----------
-    tie : float
-        Relative difference under which labels count as equally good.
-    """
-
-    tie: float = 1e-9
-
-
-DECODING = TieRule()
+TIE = 1e-9  # relative difference, a rounding error, under which labels count as equally good
 
 
 Labels = NDArray[np.int64]
@@ -47,7 +32,7 @@ def round_nodes(model: Model, node_mu: ArrayLike, threads: int = 1) -> Labels:
     if mu.shape != model.unary.shape:
         raise OptionError(f"node marginals must be {model.unary.size} numbers, not {mu.shape}")
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.most_likely(layout(model), np.ascontiguousarray(mu), DECODING.tie, labels, threads)
+    core.most_likely(layout(model), np.ascontiguousarray(mu), TIE, labels, threads)
     return _followed(model, labels)
 
 

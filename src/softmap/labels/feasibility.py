@@ -21,6 +21,7 @@ from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.consistency import visible_variables
+from softmap.tuning import TUNING
 
 __all__ = [
     "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible", "infeasibility",
@@ -32,31 +33,6 @@ NONE, FOUND, UNKNOWN = 0, 1, 2
 SHOWN = 12  # largest number of constraints that a message names
 FAR = 1 << 61  # stands for an infinite bound of a sum
 NO_LIST = np.zeros(0, dtype=bool)
-
-
-@dataclass(frozen=True)
-class FeasibilityTuning:
-    """Tuning numbers of the search for feasible labels.
-
-    Attributes
-    ----------
-    entries : int
-        Largest number of entries of all tables with hard constraints.
-    clique_edges : int
-        Largest number of edges among which variables whose labels all differ are looked for.
-    core_conflicts : int
-        Number of conflicts after which a constraint is kept in the proof.
-    core_seconds : float
-        Longest time for making a proof of infeasibility smaller.
-    """
-
-    entries: int = 40_000_000
-    clique_edges: int = 100_000
-    core_conflicts: int = 2_000
-    core_seconds: float = 2.0
-
-
-TUNING = FeasibilityTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +272,7 @@ def small_core(search: FeasibleSearch, deadline: core.Deadline | None = None) ->
     """
     end = (deadline or core.Deadline()).within(TUNING.core_seconds)
     whole, numbers = search.constraints, search.core()
+    enough = 2 * (search.conflicts + len(numbers))  # a constraint is kept if this proves nothing
     needed: set[int] = set()
     block = len(numbers)
     while rest := [c for c in numbers.tolist() if c not in needed]:
@@ -306,7 +283,7 @@ def small_core(search: FeasibleSearch, deadline: core.Deadline | None = None) ->
         kept[numbers] = True
         kept[rest[:block]] = False  # the larger constraints come last, and say more
         trial = FeasibleSearch(whole.restricted(kept))
-        trial.run(deadline=end, conflicts=TUNING.core_conflicts)
+        trial.run(deadline=end, conflicts=enough)
         if trial.infeasible:
             numbers = _numbered(whole, kept)[trial.core()]
         elif block == 1:
@@ -399,7 +376,7 @@ def _pairs(model: Model, barrier: float) -> Ints | None:
     edges = np.concatenate(found)
     edges = edges[(model.edges[edges] < model.num_variables).all(axis=1)]
     entries = int(np.diff(model.edge_offset)[edges].sum()) if len(edges) else 0
-    return edges if entries + model.unary.size <= TUNING.entries else None
+    return edges if entries + model.unary.size <= TUNING.searched_entries else None
 
 
 def _tables(model: Model, edges: Ints, barrier: float) -> tuple[Ints, list[Bools]]:
@@ -436,7 +413,7 @@ def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
     Each set is grown from an edge that no earlier set has. A matching sees what pairs do not if
     the variables have few more labels than there are of them.
     """
-    if len(edges) > TUNING.clique_edges:
+    if len(edges) > 5 * TUNING.large:
         return []
     near: dict[int, set[int]] = {}
     differ = list(map(tuple, edges[_all_different(num_labels[edges], tables)].tolist()))

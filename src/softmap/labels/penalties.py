@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
+from softmap.tuning import TUNING
 
 __all__ = ["dominating_penalty"]
 
 
-@dataclass(frozen=True)
-class PenaltyTuning:
-    """Tuning numbers of the search for penalties.
-
-    Attributes
-    ----------
-    entries : int
-        Largest number of table entries that are looked at.
-    sample : int
-        Number of tables of nodes, and of edges, that are looked at first.
-    drawn : int
-        Number of entries of each of them.
-    whole : int
-        Number of table entries up to which all of them are looked at without a sample.
-    caution : float
-        Factor of all estimates from the sample.
-    rounding : float
-        Relative error of the sum of all smaller costs.
-    """
-
-    entries: int = 2_000_000
-    sample: int = 80
-    drawn: int = 12
-    whole: int = 5_000
-    caution: float = 0.25
-    rounding: float = 1e-9
-
-
-TUNING = PenaltyTuning()
+ROUNDING = 1e-9  # relative error of the sum of all smaller costs
 
 
 def dominating_penalty(model: Model) -> float | None:
@@ -61,10 +32,10 @@ def dominating_penalty(model: Model) -> float | None:
     """
     pairs = np.flatnonzero((model.edges < model.num_variables).all(axis=1))
     entries = model.unary.size + int(np.diff(model.edge_offset)[pairs].sum() if model.m else 0)
-    if entries > TUNING.entries or model.n + len(pairs) < 2:
+    if entries > TUNING.cores_entries or model.n + len(pairs) < 2:
         return None
-    some = pairs[:: max(1, len(pairs) // TUNING.sample)]
-    nodes = np.arange(0, model.n, max(1, model.n // TUNING.sample))
+    some = pairs[:: max(1, len(pairs) // TUNING.penalty_sample)]
+    nodes = np.arange(0, model.n, max(1, model.n // TUNING.penalty_sample))
     low, high = model.extremes()
     light = max(2, model.num_variables // 2)
     most = _most(high - low)
@@ -72,9 +43,10 @@ def dominating_penalty(model: Model) -> float | None:
     # below it, there is hardly one in the whole model.
     counts = [len(nodes), len(some)]
     weight = np.repeat([model.n / len(nodes), len(pairs) / max(1, len(some))], counts)
-    if entries > TUNING.whole:
+    if entries > 2 * TUNING.penalty_sample * TUNING.penalty_drawn:
         found = _drawn(model, nodes, some, low)
-        if _largest(*found, TUNING.caution * weight, TUNING.caution * light, most, True) is None:
+        caution = TUNING.penalty_caution
+        if _largest(*found, caution * weight, caution * light, most, True) is None:
             return None
     found = _excess(model, np.arange(model.n), pairs)
     return _largest(*found, np.ones(model.n + len(pairs)), light, most)
@@ -87,7 +59,7 @@ def _most(ranges: Costs) -> float:
     """
     ranges = np.sort(ranges)
     below = np.cumsum(ranges) - ranges
-    return float(ranges[ranges >= below * (1.0 - TUNING.rounding)][-1])
+    return float(ranges[ranges >= below * (1.0 - ROUNDING)][-1])
 
 
 def _largest(
@@ -110,7 +82,7 @@ def _largest(
     sampled : bool, default False
         Whether `most` may be a cost that is not among the entries.
     """
-    kept = excess <= most * (1.0 + TUNING.rounding)
+    kept = excess <= most * (1.0 + ROUNDING)
     excess, table = excess[kept], table[kept]
     order = np.lexsort((excess, table))  # by table, then by cost
     excess, table = excess[order], table[order]
@@ -126,16 +98,16 @@ def _largest(
     if sampled and len(total):
         cost = np.append(cost, most)
         below, lighter = np.append(below, total[-1]), np.append(lighter, tables[-1])
-    valid = (cost > below * (1.0 + TUNING.rounding)) & (lighter >= light)
+    valid = (cost > below * (1.0 + ROUNDING)) & (lighter >= light)
     return float(cost[valid][-1]) if valid.any() else None
 
 
 def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs) -> tuple[Costs, Ints]:
     """As `_excess`, of some entries only; `low` has the least costs of all nodes and edges."""
-    x = (_spread(TUNING.drawn, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
+    x = (_spread(TUNING.penalty_drawn, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
     costs = [model.unary[model.node_offset[nodes] + x]]
     ends = model.edges[pairs].T
-    both = _spread(TUNING.drawn, 2 * len(pairs)).reshape(TUNING.drawn, 2, -1)
+    both = _spread(TUNING.penalty_drawn, 2 * len(pairs)).reshape(TUNING.penalty_drawn, 2, -1)
     early, late = (both * model.num_labels[ends]).astype(np.int64).swapaxes(0, 1)
     for first, last, potential in model.groups():
         these = slice(*np.searchsorted(pairs, (first, last)))

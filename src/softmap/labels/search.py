@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
 from softmap.relaxation.polytope import normalised
+from softmap.tuning import TUNING, SearchEffort
 
 __all__ = ["LabelSearch", "Readable"]
 
@@ -26,35 +26,6 @@ Readable = Floats | Callable[[], NDArray[np.int64]]
 
 
 CLOSED = 1e-9  # relative gap below which a labelling counts as optimal
-
-
-@dataclass(frozen=True)
-class SearchEffort:
-    """The effort of the primal heuristic.
-
-    Attributes
-    ----------
-    more : float
-        Number of further tree moves per pass done so far; up to twice as many once the LP is
-        solved.
-    annealed_from : int
-        Anneal the further tree moves only if there are at least this many.
-    warm : int
-        Number of annealed tree moves for labels taken from an earlier model.
-    heat : float
-        Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
-    fused : int
-        Smallest number of variables for which new labels are fused with the best ones.
-    cut : int
-        Largest number of visited arcs of a fusion move, per edge and variable.
-    """
-
-    more: float = 1 / 32
-    annealed_from: int = 8
-    warm: int = 48
-    heat: float = 3.0
-    fused: int = 2_000
-    cut: int = 200
 
 
 class LabelSearch:
@@ -83,7 +54,7 @@ class LabelSearch:
         effort: SearchEffort | None = None,
     ) -> None:
         self.model, self.order, self.threads = model, order, threads
-        self.effort = effort or SearchEffort()
+        self.effort = effort or TUNING.label_search
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
         self._fuses = pairs and model.n >= self.effort.fused and Fusion.takes(model) <= room
 

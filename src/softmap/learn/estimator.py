@@ -217,7 +217,7 @@ class StructuredClassifier:
     def predict(self, X: Any) -> Any:
         """Return the predicted labels: a list of arrays, or an array if X is an array."""
         labels = [self.classes_[r.labels] for r in self.infer(X)]
-        return labels[0] if self._is_flat(X) else labels
+        return labels[0] if _is_flat(X) else labels
 
     def infer(self, X: Any) -> list[Result]:
         """Return the results of `softmap.solve` for all samples, with their certificates."""
@@ -247,32 +247,12 @@ class StructuredClassifier:
 
     # --- checks ---------------------------------------------------------------------------------
 
-    def _is_flat(self, X: Any) -> bool:
-        """Whether X is one sample: an array, or a list of rows of numbers."""
-        if not isinstance(X, list | tuple):
-            return True
-        return len(X) > 0 and not isinstance(X[0], tuple | Sample | Mapping)
-
     def _samples(self, X: Any) -> tuple[list[Sample], bool]:
-        flat = self._is_flat(X)
+        flat = _is_flat(X)
         if hasattr(X, "toarray"):
             raise TypeError("sparse data is not supported: call X.toarray()")
         if flat:
-            try:
-                array = np.asarray(X)
-            except ValueError as error:
-                raise ModelError(
-                    "X must be an array of features, or a list of samples: a Sample or a tuple "
-                    f"(features, edges, edge features) each, not a {type(X[0]).__name__}"
-                ) from error
-            if array.dtype.kind == "c":
-                raise ModelError("Complex data not supported")
-            if array.ndim == 2 and 0 in array.shape:
-                what = ("sample(s)", "feature(s)")[int(array.shape[0] > 0)]
-                raise ModelError(
-                    f"Found array with 0 {what} (shape={array.shape}) "
-                    "while a minimum of 1 is required."
-                )
+            _check_array(X)
         listed = [Sample(X)] if flat else [as_sample(x) for x in X]
         if not listed:
             raise ModelError("X has no samples")
@@ -304,6 +284,31 @@ def not_fitted(name: str) -> Exception:
         return OptionError(message)
     error: Exception = NotFittedError(message)
     return error
+
+
+def _is_flat(X: Any) -> bool:
+    """Whether X is one sample: an array, or a list of rows of numbers."""
+    if not isinstance(X, list | tuple):
+        return True
+    return len(X) > 0 and not isinstance(X[0], tuple | Sample | Mapping)
+
+
+def _check_array(X: Any) -> None:
+    """Raise `ModelError` unless X is an array of real features, in the words of scikit-learn."""
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ModelError(
+            "X must be an array of features, or a list of samples: a Sample or a tuple "
+            f"(features, edges, edge features) each, not a {type(X[0]).__name__}"
+        ) from error
+    if array.dtype.kind == "c":
+        raise ModelError("Complex data not supported")
+    if array.ndim == 2 and 0 in array.shape:
+        what = ("sample(s)", "feature(s)")[int(array.shape[0] > 0)]
+        raise ModelError(
+            f"Found array with 0 {what} (shape={array.shape}) while a minimum of 1 is required."
+        )
 
 
 def _with_one(sample: Sample) -> Sample:

@@ -13,68 +13,51 @@ from typing import Any
 
 import numpy as np
 
+from softmap.tuning import AnnealingRule, Checks
 
-@dataclass(frozen=True)
-class AnnealingRule:
-    """The annealing rule for η, and the limit of momentum.
 
-    Attributes
+def longest_momentum(rule: AnnealingRule, eta: Any, scale: Any) -> Any:
+    """Return the largest t of Nesterov's momentum at η: marginals oscillate above it.
+
+    Parameters
     ----------
-    first : float
-        Initial η, times the scale of the costs.
-    growth : float
-        Factor by which η is raised.
-    ready : float
-        η is raised once the gap of the regularised problem is below this fraction of the LP gap:
-        most of the LP gap then comes from the entropy, not from the optimisation.
-    settled : float
-        Without a primal point, η is raised once the smoothed dual gains less between two checks
-        than this fraction of the difference between smoothed dual and bound.
-    momentum, least_momentum : float
-        Nesterov's t is at most `max(momentum · √(η · scale), least_momentum)`; marginals oscillate
-        above that.
+    rule : AnnealingRule
+    eta : float or array
+        η, one per model of a batch.
+    scale : float or array
+        The scale of the costs, likewise.
     """
+    return np.maximum(rule.momentum * np.sqrt(eta * scale), 1.0)
 
-    first: float = 100.0
-    growth: float = 3.0
-    ready: float = 0.65
-    settled: float = 0.2
-    momentum: float = 2.0
-    least_momentum: float = 10.0
 
-    def first_eta(self, scale: Any) -> Any:
-        """Return the initial η; `scale` is the scale of the costs (a number, or one per model)."""
-        return self.first / scale
+def eta_rises(
+    rule: AnnealingRule, eta: Any, *, bound: Any, smoothed: Any, previous: Any, primal: Any,
+    gap: Any, entropy: Any,
+) -> Any:  # fmt: skip
+    """Whether to raise η after a check.
 
-    def longest_momentum(self, eta: Any, scale: Any) -> Any:
-        """Return the largest t of Nesterov's momentum at this η."""
-        return np.maximum(self.momentum * np.sqrt(eta * scale), self.least_momentum)
+    With a point: once most of the LP gap comes from the entropy, not from the optimisation. Without
+    one: once the smoothed dual gains little beside its difference to the bound. All parameters are
+    numbers, or arrays with one entry per model of a batch.
 
-    def due(
-        self, eta: Any, *, bound: Any, smoothed: Any, previous: Any, primal: Any, gap: Any,
-        entropy: Any,
-    ) -> Any:  # fmt: skip
-        """Whether to raise η after a check.
-
-        All parameters are numbers, or arrays with one entry per model of a batch.
-
-        Parameters
-        ----------
-        eta : float or array
-            η of the check.
-        bound : float or array
-            Lower bound of the check.
-        smoothed, previous : float or array
-            Smoothed dual of this check and of the check before.
-        primal, entropy : float or array
-            Cost and entropy of the point of the current marginals; +inf if there is none.
-        gap : float or array
-            LP gap to the best point of this check; +inf if there is none.
-        """
-        with np.errstate(invalid="ignore"):
-            by_gap = primal - entropy / eta - smoothed < self.ready * gap
-            by_dual = smoothed - previous <= self.settled * (bound - smoothed)
-        return np.where(np.isfinite(gap), by_gap, by_dual)
+    Parameters
+    ----------
+    rule : AnnealingRule
+    eta : float or array
+        η of the check.
+    bound : float or array
+        Lower bound of the check.
+    smoothed, previous : float or array
+        Smoothed dual of this check and of the check before.
+    primal, entropy : float or array
+        Cost and entropy of the point of the current marginals; +inf if there is none.
+    gap : float or array
+        LP gap to the best point of this check; +inf if there is none.
+    """
+    with np.errstate(invalid="ignore"):
+        by_gap = primal - entropy / eta - smoothed < rule.ready * gap
+        by_dual = smoothed - previous <= rule.settled * (bound - smoothed)
+    return np.where(np.isfinite(gap), by_gap, by_dual)
 
 
 @dataclass(kw_only=True)
@@ -119,8 +102,8 @@ class Cooling:
             gap *= self.gain
         else:
             self.gain = gap / first if 0 < first < math.inf else 1.0
-        rises = rule.due(
-            self.eta, bound=bound, smoothed=self.smoothed, previous=self.previous,
+        rises = eta_rises(
+            rule, self.eta, bound=bound, smoothed=self.smoothed, previous=self.previous,
             primal=primals[0], gap=gap, entropy=entropy,
         )  # fmt: skip
         self.previous = self.smoothed
@@ -142,56 +125,28 @@ class Ask(IntEnum):
     EVERYTHING = 2  # also the bound after hard-min passes, and the point over averaged marginals
 
 
-@dataclass(frozen=True)
-class Checks:
-    """When a run checks its bound, and what a check computes.
+def passes_to_next(rule: Checks, done: int, ratio: float) -> int:
+    """Return the number of passes until the next check.
 
-    Attributes
+    Intervals grow, so that checks take a small part of the run. Early checks are skipped if the
+    gap cannot be closed by then: gaps fall at most like 1 / passes². If the gap is nearly closed
+    the next check comes soon.
+
+    Parameters
     ----------
-    early : tuple of int
-        Pass numbers of the first checks.
-    hope : float
-        A check computes everything if the gap is below this multiple of the tolerance; checks are
-        half as frequent above it.
-    margin : float
-        Safety factor on the number of passes that are needed if gaps fall like 1 / passes.
-    interval : int
-        Smallest number of passes between two ordinary checks.
-    patience : int
-        A run has stalled if neither gap improved during this many passes, and during half of the
-        run.
-    progress : float
-        A gap has improved if it is below this fraction of its best value.
+    rule : Checks
+    done : int
+        Number of passes so far.
+    ratio : float
+        The gap divided by the tolerance.
     """
-
-    early: tuple[int, ...] = (5, 10, 20)
-    hope: float = 4.0
-    margin: float = 1.5
-    interval: int = 20
-    patience: int = 400
-    progress: float = 0.99
-
-    def passes_to_next(self, done: int, ratio: float) -> int:
-        """Return the number of passes until the next check.
-
-        Intervals grow, so that checks take a small part of the run. Early checks are skipped if the
-        gap cannot be closed by then: gaps fall at most like 1 / passes². If the gap is nearly
-        closed the next check comes soon.
-
-        Parameters
-        ----------
-        done : int
-            Number of passes so far.
-        ratio : float
-            The gap divided by the tolerance.
-        """
-        hopeless = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
-        for early in self.early:
-            if done < early and (early >= hopeless or early == self.early[-1]):
-                return early - done
-        usual = max(self.interval, done // 4 if ratio > self.hope else done // 8)
-        missing = max(self.early[0], done // 16, self.margin * done * (ratio - 1.0))
-        return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
+    hopeless = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
+    for early in (rule.first, 2 * rule.first, rule.early):
+        if done < early and (early >= hopeless or early == rule.early):
+            return early - done
+    usual = max(rule.early, done // 4 if ratio > rule.hope else done // 8)
+    missing = max(rule.first, done // 16, rule.margin * done * (ratio - 1.0))
+    return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
 
 @dataclass(kw_only=True)

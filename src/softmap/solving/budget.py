@@ -31,8 +31,6 @@ class Budget:
         Largest number of steps of the method.
     interrupts : Interrupts, optional
         The Ctrl-C flag.
-    closing_passes : float, default 2
-        Time to evaluate the bound of the last λ and to assemble the result, in passes.
 
     Attributes
     ----------
@@ -53,13 +51,11 @@ class Budget:
         max_work: int | None = None,
         updates: int | None = None,
         interrupts: Interrupts | None = None,
-        closing_passes: float = 2.0,
     ) -> None:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
         self.work, self.setup_seconds = 0, 0.0
         self.bound_seconds, self.pass_seconds = 0.0, 0.0
-        self._closing_passes = closing_passes
         self._uncounted: Callable[[], float] = float
         self._began, self._earlier = time.perf_counter(), 0.0
 
@@ -112,7 +108,7 @@ class Budget:
     def closing(self) -> float:
         """The expected time to close the run, in seconds; at most half of the time limit."""
         each = self.pass_seconds or self.bound_seconds  # before the first pass
-        expected = self.bound_seconds + self._closing_passes * each
+        expected = self.bound_seconds + 2 * each  # the last bound takes a pass, the result another
         return min(expected, 0.5 * self.time_limit)
 
     @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from softmap import core
 from softmap.methods.base import Proposal
-from softmap.methods.policy import AnnealingRule
+from softmap.methods.policy import eta_rises
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import polish
 from softmap.model.layout import layout
@@ -14,7 +15,7 @@ from softmap.proof.tightening.regions import Tightened, arrange
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.polytope import ClusterBeliefs, normalised
-from softmap.solving.tuning import Tuning
+from softmap.tuning import Tuning
 
 __all__ = ["Clustered"]
 
@@ -58,8 +59,8 @@ class Clustered:
         tuning: Tuning,
         end: core.Deadline | None = None,
     ) -> None:
-        self._tuning = tuning
-        self._rule = AnnealingRule(growth=tuning.tighten_growth, settled=tuning.tighten_settled)
+        self._tuning, rule = tuning, tuning.annealing
+        self._rule = replace(rule, growth=tuning.tighten_growth, settled=rule.settled / 2)
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
@@ -131,9 +132,9 @@ class Clustered:
         self.rising = bound - self.bound > self._tuning.least_gain * gap
         self.bound = max(self.bound, bound)
         self.settled = bool(
-            self._rule.due(
-                self._state.eta, bound=bound, smoothed=smoothed, previous=self._previous,
-                primal=math.inf, gap=math.inf, entropy=0.0,
+            eta_rises(
+                self._rule, self._state.eta, bound=bound, smoothed=smoothed,
+                previous=self._previous, primal=math.inf, gap=math.inf, entropy=0.0,
             )
         )  # fmt: skip
         self.idle = 0 if gained > self._tuning.least_gain * gap else self.idle + 1

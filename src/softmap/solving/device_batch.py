@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.labels.pricing import energy_of
+from softmap.methods.policy import passes_to_next
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step
@@ -116,7 +117,7 @@ class _BatchProgress:
         """Return the number of passes until the next check, or until a work limit."""
         active = self.active
         left = self.asked.max_work[active] / self.work_of[active] - self.passes[active]
-        return max(1, int(min(self._checks.passes_to_next(done, 1.0), left.min())))
+        return max(1, int(min(passes_to_next(self._checks, done, 1.0), left.min())))
 
     def passed(self, count: int) -> None:
         """Record passes of the running models."""

@@ -22,7 +22,7 @@ from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty
 from softmap.solving.stage import Share
-from softmap.solving.tuning import Tuning
+from softmap.tuning import Tuning
 
 __all__ = ["FirstLabels", "find_first_labels"]
 
@@ -96,7 +96,7 @@ def find_first_labels(problem: Problem, best: Best, share: Share, tuning: Tuning
     tuning : Tuning
     """
     model, before = problem.model, best.energy
-    if model.n > tuning.obeyed_nodes or not model.m:
+    if model.n > tuning.large or not model.m:
         return False
     if not model.has_forbidden:
         _avoid_penalties(problem, best, share, tuning)
@@ -104,7 +104,7 @@ def find_first_labels(problem: Problem, best: Best, share: Share, tuning: Tuning
         FirstLabels(problem, tuning)(
             best,
             _cheap(model),
-            deadline=share.part(tuning.obeyed_share),
+            deadline=share.part(tuning.first_share),
             work=max(share.work, tuning.obeyed_work),
         )
     if not best.energy < before:
@@ -132,7 +132,7 @@ def _avoid_penalties(problem: Problem, best: Best, share: Share, tuning: Tuning)
         return
     search = FeasibleSearch(constraints, _cheap(model))
     search.run(
-        deadline=share.part(tuning.obeyed_share),
+        deadline=share.part(tuning.first_share),
         conflicts=tuning.obeyed_work // tuning.conflict_entries,
     )
     verdict = "needed" if search.infeasible else "open"

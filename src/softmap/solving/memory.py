@@ -13,8 +13,9 @@ from softmap.model import Model
 from softmap.model.graph import grid_width
 from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
+from softmap.tuning import TUNING
 
-__all__ = ["memory_needed", "memory_of_run", "require_memory", "room_beside"]
+__all__ = ["TAKES", "memory_needed", "memory_of_run", "require_memory", "room_beside"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,6 @@ class MemoryEstimate:
         Arrays in double precision: λ for decoding labels.
     answer : float
         Arrays in double precision: λ of a result that is not lazily computed.
-    answered : int
-        Largest number of entries of such a λ: `Tuning.lazy_entries`.
     edge : int
         Bytes per edge: model, graph, schedule of passes.
     scattered : int
@@ -61,6 +60,27 @@ class MemoryEstimate:
         Arrays of node marginals for their average.
     small : int
         Bytes for any model: buffers, threads, libraries.
+    share : float
+        Fraction of the memory beside the relaxation for each later stage; two keep theirs.
+    constraint : int
+        Bytes per table entry of a search for feasible labels (decision 33).
+    entry, joined, copied : int
+        Bytes of an exact search: per table entry, per node and edge, and per node and edge of each
+        further thread (decision 51).
+    eliminated : int
+        Bytes per table entry of dynamic programming: two doubles.
+    cores : int
+        Bytes per table entry of a core-guided search (decision 70).
+    spins : int
+        Bytes per pair of variables of a semidefinite bound: 15 matrices of doubles.
+    permuted : int
+        Bytes per pair of labels of a permutation: costs as floats, as integers, and compiled.
+    tightened : float
+        Memory of tightening before its first cluster, in that of the relaxation (decision 47).
+    cluster : int
+        Bytes per joint state of a cluster (decision 47).
+    logged : int
+        Bytes of the proof of a search that is kept in memory (decision 78).
     """
 
     messages: float = 1.0
@@ -71,7 +91,6 @@ class MemoryEstimate:
     coupled: float = 1.5
     decoded: float = 1.0
     answer: float = 1.0
-    answered: int = 1 << 19
     edge: int = 38
     scattered: int = 36
     parameter: int = 16
@@ -81,6 +100,18 @@ class MemoryEstimate:
     marginals: float = 2.0
     average: float = 1.0
     small: int = 1 << 24
+    share: float = 0.4
+    constraint: int = 100
+    entry: int = 64
+    joined: int = 2_000
+    copied: int = 400
+    eliminated: int = 16
+    cores: int = 500
+    spins: int = 120
+    permuted: int = 40
+    tightened: float = 5.0
+    cluster: int = 1_000
+    logged: int = 128_000_000
 
 
 TAKES = MemoryEstimate()
@@ -105,7 +136,7 @@ def memory_needed(model: Model) -> int:
         double += TAKES.coupled
     elif needs_coupling(model):
         double += TAKES.points
-    if model.half_size <= TAKES.answered:
+    if model.half_size <= TUNING.lazy_entries:
         double += TAKES.answer
     points = TAKES.marginals + TAKES.average * easily_coupled(model)
     return int(

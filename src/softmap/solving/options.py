@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
 from softmap.methods.base import MethodName, find
-from softmap.solving.tuning import TUNING, Tuning
+from softmap.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -97,7 +97,7 @@ class Options:
         if not isinstance(self.goal, str) or self.goal not in GOALS:
             raise wrong("goal", self.goal, _choice(GOALS))
         if not isinstance(self.tuning, Tuning):
-            raise wrong("tuning", self.tuning, "softmap.solving.tuning.Tuning, or nothing")
+            raise wrong("tuning", self.tuning, "softmap.tuning.Tuning, or nothing")
         if self.on_snapshot is not None and not callable(self.on_snapshot):
             raise wrong("on_snapshot", self.on_snapshot, "a function of one snapshot, or None")
 

@@ -325,7 +325,7 @@ def prove_infeasible(
 def _budget(options: Options, interrupts: Interrupts) -> Budget:
     return Budget(
         time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts, closing_passes=options.tuning.closing_passes,
+        interrupts=interrupts,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from softmap.solving.trace import Status
-from softmap.solving.tuning import Tuning
+from softmap.tuning import Tuning
 
 __all__ = ["ByTime", "ByWork", "Candidate", "Clock", "History", "Turn"]
 
@@ -160,7 +160,7 @@ class ByWork:
             early = leading is not None
             return self._turn(chosen, clock, early=early)
         able = [c for c in candidates if not c.on_call and math.isfinite(c.begin)]
-        if not any(c.proves or c.history.rounds < self.tuning.label_rounds for c in able):
+        if not any(c.proves or c.history.rounds < self.tuning.rounds - 1 for c in able):
             return Status.EXHAUSTED
         chosen = min(able, key=lambda c: c.history.rounds)
         if self.ends and chosen.history.rounds >= self.tuning.rounds:

@@ -17,7 +17,7 @@ from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
 from softmap.solving.run import Run, prove_infeasible
 from softmap.solving.trace import Snapshot, Status
-from softmap.solving.tuning import TUNING, Tuning
+from softmap.tuning import TUNING, Tuning
 
 __all__ = ["iterate", "resume", "solve"]
 
@@ -85,7 +85,7 @@ def solve(model: Model, options: Options) -> Result:
     eta : float, optional
         Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
         it; by default it is chosen from the costs.
-    tuning : softmap.solving.tuning.Tuning, optional
+    tuning : softmap.tuning.Tuning, optional
         Other numbers for the schedule of the run, for experiments.
     verbose : bool, default False
         Print a line per check. Libraries can use the logger "softmap" instead.
@@ -208,7 +208,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         File to which a proof of the bound is written.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops if it returns False.
-    tuning : softmap.solving.tuning.Tuning, optional
+    tuning : softmap.tuning.Tuning, optional
         Other numbers for the schedule of the run, for experiments.
     verbose : bool, default False
         Print a line per check.

@@ -23,7 +23,7 @@ from softmap import core
 from softmap.labels.search import Readable
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
-from softmap.solving.memory import room_beside
+from softmap.solving.memory import TAKES, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName, Status
@@ -271,7 +271,7 @@ class Stage(ABC):
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
         room = room_beside(problem.model, options.memory_limit)
-        self.room = self.tuning.memory_share * room
+        self.room = TAKES.share * room
         self.racing = problem.threads if options.seconds < math.inf else 1
         self._proof = proof
 

@@ -11,12 +11,7 @@ from typing import TypeVar
 from softmap import core
 from softmap.labels.improving import improved_by_forests
 from softmap.methods.base import Proposal
-from softmap.proof.tightening.clusters import (
-    ClusterSizes,
-    belief_costs,
-    select,
-    unions,
-)
+from softmap.proof.tightening.clusters import belief_costs, select, unions
 from softmap.proof.tightening.labels import candidates, polished
 from softmap.proof.tightening.regions import Tightened, build, building, carry
 from softmap.proof.tightening.scopes import Scopes
@@ -29,7 +24,7 @@ from softmap.solving.clusters import Clusters
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Share
-from softmap.solving.tuning import Tuning
+from softmap.tuning import ClusterSizes, Tuning
 
 __all__ = ["Tightening"]
 
@@ -97,25 +92,22 @@ class Tightening:
         limits: ClusterSizes | None = None,
         end: core.Deadline | None = None,
     ) -> None:
-        self.problem, self.best, self.limits = problem, best, limits or ClusterSizes()
+        self.problem, self.best, self.limits = problem, best, limits or tuning.clusters
         self.tuning, self.work, self.prepared = tuning, 0, 0.0
-        self._end = end
+        self._end, self._scale = end, cost_scale(problem.model)
+        self._eta = 2 * tuning.annealing.first / self._scale
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
         self._proved = best.lp_bound  # the best bound of this stage
         self._left_to_try = ["cycles", "unions"]
         self._decoding = _DecodingTimes()
         self._steps = self.rounds()
-        self._enter(build(problem.model, []), best.lam, tuning.tighten_eta / self._scale)
+        self._enter(build(problem.model, []), best.lam, self._eta)
 
     @property
     def tight(self) -> Tightened:
         """The model with the clusters so far."""
         return self.at.tight
-
-    @property
-    def _scale(self) -> float:
-        return cost_scale(self.problem.model)
 
     @property
     def _gap(self) -> float:
@@ -127,7 +119,7 @@ class Tightening:
         tight = build(self.problem.model, list(known.clusters))
         flat = check_lam(tight.model, known.lam)
         self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
-        self._enter(tight, flat, self.tuning.tighten_eta / self._scale)
+        self._enter(tight, flat, self._eta)
 
     def run(self, share: Share, work: float, gap: float) -> bool:
         """Run until a slice ends, or an amount of work; return False if nothing more is expected.
@@ -203,7 +195,7 @@ class Tightening:
         if not self._left_to_try:
             return False
         warm = 2 * self.tuning.tighten_passes
-        self.at.restart(self.tuning.tighten_eta / self._scale)
+        self.at.restart(self._eta)
         yield from self._preparing(self._pass(warm if len(self.tight.scopes) else 2 * warm))
         fresh = yield from self._preparing(self._chosen())
         if not len(fresh):
@@ -229,7 +221,7 @@ class Tightening:
         new = yield from building(self.problem.model, self.tight.scopes.joined(fresh))
         lam = carry(self.tight, self.at.lam, new, threads=self.problem.threads)
         yield
-        self._enter(new, lam, self.tuning.tighten_eta / self._scale)
+        self._enter(new, lam, self._eta)
 
     def _chosen(self) -> Generator[None, None, Scopes]:
         """Return cycles that raise the bound; once there are none, unions of clusters."""
@@ -285,7 +277,8 @@ class Tightening:
         best.offer_labels(*polished(model, found, self.tuning.tighten_forests, seed, threads))
         yield
         if 0.0 < best.gap < math.inf:
-            heat = self.tuning.label_heat * math.sqrt(self._scale * best.gap / model.num_variables)
+            heat = self.tuning.label_search.heat
+            heat *= math.sqrt(self._scale * best.gap / model.num_variables)
             rounds = self.tuning.tighten_forests * self.tuning.tighten_passes
             known = best.labels, best.energy
             moved = improved_by_forests(model, known, rounds, heat, seed + 1, threads)

@@ -32,6 +32,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
+from softmap.tuning import TUNING
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]
 
@@ -92,13 +93,11 @@ class WarmStart:
         proof = None if self.result is None else self.result.proof
         if proof is None or proof.lam is None or not proof.clusters:
             return None
-        from softmap.proof.tightening.clusters import ClusterSizes  # imported late: often unused
-
         labels = self.problem.given.num_labels
         if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
             raise OptionError("warm_start: this result is damaged (a cluster is out of range)")
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
-        if states > ClusterSizes().states:
+        if states > TUNING.clusters.states:
             return None
         return Clusters(
             proof.clusters, self.problem.lam_as_is(proof.lam), self._beliefs(proof.beliefs)

@@ -18,7 +18,7 @@ from softmap.methods.cuda.engine import DeviceClock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape
 from softmap.methods.cuda.tiling import LANES, LIMITS
-from softmap.methods.sweeps.chains import AVERAGING
+from softmap.methods.sweeps.chains import SAMPLED
 
 
 class Counting:
@@ -104,7 +104,7 @@ def test_every_kernel_is_in_the_header_that_is_included_for_it():
         ("arena.hpp", f"tile_size = {LANES};"),
         ("arena.hpp", f"both % {LIMITS.halves}u"),
         ("batches.hpp", f"!H::bounded && H::N <= {CHOICES.teamed};"),
-        ("passes.hpp", f"sampling = {AVERAGING.every};"),
+        ("passes.hpp", f"sampling = {SAMPLED};"),
         ("numbers.hpp", f"safe = {RANGES.single},"),
         ("numbers.hpp", f"safe = {RANGES.double},"),
         ("arena.hpp", "enum : int { " + ", ".join([*core.KINDS, "shared_tables"]) + " };"),

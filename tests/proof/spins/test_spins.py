@@ -20,9 +20,8 @@ from softmap.proof.spins.bound import (
 )  # fmt: skip
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.rounding import flip, rounded_spins
-from softmap.proof.spins.steps import SpinSteps
 from softmap.proof.spins.tree import SpinTree
-from softmap.solving.tuning import Tuning
+from softmap.tuning import SpinSteps, Tuning
 from softmap.verification.integers import flat_model
 from softmap.verification.limit import TableLimit
 from softmap.verification.records import Rejected
@@ -82,7 +81,7 @@ def try_one(seed: int) -> None:
     """Every bound of a run is below the optimum, and the checker proves at least as much."""
     model = random_model(seed)
     form, least = SpinForm.of(model), optimum(model)
-    steps = SpinSteps(rounds=1, first=1, steps=5, sweeps=5, hope=1)
+    steps = SpinSteps(rounds=1, steps=5, sweeps=5)
     tree = SpinTree(form, seed, steps, logged=True)
     tree.relax(3, FOREVER, FOREVER)
     rest = 40
@@ -268,7 +267,7 @@ def test_the_least_eigenvalue_is_found_without_a_library(n: int) -> None:
 
 
 def test_no_node_is_lost_if_time_ends_while_it_is_rounded(monkeypatch) -> None:
-    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(hope=0, least=0), logged=False)
+    tree = SpinTree(SpinForm.of(dense_model(12)), 0, SpinSteps(least=0), logged=False)
     tree.relax(3, FOREVER, FOREVER)
 
     def late(*_args: object) -> None:

@@ -1,6 +1,5 @@
 """Short cycles against an enumeration, and their gains against brute force."""
 
-from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
@@ -101,13 +100,13 @@ def test_cycles_do_not_depend_on_the_number_of_threads():
 def test_a_round_adds_a_limited_number_of_messages(seed):
     model = softmap.generators.erdos_renyi(60, 2 + seed % 2, c=4.0, seed=seed)
     tight, rng = build(model, []), np.random.default_rng(seed)
-    for growth in (0.5, 1.0, 3.0):
-        limits = ClusterSizes(growth=growth, messages=0, faces=0.0)
+    for _ in range(3):
+        limits = ClusterSizes(messages=0, faces=0.0)
         costs = pair_costs(tight, rng.normal(size=tight.model.half_size))
         found = [finish(select(tight, costs, limits, 0.0, threads=t)) for t in (1, 2)]
         assert found[0].listed == found[1].listed
         sizes = [len(scope) * model.num_labels[list(scope)].prod() for scope in found[0]]
-        assert 0 < sum(sizes) <= growth * tight.model.half_size
+        assert 0 < sum(sizes) <= tight.model.half_size
         assert not {*found[0]} & {*tight.clusters}
         tight = build(model, [*tight.clusters, *found[0]])
 
@@ -227,7 +226,7 @@ def test_the_first_cycles_within_the_limits_are_taken(seed, states, messages, bl
     n = model.num_variables
     some = [tuple(rng.permutation(n)[: rng.integers(3, min(n, 6) + 1)].tolist()) for _ in range(12)]
     tight = build(model, [sorted(some[0][:3])])
-    limits = ClusterSizes(states=states, messages=messages, growth=0.0)
+    limits = ClusterSizes(states=states, messages=messages)
     wanted, all_fit = greedily(tight, some, limits)
     blocks = (padded(some[at : at + block], n, 6) for at in range(0, len(some), block))
     found, fit = clusters._within(tight, blocks, limits, 0.0)
@@ -238,7 +237,7 @@ def test_the_first_cycles_within_the_limits_are_taken(seed, states, messages, bl
 def test_cycles_are_ranked_block_by_block(scores, block):
     cycles = np.arange(3 * len(scores)).reshape(-1, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clusters, "SEARCHED", replace(clusters.SEARCHED, ranked=block))
+        patch.setattr(clusters, "RANKED", block)
         blocks = list(clusters._ranked([cycles], [np.array(scores, dtype=np.float64)], 1000))
     found = np.concatenate([np.zeros((0, 3), dtype=np.int64), *blocks])[:, 0] // 3
     wanted = sorted((k for k, s in enumerate(scores) if s > 0), key=lambda k: (-scores[k], k))
@@ -278,7 +277,7 @@ def test_unions_are_those_of_every_two_clusters_that_share_a_pair(seed):
         for pair in combinations(scope, 2):
             inside.get(pair, []).append(scope)
     both = {tuple(sorted({*a, *b})) for some in inside.values() for a, b in combinations(some, 2)}
-    small = {s for s in both if model.num_labels[list(s)].prod() <= ClusterSizes().union}
+    small = {s for s in both if model.num_labels[list(s)].prod() <= ClusterSizes().labels}
     assert {*unions(tight, ClusterSizes(), 1000)} == small - {*tight.clusters}
 
 
@@ -290,7 +289,7 @@ def test_neighbouring_faces_become_one():
     assert set(joined) == {
         (0, 1, 2, 3, 4, 5), (3, 4, 5, 6, 7, 8), (0, 1, 3, 4, 6, 7), (1, 2, 4, 5, 7, 8),
     }  # fmt: skip
-    assert not len(unions(build(model, faces), ClusterSizes(union=32), 10))
+    assert not len(unions(build(model, faces), ClusterSizes(labels=32), 10))
     assert not len(unions(build(model, faces), ClusterSizes(), 3))
     assert not len(unions(build(model, faces), ClusterSizes(states=200), 10))
 

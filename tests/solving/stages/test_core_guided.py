@@ -11,6 +11,7 @@ import pytest
 
 import softmap
 from softmap.model import Model
+from softmap.solving import memory
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
@@ -18,8 +19,8 @@ from softmap.solving.problem import Problem
 from softmap.solving.proof import ProofKind
 from softmap.solving.prooffile import ProofFile
 from softmap.solving.stage import Share
+from softmap.solving.stages import cores
 from softmap.solving.stages.cores import Cores
-from softmap.solving.tuning import TUNING
 from softmap.verification import Verdict
 from support.proof_files import taken_apart
 
@@ -58,14 +59,14 @@ def test_the_stage_proves_the_optimum_by_itself(seed: int) -> None:
 
 
 def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kept(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proof, model = ProofFile(tmp_path / "run.proof"), _cover(12, 0)
     best = _slices(model, proof)
     assert best.bound == best.energy
     assert best.log is not None
-    short = Options(tuning=replace(TUNING, cores_logged=200))
-    best = _slices(model, proof, short)
+    monkeypatch.setattr(cores, "TAKES", replace(memory.TAKES, logged=800))
+    best = _slices(model, proof)
     proof.close()
     assert best.found
     assert best.bound < best.energy

@@ -14,7 +14,7 @@ from softmap import generators, iterate, solve
 from softmap.errors import CheckpointError
 from softmap.solving import archive, checkpoint
 from softmap.solving.stages.decode import Background, Decode
-from softmap.solving.tuning import Tuning
+from softmap.tuning import Checks, Tuning
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -134,9 +134,9 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
 
 def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):
     begun = watched(monkeypatch)
-    late = Tuning(searched_passes=80)
+    late = Tuning(checks=Checks(early=80))
     rows = solve(MODEL, threads=2, tuning=late, **OPTIONS | {"goal": "map"}).trace.rows
-    assert begun == [20, 80]
+    assert begun == [80]
     at = [row.sweeps == 80 for row in rows].index(True)
     assert [row.stage.name for row in rows[at : at + 2]] == ["RELAX", "SEARCH"]
     assert rows[at + 1].energy < rows[at].energy

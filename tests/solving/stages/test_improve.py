@@ -19,7 +19,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Share
 from softmap.solving.stages.improve import Improve, _TimeParts
-from softmap.solving.tuning import TUNING
+from softmap.tuning import TUNING
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])
@@ -29,7 +29,7 @@ def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal):
 
     Clusters and large neighbourhoods did not do that in half a minute.
     """
-    late = replace(TUNING, searched_early=0)
+    late = replace(TUNING, searched_early_edges=0)
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
     found = solve(model, goal=goal, threads=1, tuning=late)
     assert found.status in (Status.OPTIMAL, Status.GAP)
@@ -51,9 +51,9 @@ def test_passes_end_where_the_lp_is_not_tight():
     assert max(passes) == alone.sweeps
 
 
-@pytest.mark.parametrize("early", [0, TUNING.searched_early])
+@pytest.mark.parametrize("early", [0, TUNING.searched_early_edges])
 def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early):
-    other = replace(TUNING, searched_early=early)
+    other = replace(TUNING, searched_early_edges=early)
     model = generators.erdos_renyi(300, 3, seed=2)
     found = solve(model, threads=1, max_work=2 * model.m * 40, tuning=other)
     names = [row.stage.name for row in found.trace.rows]

@@ -10,7 +10,7 @@ import pytest
 import softmap
 from softmap import Status
 from softmap.relaxation import polytope
-from softmap.solving.tuning import Tuning
+from softmap.tuning import Tuning
 from support.oracles import violation
 from support.relaxed_runs import solve
 

@@ -18,7 +18,6 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Share
 from softmap.solving.stages.search import Search, search_threads
-from softmap.solving.tuning import TUNING
 from support.stage_runs import begun
 
 pytestmark = pytest.mark.threads
@@ -65,9 +64,9 @@ def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
 
 def test_memory_limits_the_number_of_threads():
     model = _endless()
-    assert search_threads(model, 8, 1e12, TUNING)[0] == 8
-    assert search_threads(model, 8, 0.0, TUNING) == (1, 0.0)
-    threads, memory = search_threads(model, 8, 3e6, TUNING)
+    assert search_threads(model, 8, 1e12)[0] == 8
+    assert search_threads(model, 8, 0.0) == (1, 0.0)
+    threads, memory = search_threads(model, 8, 3e6)
     assert 1 < threads < 8
     assert 0 < memory <= 3e6
 

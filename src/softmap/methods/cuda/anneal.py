@@ -17,7 +17,7 @@ from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceEngine, Kept
-from softmap.methods.policy import Ask, Cooling
+from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
@@ -225,7 +225,7 @@ class CudaAnneal(Annealed):
             deadline.require()
         self.scale = cost_scale(model)
         self.cuda.start(lam)
-        eta = self.first_eta or self.rule.first_eta(self.scale)
+        eta = self.first_eta or self.rule.first / self.scale
         state = CudaState(messages=DeviceMessages(self.cuda), eta=eta)
         self._set(state)
         self.cuda.record()
@@ -249,7 +249,7 @@ class CudaAnneal(Annealed):
     def _set(self, state: CudaState) -> None:
         clock = self.cuda.clock
         if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
-            clock.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
+            clock.set_eta(state.eta, longest_momentum(self.rule, state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
 
     def uncounted(self) -> float:

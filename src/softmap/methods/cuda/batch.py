@@ -16,11 +16,13 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceClock, Kept, MessageArrays, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
-from softmap.methods.sweeps.anneal import RULE, easily_coupled
-from softmap.methods.sweeps.chains import AVERAGING
+from softmap.methods.policy import eta_rises, longest_momentum
+from softmap.methods.sweeps.anneal import easily_coupled
+from softmap.methods.sweeps.chains import SAMPLED
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale
+from softmap.tuning import TUNING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -162,7 +164,7 @@ class Batch:
         self._heats, self._blocks = Heats.of(arena), _BlockLaunches(arena, count, levels)
         self._found = device.zeros(count * len(Sum), np.float64)
         self.scale = _scales(models, whole)
-        self._eta = RULE.first_eta(self.scale)
+        self._eta = TUNING.annealing.first / self.scale
         self.best, self.passes_done = _Bests.of(count), 0
         device.synchronize()
         device.prepare(self._kernels())
@@ -183,11 +185,11 @@ class Batch:
     def step(self, active: Ints, count: int) -> None:
         """Do `count` passes of the active models, at the η of the last check."""
         eta, m, upload = self._eta[active], self._messages, self.arena.device.upload
-        longest = RULE.longest_momentum(eta, self.scale[active])
+        longest = longest_momentum(TUNING.annealing, eta, self.scale[active])
         heats = upload(np.stack([eta, longest], axis=1))
         given = [m.msg, m.prev, self._blocks.controls, heats, m.shift, self._points.mean]
         self._blocks.launch(
-            self._passes(self._heat), upload(active.astype(np.int32)), [*given, AVERAGING.recent],
+            self._passes(self._heat), upload(active.astype(np.int32)), [*given, TUNING.recent],
             count,
         )  # fmt: skip
         self.passes_done += count
@@ -206,7 +208,7 @@ class Batch:
              p.mean_mu, self._found],
         )  # fmt: skip
         found = device.fetch(self._found).reshape(-1, len(Sum))[active]
-        averaged = p.mean is not None and self.passes_done >= 2 * AVERAGING.every
+        averaged = p.mean is not None and self.passes_done >= 2 * SAMPLED
         means = found[:, Sum.MEAN_COST] if averaged else np.full(len(active), np.inf)
         self._keep(chosen, self.best.offer(active, found, means, self._eta))
         judged = Judged(
@@ -228,7 +230,8 @@ class Batch:
 
     def _observe(self, active: Ints, found: Floats, best: Floats) -> None:
         """Apply the annealing rule to all active models (see `Annealed.observe`)."""
-        due = RULE.due(
+        due = eta_rises(
+            TUNING.annealing,
             self._eta[active],
             bound=found[:, Sum.BOUND],
             smoothed=found[:, Sum.SMOOTHED],
@@ -237,7 +240,7 @@ class Batch:
             gap=best - found[:, Sum.BOUND],
             entropy=found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY],
         )
-        self._eta[active[due]] *= RULE.growth
+        self._eta[active[due]] *= TUNING.annealing.growth
 
     def relaxed(self) -> Relaxed:
         """Return all results, on the host."""

@@ -15,8 +15,9 @@ from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
 from softmap.methods.cuda.tiling import LANES
-from softmap.methods.sweeps.chains import AVERAGING
+from softmap.methods.sweeps.chains import SAMPLED
 from softmap.model import Model
+from softmap.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,26 +334,26 @@ class DeviceEngine:
         """Do `count` passes with momentum; every few passes the marginals are averaged."""
         clock, heat = self.clock, self._heats.at(self.clock.eta)
         while count > 0:
-            now = min(count, AVERAGING.every - clock.passes % AVERAGING.every)
-            if now == AVERAGING.every:
+            now = min(count, SAMPLED - clock.passes % SAMPLED)
+            if now == SAMPLED:
                 self._several_of(heat)()
             else:
                 for _ in range(now):
                     self._recorder.of(("pass", heat), lambda: self._pass(heat))()
             count -= now
-            sampled = self.points.mean is not None and (clock.passes + now) % AVERAGING.every == 0
+            sampled = self.points.mean is not None and (clock.passes + now) % SAMPLED == 0
             if sampled:
                 self._recorder.of("sample", self._sample)()
             clock.set_counts(clock.passes + now, clock.samples + sampled)
 
     def _several(self, heat: Heat) -> None:
-        for _ in range(AVERAGING.every):
+        for _ in range(SAMPLED):
             self._pass(heat)
 
     def _sample(self) -> None:
         arena, control = self.arena, self.clock.control
         arena.run(
-            arena.kernel("sample"), self.messages.msg, control, self.points.mean, AVERAGING.recent
+            arena.kernel("sample"), self.messages.msg, control, self.points.mean, TUNING.recent
         )
         self.device.launch("sampled", 1, [control])
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, State
-from softmap.methods.policy import AnnealingRule, Ask, Cooling
+from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.chains import (
-    AVERAGING,
     CLOCK,
+    SAMPLED,
     ChainMarginals,
     Chains,
     Messages,
@@ -34,29 +34,7 @@ from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQua
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import Coupled
-
-
-@dataclass(frozen=True)
-class Coarsening:
-    """When to initialise coarse-to-fine.
-
-    Attributes
-    ----------
-    least : int
-        Smallest number of pixels.
-    tied : float
-        Smallest ratio of the ranges of edge costs to the ranges of unary costs, summed over all.
-    passes : int
-        Number of passes over the coarse model.
-    """
-
-    least: int = 1 << 14
-    tied: float = 2.5
-    passes: int = 8
-
-
-COARSENING = Coarsening()
-
+from softmap.tuning import TUNING, AnnealingRule
 
 Ints = NDArray[np.int64]
 
@@ -86,7 +64,7 @@ def coarser(model: Model) -> Coarser | None:
 
     It applies to large images whose neighbours are strongly coupled.
     """
-    width = grid_width(model.edges) if model.n >= COARSENING.least else None
+    width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
     family = _family(model)
     if width is None or model.n % width or family is None or not _tied(model):
         return None
@@ -111,9 +89,9 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 
 
 def _tied(model: Model) -> bool:
-    """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
+    """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
     sizes = model.cost_sizes
-    return sizes.width - sizes.node_width >= COARSENING.tied * sizes.node_width
+    return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:
@@ -167,26 +145,7 @@ class _Leads:
         return np.where(rim, -1, self.onward(np.where(rim, 0, before)))
 
 
-RULE = AnnealingRule()
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """The reaction to a decrease of the smoothed dual (momentum over large factors may cause one).
-
-    Attributes
-    ----------
-    fall : float
-        Largest relative decrease of the smoothed dual between two checks that counts as rounding.
-    calmer : float
-        The limit of momentum is divided by this after a larger decrease.
-    """
-
-    fall: float = 1e-6
-    calmer: float = 16.0
-
-
-RECOVERY = Recovery()
+FALL = 1e-6  # relative decrease of the smoothed dual between two checks that counts as rounding
 
 
 def easily_coupled(model: Model) -> bool:
@@ -286,7 +245,7 @@ class Annealed(Algorithm):
 
     sweeping = True
     exact_finish = True
-    rule: ClassVar[AnnealingRule] = RULE
+    rule: ClassVar[AnnealingRule] = TUNING.annealing
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -314,7 +273,7 @@ class Annealed(Algorithm):
         self.engine = self.engine_type(model, self.threads, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.first_eta or self.rule.first_eta(self.scale)
+        eta = self.first_eta or self.rule.first / self.scale
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
@@ -323,10 +282,10 @@ class Annealed(Algorithm):
 
     def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes; every few passes the node marginals are added to the average."""
-        most = self.rule.longest_momentum(state.eta, self.scale)
+        most = longest_momentum(self.rule, state.eta, self.scale)
         if state.calm < 1.0:
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
-        due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
+        due = self.averaging and state.passes % SAMPLED + count >= SAMPLED
         if due and state.lent:
             state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
@@ -341,7 +300,7 @@ class Annealed(Algorithm):
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, but not below the initial η of a cold start."""
-        state.eta = max(state.eta / factor, min(state.eta, self.rule.first_eta(self.scale)))
+        state.eta = max(state.eta / factor, min(state.eta, self.rule.first / self.scale))
 
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)
@@ -404,7 +363,7 @@ class Annealed(Algorithm):
         """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
         if any(verdict.kept) or verdict.labelled:
             state.lent = any(verdict.kept[1:]) and not verdict.labelled
-        fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
+        fell = not state.smoothed >= state.previous - FALL * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)
             return
@@ -426,7 +385,7 @@ class Annealed(Algorithm):
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
-        state.calm /= RECOVERY.calmer
+        state.calm /= self.rule.calmer
 
 
 class Anneal(Annealed):
@@ -459,9 +418,9 @@ class Anneal(Annealed):
         except core.OutOfTime:
             return
         method.start_coarse(there, deadline)
-        method.step(there, COARSENING.passes, deadline)
+        method.step(there, TUNING.coarse_passes, deadline)
         state.work += there.work
-        if there.passes < COARSENING.passes:
+        if there.passes < TUNING.coarse_passes:
             return
         lam = method.restart_point(there)
         del method, there

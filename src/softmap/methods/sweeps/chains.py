@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
-from softmap.labels.decoding import DECODING
+from softmap.labels.decoding import TIE
 from softmap.machine import Pace
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, copied
@@ -38,25 +38,11 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling, node_cost
+from softmap.tuning import TUNING
 
-
-@dataclass(frozen=True)
-class Averaging:
-    """The averaging of marginals over passes.
-
-    Attributes
-    ----------
-    every : int
-        Number of passes between two samples.
-    recent : float
-        Sample k has weight `k**recent`: about the last tenth of all passes dominates.
-    """
-
-    every: int = 5
-    recent: float = 8.0
-
-
-AVERAGING = Averaging()
+SAMPLED = TUNING.checks.first
+"""Number of passes between two samples of averaged marginals; sample k has weight `k**recent`, so
+that about the last tenth of all passes dominates."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +53,7 @@ class Sampling:
     ----------
     passes, samples : int
         Number of passes and samples so far. A sample is due whenever `passes` is a multiple of
-        `AVERAGING.every`.
+        `SAMPLED`.
     longest : float
         Upper limit of Nesterov's t, applied at the same passes.
     mean : float64 or float32 array over `model.node_offset`
@@ -83,7 +69,7 @@ class Sampling:
     def after(self, count: int) -> Sampling:
         """Return the state of sampling after `count` more passes."""
         passes = self.passes + count
-        taken = passes // AVERAGING.every - self.passes // AVERAGING.every if len(self.mean) else 0
+        taken = passes // SAMPLED - self.passes // SAMPLED if len(self.mean) else 0
         return replace(self, passes=passes, samples=self.samples + taken)
 
 
@@ -98,15 +84,15 @@ def sampled_by_turns(
     """Do `count` passes with momentum and sampling; the Python twin of `core.sampled_passes`."""
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
     while passes < sampling.passes + count:
-        now = min(sampling.passes + count - passes, AVERAGING.every - passes % AVERAGING.every)
+        now = min(sampling.passes + count - passes, SAMPLED - passes % SAMPLED)
         made = engine.passes(state, now, eta, momentum=True, deadline=deadline)
         passes += made
-        if made < now or passes % AVERAGING.every:
+        if made < now or passes % SAMPLED:
             break
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            weight = (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
+            weight = (TUNING.recent + 1.0) / (samples + TUNING.recent)
             before = mean.astype(np.float64)
             mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
     return passes - sampling.passes
@@ -261,8 +247,8 @@ class ChainPasses:
         threads: int,
     ) -> int:
         average = core.Averaging(
-            sampling.mean, sampling.passes, AVERAGING.every, sampling.longest, sampling.samples,
-            AVERAGING.recent,
+            sampling.mean, sampling.passes, SAMPLED, sampling.longest, sampling.samples,
+            TUNING.recent,
         )  # fmt: skip
         done: int = core.sampled_passes(
             self.layout, self.plan.native, self._arrays(state), count, eta, average, threads,
@@ -351,9 +337,7 @@ class ChainLoops(ChainPasses):
         """Decode labels in reverse order of a pass, from the messages into early endpoints."""
         self._send(messages, token)
         labels = np.empty(self.model.n, dtype=np.int64)
-        core.read_labels(
-            self.layout, self.plan.native, messages, DECODING.tie, labels, self.threads
-        )
+        core.read_labels(self.layout, self.plan.native, messages, TIE, labels, self.threads)
         return labels[: self.model.num_variables]
 
     def _send(self, messages: Floats, token: object) -> None:

@@ -20,7 +20,7 @@ from softmap import core
 from softmap.proof.spins.bound import SpinBound, SpinMultipliers
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.rounding import rounded_spins
-from softmap.proof.spins.steps import SpinSteps
+from softmap.tuning import SpinSteps
 
 __all__ = ["Leaf", "SpinTree"]
 
@@ -184,13 +184,13 @@ class SpinTree:
     def _improve(self, node: _SpinNode, deadline: core.Deadline, end: core.Deadline) -> None:
         """Some rounds of triangles, and the bound after them."""
         steps, state, n = self._steps, node.state, len(node.free)
-        most = steps.rounds if node.bounds or node.spins else steps.first
+        most = steps.rounds if node.bounds or node.spins else 4 * steps.rounds
         while node.rounds < most:
             if deadline.passed:
                 return
             state.separate(steps.violated, steps.added * n, deadline)
-            penalty = steps.penalty / (1 + node.age / steps.halved)
-            state.tighten(steps.steps, penalty, steps.keep, deadline)
+            penalty = steps.penalty / (1 + node.age / (10 * steps.steps))
+            state.tighten(steps.steps, penalty, 1 - 1 / (5 * steps.steps), deadline)
             node.age, node.rounds = node.age + steps.steps, node.rounds + 1
             self.work += steps.steps * n * n
         self._bound(node, end)
@@ -210,7 +210,7 @@ class SpinTree:
             node.leaf = Leaf(node.spins, node.signs, found) if self._logged else None
 
     def _hopeful(self, node: _SpinNode, target: float) -> bool:
-        soon = node.bound + self._steps.hope * node.gain
+        soon = node.bound + 4 * self._steps.least * node.gain
         return node.bounds < self._steps.least or soon > target - float(self._form.step)
 
     def _close(self, node: _SpinNode) -> None:

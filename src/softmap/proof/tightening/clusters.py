@@ -17,55 +17,14 @@ from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.dual import Floats, reduced_unary
-
-
-@dataclass(frozen=True)
-class ClusterLimits:
-    """Limits on the number of cycles that are scored.
-
-    Attributes
-    ----------
-    cycles : int
-        Largest number of cycles of each length that are scored at a time, and of faces that are
-        added at once.
-    entries : int
-        Largest number of joint states of three variables that are scored at a time.
-    faces : float
-        All cycles of length 3 and 4 are added if there are at most this many per edge; planar
-        graphs have fewer.
-    tiny : float
-        Lower bound that marginals are clipped to before taking logarithms.
-    work : int
-        Number of joint states of three variables that are scored in one step, which is not
-        interrupted.
-    paths : int
-        Largest number of paths of three edges, and of pairs of paths that may form a cycle, that
-        are searched per smallest variable of the cycles.
-    kept, all_kept : int
-        Largest number of these pairs that are examined, evenly spaced: `kept` per variable, or
-        `all_kept` in all if that is more.
-    step : int
-        Number of paths that are examined in one step, which is not interrupted.
-    ranked : int
-        Number of cycles that are sorted, and whose clusters are looked at, together.
-    """
-
-    cycles: int = 100_000
-    entries: int = 1_000_000_000
-    faces: float = 2.0
-    tiny: float = 1e-30
-    work: int = 1 << 24
-    paths: int = 5_000
-    kept: int = 1_000
-    all_kept: int = 1_000_000
-    step: int = 2_000_000
-    ranked: int = 10_000
-
-
-SEARCHED = ClusterLimits()
-
+from softmap.tuning import TUNING, ClusterSizes
 
 Bools = NDArray[np.bool_]
+
+# Sizes of the steps between which the deadline is read; no outcome depends on them.
+JOINT = 1 << 24  # joint states of three variables
+PATHS = 1 << 21  # paths of three edges
+RANKED = 10_000  # cycles that are sorted together
 
 
 @dataclass(frozen=True)
@@ -119,18 +78,18 @@ def short_cycles(
         Largest length of a cycle.
     paths : int, optional
         Largest number of paths, and of pairs of paths, that are searched per smallest variable and
-        length; by default `ClusterLimits.paths`.
+        length; by default `ClusterSizes.paths`.
     threads : int, default 1
     deadline : core.Deadline, optional
         When to stop; the cycles found so far are returned.
     """
     n, start, near = graph.n, graph.start, graph.neighbour
-    most = SEARCHED.paths if paths is None else paths
-    kept = max(SEARCHED.kept, SEARCHED.all_kept // max(n, 1))
+    most = TUNING.clusters.paths if paths is None else paths
+    kept = TUNING.clusters.paths // 5
     found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
     # paths of two edges from each variable, and what is examined beyond them
     examined = np.append(0, np.cumsum(np.diff(start)[near]))[start[1:]] + kept * np.arange(1, n + 1)
-    steps = np.arange(SEARCHED.step, int(examined[-1]) if n else 0, SEARCHED.step)
+    steps = np.arange(PATHS, int(examined[-1]) if n else 0, PATHS)
     ends = [0, *np.unique(np.searchsorted(examined, steps) + 1).tolist(), n]
     for first, last in pairwise(ends):
         if deadline is not None and deadline.passed:
@@ -140,42 +99,6 @@ def short_cycles(
             rows.append(np.asarray(more))
         yield
     return [np.concatenate(rows).reshape(-1, k) for k, rows in enumerate(found, start=3)]
-
-
-@dataclass(frozen=True)
-class ClusterSizes:
-    """Limits on the size of clusters.
-
-    Attributes
-    ----------
-    states : int
-        Largest number of joint states of all regions together.
-    cluster : int
-        Largest number of joint states of one cluster.
-    whole : int
-        Cycles with at most this many joint states are not split into triangles.
-    labels : int
-        Variables with more labels are in no cluster.
-    union : int
-        Largest number of joint states of the union of two clusters, which are added when no cycle
-        is left.
-    growth : float
-        Largest number of message entries of the clusters that are added in one round, relative to
-        the messages of the model so far.
-    messages : int
-        Number of message entries that may be added in any round.
-    faces : float
-        The same for the faces of a grid, which are added all at once.
-    """
-
-    states: int = 4_000_000
-    cluster: int = 4096
-    whole: int = 16
-    labels: int = 64
-    union: int = 64
-    growth: float = 1.0
-    messages: int = 200_000
-    faces: float = 20.0
 
 
 def select(
@@ -190,9 +113,9 @@ def select(
     """Choose new clusters: cycles whose gain exceeds `least`. Yields between short steps.
 
     Cycles are ranked by their gain divided by the square of their number of triangles, and taken
-    within `ClusterSizes.states` and `ClusterSizes.growth`. The first clusters are all cycles of up
-    to four variables, whatever their gain, if they are few (as the faces of a grid are) and within
-    `ClusterSizes.faces`, because one face makes others gain.
+    within `ClusterSizes.states`, and up to as many messages as the model has. The first clusters
+    are all cycles of up to four variables, whatever their gain, if they are few (as the faces of a
+    grid are) and within `ClusterSizes.faces`, because one face makes others gain.
 
     Parameters
     ----------
@@ -207,7 +130,7 @@ def select(
     deadline : core.Deadline, optional
         When to stop; clusters are then chosen from the cycles found so far.
     """
-    most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
+    most = min(limits.cycles, limits.scored // costs.tables.shape[1] ** 3)
     found: list[Ints] = []
     scores: list[Floats] = []
     for longest in (4, 6):
@@ -223,7 +146,7 @@ def select(
             gains = yield from _scored(costs, some, threads, deadline)
             scores.append(np.where(gains > least, gains, 0.0) / (some.shape[1] - 2) ** 2)
         ranked = _ranked(found, scores, tight.base.num_variables)
-        chosen, all_fit = _within(tight, ranked, limits, limits.growth)
+        chosen, all_fit = _within(tight, ranked, limits, 1.0)
         if not all_fit:
             break
     return chosen
@@ -231,7 +154,8 @@ def select(
 
 def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: ClusterSizes) -> Scopes:
     """Return the clusters of all the cycles found, if these are few; otherwise nothing."""
-    if sum(map(len, found)) > min(SEARCHED.faces * len(graph.code), SEARCHED.cycles):
+    # planar graphs have fewer than two cycles of up to four variables per edge
+    if sum(map(len, found)) > min(2 * len(graph.code), limits.cycles):
         return tight.scopes[:0]
     every = [_padded(found, graph.n)]
     chosen, all_fit = _within(tight, every, limits, limits.faces)
@@ -246,12 +170,12 @@ def _spread(rows: Ints, most: int) -> Ints:
 def _small(tight: Tightened, cycles: Ints, limits: ClusterSizes) -> Ints:
     """Return the cycles whose triangles all have few enough joint states."""
     labels = tight.base.num_labels
-    if int(labels.max(initial=0)) ** 3 <= limits.cluster:
+    if int(labels.max(initial=0)) ** 3 <= limits.labels**2:
         return cycles
     labels = np.sort(labels[cycles], axis=1).astype(np.int64)
     largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
     whole = labels.prod(axis=1) <= limits.whole
-    return cycles[whole | (largest <= limits.cluster)]
+    return cycles[whole | (largest <= limits.labels**2)]
 
 
 def _padded(found: Sequence[Ints], n: int) -> Ints:
@@ -268,7 +192,7 @@ def _ranked(found: list[Ints], scores: list[Floats], n: int) -> Iterator[Ints]:
     rows, score = _padded(found, n), np.concatenate(scores)
     left = np.flatnonzero(score > 0)
     while len(left):
-        rest = max(0, len(left) - SEARCHED.ranked)
+        rest = max(0, len(left) - RANKED)
         least = np.partition(score[left], rest)[rest]
         best = score[left] >= least
         block, left = left[best], left[~best]
@@ -327,7 +251,7 @@ def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
         both.sort(axis=1)
         both[:, 1:][both[:, 1:] == both[:, :-1]] = have.n
         joint = Scopes.ascending(have.n, both)
-        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.union]
+        joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.labels]
         chosen = chosen.joined(have.joined(chosen).fresh(joint))
         if len(chosen) > most or chosen.labels(labels).prod(axis=1).sum() > room:
             return have[:0]
@@ -376,7 +300,7 @@ def belief_costs(
     """
     graph, tables = _pairs_of(tight, most_labels)
     _add_shares(tight, np.zeros(len(nodes)), graph, tables)
-    _add_regions(tight, -np.log(np.maximum(nodes, SEARCHED.tiny)) / eta, graph, tables)
+    _add_regions(tight, -np.log(np.maximum(nodes, 1e-30)) / eta, graph, tables)
     _add_edges(tight, coupling, graph, tables)
     return PairCosts(graph, tables)
 
@@ -425,7 +349,7 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
     bars = np.where(np.isposinf(model.unary), np.inf, 0.0) if model.has_forbidden else None
     for first, last, potential in model.groups():
         among = np.flatnonzero(place[first:last] >= 0)  # empty for coupling edges, the last group
-        for some in np.array_split(among, 1 + len(among) * tables[:1].size // SEARCHED.work):
+        for some in np.array_split(among, 1 + len(among) * tables[:1].size // JOINT):
             e, x, y = _entries(first + some, model.num_labels[ends[first + some]])
             cost = potential.value(e - first, x, y)
             cost = cost + lam[model.half_offset[2 * e] + x] + lam[model.half_offset[2 * e + 1] + y]
@@ -468,7 +392,7 @@ def _scored(
     costs: PairCosts, cycles: Ints, threads: int, deadline: core.Deadline | None
 ) -> Generator[None, None, Floats]:
     """As `cycle_gains`, in short steps, between which it yields."""
-    step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
+    step = max(1, JOINT // costs.tables.shape[1] ** 3)
     gains = [np.zeros(0)]
     for at in range(0, len(cycles), step):
         some = cycles[at : at + step]

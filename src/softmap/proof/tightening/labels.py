@@ -11,7 +11,6 @@ from softmap.model.graph import spanning_forest
 from softmap.model.inputs import FlatUnary
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
 
@@ -33,7 +32,7 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     """
     base, n = tight.base, tight.base.num_variables
     nodes = nodes[: int(tight.model.node_offset[tight.first_cluster])]
-    logs = np.log(np.maximum(nodes, SEARCHED.tiny))
+    logs = np.log(np.maximum(nodes, 1e-30))
     terms = np.add.reduceat(nodes * logs, tight.model.node_offset[: tight.first_cluster])
     single, joint = terms[tight.pairs].sum(axis=1), terms[tight.first_pair :]
     chosen = spanning_forest(n, tight.pairs, single - joint)  # minus the mutual information

@@ -26,34 +26,12 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import ClusterBeliefs, couple
+from softmap.tuning import TUNING
 
-
-@dataclass(frozen=True)
-class Corrections:
-    """Tuning numbers of the correction of region marginals.
-
-    Attributes
-    ----------
-    rounds : int
-        Largest number of rounds of correcting and cutting.
-    further : float
-        Over-relaxation of the cuts: a negative mass -x is changed by `further` · x.
-    enough : float
-        No further round is made if the weight of the product would be below this.
-    even : float
-        Weight of the uniform distribution in the product that distributes corrections.
-    safe : float
-        Extra weight of the product, so that rounding errors leave no negative mass.
-    """
-
-    rounds: int = 30
-    further: float = 1.5
-    enough: float = 1e-6
-    even: float = 0.3
-    safe: float = 1e-12
-
-
-CORRECTIONS = Corrections()
+ENOUGH = 1e-6  # weight of the product below which no further correction is made
+EVEN = 0.3  # weight of the uniform distribution in the product that distributes corrections
+FURTHER = 1.5  # over-relaxation: a negative mass -x is changed by 1.5 x
+SAFE = 1e-12  # extra weight of the product, so that rounding errors leave no negative mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +97,13 @@ def agreeing(tight: Tightened, beliefs: Floats) -> Floats | None:
     start, even = tight.model.node_offset[:-1], 1.0 / np.repeat(labels, labels)
     visible = int(tight.model.node_offset[tight.base.num_variables])
     nodes = beliefs
-    for _ in range(CORRECTIONS.rounds):
+    for _ in range(TUNING.projected_rounds):
         corrected = links.averaged(nodes)
-        product = links.product(
-            (1 - CORRECTIONS.even) * corrected[:visible] + CORRECTIONS.even * even[:visible]
-        )
+        product = links.product((1 - EVEN) * corrected[:visible] + EVEN * even[:visible])
         links.correct(corrected, product)
-        if links.needed(corrected, product).max() <= CORRECTIONS.enough:
+        if links.needed(corrected, product).max() <= ENOUGH:
             break
-        nodes = np.maximum(
-            np.where(corrected < 0, (1 - CORRECTIONS.further) * corrected, corrected), 0.0
-        )
+        nodes = np.maximum(np.where(corrected < 0, (1 - FURTHER) * corrected, corrected), 0.0)
         nodes /= np.repeat(np.add.reduceat(nodes, start), labels)
     return links.mixed(corrected, product)
 
@@ -274,9 +248,7 @@ class _Links:
         count, part = connected_components(links, directed=False)
         of_state, share = np.repeat(part, model.num_labels), np.zeros(count)
         np.maximum.at(share, of_state, self.needed(nodes, product))
-        share = np.where(
-            share > 0, np.minimum(1.0, share * (1 + CORRECTIONS.safe) + CORRECTIONS.safe), 0.0
-        )[of_state]
+        share = np.where(share > 0, np.minimum(1.0, share * (1 + SAFE) + SAFE), 0.0)[of_state]
         return np.maximum((1 - share) * nodes + share * product, 0.0)
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.methods.policy import AnnealingRule, Ask, CheckTimes, Cooling
+from softmap.methods.policy import Ask, CheckTimes, Cooling, longest_momentum, passes_to_next
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import AVERAGING, polish
+from softmap.methods.sweeps.chains import SAMPLED, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
@@ -28,8 +28,8 @@ from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
 from softmap.scale.parts import ModelPart, Whole
 from softmap.solving.trace import Row, StageName, Status, Trace
-from softmap.solving.tuning import TUNING
 from softmap.solving.values import BestValues, Tolerances
+from softmap.tuning import TUNING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -276,7 +276,7 @@ class PartsRun:
         and own edges, labels are those of own nodes and of the halo.
     """
 
-    annealing = AnnealingRule()
+    annealing = TUNING.annealing
     checks = TUNING.checks
 
     def __init__(
@@ -293,9 +293,9 @@ class PartsRun:
             {number: np.zeros(model.n, dtype=np.int64) for number, model in models.items()},
         )
         self.labels = LabelsByParts(self.passes, self.best)
-        cooling = Cooling(eta=eta or self.annealing.first_eta(self.survey.scale))
+        cooling = Cooling(eta=eta or self.annealing.first / self.survey.scale)
         self.progress = PartsProgress(cooling)
-        self.progress.schedule.next_check = self.checks.passes_to_next(0, math.inf)
+        self.progress.schedule.next_check = passes_to_next(self.checks, 0, math.inf)
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -314,10 +314,10 @@ class PartsRun:
         state = self.progress
         target = int(min(state.schedule.next_check, limits.max_passes))
         while state.passes < target:
-            count = min(target - state.passes, AVERAGING.every - state.passes % AVERAGING.every)
+            count = min(target - state.passes, SAMPLED - state.passes % SAMPLED)
             self.passes.run(count, state.cooling.eta)
             state.passes += count
-            if state.passes % AVERAGING.every == 0:
+            if state.passes % SAMPLED == 0:
                 self._sample()
             limit = limits.time_limit  # by the clock of process 0
             if limit < math.inf and self.team.together(self.seconds >= limit):
@@ -326,10 +326,10 @@ class PartsRun:
 
     def _sample(self) -> None:
         state, eta = self.progress, self.progress.cooling.eta
-        self.passes.shorten_memory(self.annealing.longest_momentum(eta, self.survey.scale))
+        self.passes.shorten_memory(longest_momentum(self.annealing, eta, self.survey.scale))
         if self.survey.averaging:
             state.samples += 1
-            weight = (AVERAGING.recent + 1.0) / (state.samples + AVERAGING.recent)
+            weight = (TUNING.recent + 1.0) / (state.samples + TUNING.recent)
             for chains in self.passes.chains.values():
                 chains.sample(eta, weight)
 
@@ -359,7 +359,7 @@ class PartsRun:
                 averaged=averaged,
             )  # fmt: skip
         ratio = self._lp_ratio(limits)
-        state.schedule.next_check = state.passes + self.checks.passes_to_next(state.passes, ratio)
+        state.schedule.next_check = state.passes + passes_to_next(self.checks, state.passes, ratio)
         return closed or self._stalled()
 
     def _lp_ratio(self, limits: PartsLimits) -> float:
@@ -368,7 +368,7 @@ class PartsRun:
 
     def _ask(self, limits: PartsLimits, last: bool) -> Ask:
         state, ratio = self.progress, self._lp_ratio(limits)
-        if state.passes <= self.checks.early[1] and not last:
+        if state.passes <= 2 * self.checks.first and not last:
             return Ask.BOUND  # labels give a primal value in less time than a point
         return state.schedule.ask(
             self.checks, state.passes, lp_ratio=ratio, tight=self.best.tight, last=last

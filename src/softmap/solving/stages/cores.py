@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from softmap.errors import InfeasibleModel
 from softmap.labels.feasibility import complete_labels
 from softmap.solving.best import Best
+from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.stages.search import flat_entries
@@ -37,10 +38,10 @@ class Cores(Stage):
         return two and logical and small and options.goal != "lp" and options.backend == "cpu"
 
     def memory(self) -> float:
-        return float(self.tuning.cores_bytes * self._entries)
+        return float(TAKES.cores * self._entries)
 
     def begin(self, known: Estimates) -> float:
-        checked = 2 * self.tuning.searched_passes * known.bound
+        checked = 2 * self.tuning.checks.early * known.bound
         self._soon = checked > self.tuning.share * self.options.seconds
         if self._search is not None:
             return 0.0
@@ -57,7 +58,7 @@ class Cores(Stage):
         if self._search is None:
             from softmap.proof.cores.search import CoreGuided  # imported late
 
-            logged = 0 if self._proof is None else self.tuning.cores_logged
+            logged = 0 if self._proof is None else TAKES.logged // 4
             self._search = CoreGuided(self.problem.model, self.problem.given, logged)
         search, prepared = self._search, time.perf_counter() - began
         before = best.bound, best.energy
@@ -77,7 +78,7 @@ class Cores(Stage):
             log = None if self._proof is None else search
             best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores), log)
         limit = self.options.seconds
-        early = share.rest > self.tuning.first_labels * limit and not best.found
+        early = share.rest > self.tuning.first_share * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):
             self._patience = time.perf_counter() + self.tuning.share * limit
         return Outcome(active=not search.done, prepared=prepared)

@@ -22,8 +22,8 @@ class Eliminate(Once):
 
     def applies(self) -> bool:
         model, options, tuning = self.problem.model, self.options, self.tuning
-        large = len(model.auxiliaries) > 0 and model.unary.size >= tuning.eliminated_states
-        large = large and model.num_variables <= tuning.eliminated_variables
+        large = len(model.auxiliaries) > 0 and model.unary.size >= tuning.large
+        large = large and model.num_variables <= tuning.dense_variables
         if not large or not self.default or options.goal == "labels" or options.whole_run:
             return False
         return elimination_order(model, tuning.eliminated_per_state * model.unary.size).found

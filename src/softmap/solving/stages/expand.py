@@ -30,18 +30,18 @@ class Expand(Once):
 
     def applies(self) -> bool:
         model, tuning = self.problem.model, self.tuning
-        if not self.default or not self.pairwise or model.num_variables < tuning.expanded_from:
+        if not self.default or not self.pairwise or model.num_variables < tuning.label_search.fused:
             return False
         return expandable(model) >= tuning.expanded_submodular
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         tuning = self.tuning
-        end = share.part(tuning.expanded_share)
+        end = share.part(tuning.first_share)
         fusion = Fusion(self.problem.model, threads=self.problem.threads)
-        first = share.part(tuning.expanded_share**2)
+        first = share.part(tuning.first_share**2)
         labels = self._first(fusion, best, first)
         expansions = Expansions(fusion)
-        expansions.run(labels, rounds=tuning.expanded_rounds, deadline=end)
+        expansions.run(labels, rounds=max(1, tuning.rounds // 2), deadline=end)
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()

@@ -16,6 +16,7 @@ from softmap.proof.search.moves import LargeMoves
 from softmap.relaxation.flat import flatten
 from softmap.solving.best import Best
 from softmap.solving.feasible import FirstLabels
+from softmap.solving.memory import TAKES
 from softmap.solving.stage import Outcome, Share, Stage
 from softmap.solving.stages.search import flat_entries, search_memory
 from softmap.solving.trace import StageName
@@ -85,7 +86,7 @@ class Improve(Stage):
 
     def memory(self) -> float:
         model = self.problem.model
-        return float(self.tuning.edge_bytes * model.m / 10 + 8 * model.unary.size)
+        return float(TAKES.joined * model.m / 10 + 8 * model.unary.size)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
@@ -111,9 +112,9 @@ class Improve(Stage):
         """The searches, each of which continues from call to call."""
         model, seed, tuning = self.problem.model, self.options.seed, self.tuning
         entries = flat_entries(model)
-        small = entries <= tuning.annealed_entries
+        small = entries <= tuning.searched_entries // 2
         moves = small and model.num_variables <= tuning.moved_variables
-        moves = moves and search_memory(model, entries, tuning) <= self.room
+        moves = moves and search_memory(model, entries) <= self.room
         anneals = small and LabelAnnealing.takes(model, entries) <= self.room
         flat = flatten(model) if anneals or moves else None
         found: list[_Improver] = []

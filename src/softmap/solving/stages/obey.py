@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from softmap.solving.best import Best
 from softmap.solving.feasible import find_first_labels
+from softmap.solving.memory import TAKES
 from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
 
@@ -19,8 +20,8 @@ class Obey(Once):
         return self.default
 
     def memory(self) -> float:
-        model, each = self.problem.model, self.tuning.constraint_bytes
-        return float(each * (model.unary.size + model.edge_size))
+        model = self.problem.model
+        return float(TAKES.constraint * (model.unary.size + model.edge_size))
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         return Outcome(active=False, ran=find_first_labels(self.problem, best, share, self.tuning))

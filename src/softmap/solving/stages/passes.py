@@ -19,7 +19,7 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
-from softmap.methods.policy import Ask, CheckTimes
+from softmap.methods.policy import Ask, CheckTimes, passes_to_next
 from softmap.relaxation.dual import SmoothedDual
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
@@ -91,7 +91,7 @@ class PassChecks:
             return max(1, options.updates // 40)
         if self._method.sweeping:
             asked = max(options.lp_gap, options.gap, 1e-12)
-            return tuning.checks.passes_to_next(at.done, best.gaps().lp / asked)
+            return passes_to_next(tuning.checks, at.done, best.gaps().lp / asked)
         return max(2 * best.problem.model.m, at.done // 5)
 
     def closed(self, best: Best, at: Progress) -> Status | None:
@@ -147,7 +147,7 @@ class PassChecks:
         tight = best.tight
         ask = at.ask(tuning.checks, at.done, lp_ratio=ratio, tight=tight, last=last)
         # labels alone give a primal value at the first checks of a run for the LP
-        first = self._method.sweeping and at.done < tuning.searched_passes
+        first = self._method.sweeping and at.done < tuning.checks.early
         early = cold and options.goal == "lp" and first and not self._method.frugal
         brief = share.budget.left <= 0.0 or (not last and early)
         return Ask.BOUND if brief else ask
@@ -226,7 +226,7 @@ class Passes(Stage):
         """
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.backend != "cpu"
-        return alone or self._at.done < self.tuning.searched_passes
+        return alone or self._at.done < self.tuning.checks.early
 
     def set_up(self, deadline: core.Deadline | None = None) -> bool:
         """Initialise the method, which takes the time of several passes; False if it is too late.

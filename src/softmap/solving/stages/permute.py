@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.solving.best import Best
+from softmap.solving.memory import TAKES
 from softmap.solving.proof import Multipliers, Proof, ProofKind
 from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
 from softmap.solving.trace import StageName
-from softmap.solving.tuning import TUNING, Tuning
+from softmap.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from softmap.labels.permutations import Permutation, PermutationLog
@@ -62,7 +63,7 @@ class Permute(Once):
         return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
     def memory(self) -> float:
-        return self.tuning.permuted_bytes * self._entries
+        return TAKES.permuted * self._entries
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """Always at first; once the ascent has stalled, for most of the time."""
@@ -80,7 +81,7 @@ class Permute(Once):
         if handed.seen is None or math.isinf(self.options.seconds):
             return handed.seen is not None and handed.seen.last
         spent = time.perf_counter() - self._begun
-        return self._seconds + self.tuning.first_slice <= self.tuning.permuted_least * spent
+        return self._seconds + self.tuning.first_slice <= self.tuning.least_part * spent
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -88,7 +89,7 @@ class Permute(Once):
             from softmap.labels.permutations import Permutation  # imported late
 
             model, seed = self.problem.model, self.options.seed
-            logged = 0 if self._proof is None else tuning.permuted_logged
+            logged = 0 if self._proof is None else TAKES.logged // 8
             costs = Permutation.of(model, self._shared or ())
             self._found = _Parts(costs, seed, tuning, logged)
         share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
@@ -151,7 +152,7 @@ class _Parts:
             self._swaps.offer(self._visible(best))
         tuning = self._tuning
         helps = self._bound >= 0 and self._idle <= 0.5 * self._tried + 2 * tuning.first_slice
-        part = tuning.permuted_swaps if helps else tuning.permuted_least
+        part = tuning.first_share if helps else tuning.least_part
         labels = np.empty(len(self._costs.unary), dtype=np.int64)
         self._swaps.run(labels, work, share.part(part))
         self._offer(best, labels)

@@ -12,10 +12,10 @@ from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.solving.best import Best
+from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
-from softmap.solving.tuning import Tuning
 
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
 
@@ -28,12 +28,12 @@ def flat_entries(model: Model) -> int:
     return int(np.diff(model.edge_offset)[~tied].sum()) + model.unary.size
 
 
-def search_memory(model: Model, entries: int, tuning: Tuning) -> float:
+def search_memory(model: Model, entries: int) -> float:
     """Memory of an exact search without open nodes and dynamic programming, in bytes."""
-    return float(tuning.entry_bytes * entries + tuning.edge_bytes * (model.n + model.m))
+    return float(TAKES.entry * entries + TAKES.joined * (model.n + model.m))
 
 
-def search_threads(model: Model, threads: int, spare: float, tuning: Tuning) -> tuple[int, float]:
+def search_threads(model: Model, threads: int, spare: float) -> tuple[int, float]:
     """The number of threads of a search, and the memory of all but the first, in bytes.
 
     Parameters
@@ -44,11 +44,9 @@ def search_threads(model: Model, threads: int, spare: float, tuning: Tuning) -> 
         Number of threads of the run.
     spare : float
         Memory left by the first thread, in bytes; +inf if memory is not limited.
-    tuning : Tuning
-        The numbers of the run.
     """
-    each = tuning.entry_bytes * model.half_size + tuning.copy_bytes * (model.n + model.m)
-    fits = tuning.memory_share * max(spare, 0.0) / max(each, 1)
+    each = TAKES.entry * model.half_size + TAKES.copied * (model.n + model.m)
+    fits = TAKES.share * max(spare, 0.0) / max(each, 1)
     further = int(min(threads - 1, fits))
     return 1 + further, float(further * each)
 
@@ -63,12 +61,12 @@ class Search(Stage):
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
-        self._next = self.tuning.searched_passes  # step of the next early slice
+        self._next = self.tuning.checks.early  # step of the next early slice
         self._entries = flat_entries(self.problem.model)
         return self._entries <= self.tuning.searched_entries
 
     def memory(self) -> float:
-        return search_memory(self.problem.model, self._entries, self.tuning)
+        return search_memory(self.problem.model, self._entries)
 
     def begin(self, known: Estimates) -> float:
         return 0.0 if self._search is not None else self.tuning.setup * known.bound
@@ -81,7 +79,7 @@ class Search(Stage):
             return False
         if seen.done >= self._next:
             return self._small or self.narrow
-        return self._next == self.tuning.searched_passes and self.narrow
+        return self._next == self.tuning.checks.early and self.narrow
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:
@@ -108,7 +106,7 @@ class Search(Stage):
         """Whether the set-up of a search takes less time than some passes."""
         model, tuning = self.problem.model, self.tuning
         few = model.n + model.m <= tuning.searched_early_edges
-        return few and self._entries <= tuning.searched_early
+        return few and self._entries <= tuning.searched_entries // 10
 
     def _nearly(self, best: Best) -> bool:
         return best.gaps().map <= self.tuning.searched_gap
@@ -117,7 +115,7 @@ class Search(Stage):
     def narrow(self) -> bool:
         """Whether variable elimination solves the model: its width is small."""
         model, tuning = self.problem.model, self.tuning
-        if model.num_variables > tuning.eliminated_variables:
+        if model.num_variables > tuning.dense_variables:
             return False
         return elimination_order(model, tuning.eliminated_entries).found
 
@@ -144,9 +142,9 @@ class Search(Stage):
         return self._search
 
     def _new(self, best: Best, share: Share) -> ExactSearch:
-        model, tuning = self.problem.model, self.tuning
+        model = self.problem.model
         spare = self.room - self.memory()
-        threads, copies = search_threads(model, self.problem.threads, spare, tuning)
+        threads, copies = search_threads(model, self.problem.threads, spare)
         spare -= copies  # half for tables, half for open nodes
         return ExactSearch(
             self._flattened(),
@@ -154,7 +152,7 @@ class Search(Stage):
             lam=flat_lam(model, best.lam),
             relative_gap=min(PROVED / 10, self.options.gap),
             absolute_gap=self._beyond,
-            dp_limit=min(self._tables(share), spare / tuning.dp_bytes),
+            dp_limit=min(self._tables(share), spare / TAKES.eliminated),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             threads=threads,
             log=None if self._proof is None else self._proof.fresh(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from softmap import core
 from softmap.solving.best import Best
+from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import PROVED, StageName
@@ -33,10 +34,10 @@ class Semidefinite(Stage):
         self._tree: SpinTree | SquareBound | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
-        self._next = self.tuning.searched_passes  # step of the next early slice
+        self._next = self.tuning.checks.early  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         dense = 2 * model.m > tuning.spins_degree * model.n
-        if not dense or model.n > tuning.spins_most:
+        if not dense or model.n > tuning.dense_variables:
             return False
         if "scipy.sparse" not in sys.modules and self.options.seconds < tuning.spins_import:
             return False  # an import cannot be interrupted
@@ -44,10 +45,10 @@ class Semidefinite(Stage):
 
         self._free = indicators(model)
         self._many = model.has_forbidden or not of_pairs(model)
-        return not self._many or 0 < self._free <= tuning.squares_most
+        return not self._many or 0 < self._free <= tuning.dense_variables // 3
 
     def memory(self) -> float:
-        return float(self.tuning.spin_bytes * (self.problem.model.n + self._free * self._many) ** 2)
+        return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
 
     def begin(self, known: Estimates) -> float:
         return 0.0 if self._tree is not None else self.tuning.setup * known.bound
@@ -106,8 +107,10 @@ class Semidefinite(Stage):
     def _advance(self, tree: SpinTree | SquareBound, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            steps = self.tuning.square_steps if self._many else self.tuning.spin_sweeps
-            self._gain = tree.relax(steps, share.deadline, share.run_end)
+            steps = self.tuning.spin_steps.steps
+            self._gain = tree.relax(
+                steps // 2 if self._many else 10 * steps, share.deadline, share.run_end
+            )
             return True
         if not self._few:
             return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from softmap import core
 from softmap.solving.best import Best
-from softmap.solving.memory import memory_needed
+from softmap.solving.memory import TAKES, memory_needed
 from softmap.solving.stage import Estimates, Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
@@ -26,10 +26,10 @@ class Tighten(Stage):
     def applies(self) -> bool:
         self._run: Tightening | None = None
         model = self.problem.model
-        return model.m > 0 and model.unary.size <= self.tuning.tightened_states
+        return model.m > 0 and model.unary.size <= self.tuning.clusters.states
 
     def memory(self) -> float:
-        return self.tuning.tightened_memory * memory_needed(self.problem.model)
+        return TAKES.tightened * memory_needed(self.problem.model)
 
     def begin(self, known: Estimates) -> float:
         if math.isinf(known.energy):
@@ -49,11 +49,10 @@ class Tighten(Stage):
         return Outcome(active=active, work=run.work - before, prepared=run.prepared - prepared)
 
     def _new(self, best: Best, share: Share) -> Tightening:
-        from softmap.proof.tightening.clusters import ClusterSizes  # imported late
-        from softmap.solving.tightening import Tightening
+        from softmap.solving.tightening import Tightening  # imported late
 
-        limits = ClusterSizes()
-        states = (self.room - self.memory()) / self.tuning.cluster_bytes
+        limits = self.tuning.clusters
+        states = (self.room - self.memory()) / TAKES.cluster
         limits = replace(limits, states=int(min(limits.states, states)))
         run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
         if (clusters := share.handed.clusters) is not None:
