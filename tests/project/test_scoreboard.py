@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.contest import row_of
+from benchmarks.contest import evidence_of, row_of
 from benchmarks.peers.labels import SOLVERS, Answer
 from benchmarks.scoreboard import FAMILIES, Board, Case, cases, reference, run
 from benchmarks.scoreboard_tables import counts, family_table
@@ -98,3 +98,10 @@ def test_qap_of_scipy_keeps_the_order_of_the_labels(tmp_path):
     flow, distance = matrices
     p = np.asarray(answer.labels)
     assert model.energy(p) == float((flow * distance[np.ix_(p, p)]).sum())
+
+
+def test_evidence_is_the_file_beside_the_model_unless_it_is_an_example(tmp_path):
+    for name in ("pedigree1.uai.evid", "pedigree19.uai.evid"):
+        (tmp_path / name).write_text("1 0 0\n")
+    found = [evidence_of(tmp_path / f"pedigree{k}.uai.xz") for k in (1, 19, 2)]
+    assert found == [None, tmp_path / "pedigree19.uai.evid", None]

@@ -23,15 +23,21 @@ inline ClusterTree cluster_tree(const Graph &g, std::span<const int> order) {
     std::vector<std::vector<int>> waiting(n); // clusters by the first rank that they have left
     for (std::size_t k = 0; k < n; ++k) {
         const auto left = [&](int v) { return rank[v] > int(k); };
+        const auto before = [&](int u, int v) { return rank[u] < rank[v]; };
         own.clear();
-        std::ranges::copy_if(g.near[order[k]], std::back_inserter(own), left);
+        const auto add = [&](const std::vector<int> &variables) {
+            std::copy_if(variables.begin(), variables.end(), std::back_inserter(own), left);
+        };
+        add(g.near[order[k]]);
         for (const int c : waiting[k])
-            std::ranges::copy_if(out.members[c], std::back_inserter(own), left);
-        std::ranges::sort(own, {}, [&](int v) { return rank[v]; });
+            add(out.members[c]);
+        std::sort(own.begin(), own.end(), before);
         own.erase(std::unique(own.begin(), own.end()), own.end());
-        const auto same = std::ranges::find_if(waiting[k], [&](int c) { // has all of `own`
-            return std::size_t(std::ranges::count_if(out.members[c], left)) == own.size();
-        });
+        const auto all = [&](int c) { // whether cluster c has all of `own`
+            const auto &other = out.members[c];
+            return std::size_t(std::count_if(other.begin(), other.end(), left)) == own.size();
+        };
+        const auto same = std::find_if(waiting[k].begin(), waiting[k].end(), all);
         const int cluster = same != waiting[k].end() ? *same : int(out.members.size());
         if (!own.empty())
             waiting[rank[own.front()]].push_back(cluster);
