@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from softmap.verification import sides
 from softmap.verification.integers import FORBIDDEN, HALF
 from softmap.verification.records import Rejected
-from softmap.verification.tree import LARGEST_COST, Tree
+from softmap.verification.sides import LARGEST_COST
+from softmap.verification.tree import Tree
 
 DIFFER = np.array([[0, 4], [4, 0]])
 
@@ -21,6 +23,7 @@ def tree(unary=None, factors=None, cut: int = 3) -> Tree:
 
 def step(made: Tree, words=(), amounts=(), variables=(), falls=(), out=()) -> Tree:
     made.step(words, amounts, variables, falls, out)
+    made.compute_minima()
     return made
 
 
@@ -483,3 +486,71 @@ def test_the_bound_of_a_node_is_no_less_than_where_its_dive_began():
         made.dive((number,))
         made.leave()
     assert made.bound() == 3
+
+
+# --- minima computed together ---------------------------------------------------------------------
+
+
+def verdict(few: int, many: int, seed: int) -> bool:
+    """Whether random moves and removals are accepted, with minima in lists or in arrays."""
+    rng = np.random.default_rng(seed)
+    table = rng.integers(3, 9, (5, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sides, "FEW", few)
+        patch.setattr(sides, "MANY", many)
+        made = tree([[0] * 5, rng.integers(0, 4, 4).tolist()], [([0, 1], table)], cut=5)
+        try:
+            for _ in range(2):
+                words = rng.permutation(9)[:3].tolist()
+                amounts = rng.integers(0, 4, 3).tolist()
+                made.step(words, amounts, (), (), rng.integers(0, 9, rng.integers(2)).tolist())
+            made.bound()
+        except Rejected:
+            return False
+    return True
+
+
+def test_minima_of_arrays_are_those_of_lists():
+    found = [verdict(1000, 1, seed) for seed in range(200)]
+    assert 20 < sum(found) < 180
+    for many in (1, 3, 1000):
+        assert [verdict(-1, many, seed) for seed in range(200)] == found
+
+
+def test_no_bound_before_all_minima_are_computed(monkeypatch):
+    monkeypatch.setattr(sides, "FEW", -1)
+    made = tree([[0, 0], [0, 0]], [([0, 1], np.array([[1, 4], [4, 2]]))])
+    made.step((0,), (2,), (0,), (0,), ())
+    with pytest.raises(Rejected, match="in one of the last steps"):
+        made.bound()
+
+
+@pytest.mark.parametrize(("amount", "holds"), [(sides.GONE, True), (sides.GONE + 1, False)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_costs_of_arrays_fit_their_type(amount, holds, sign):
+    minima = sides.Minima(2)
+    minima.add_rows(np.array([[FORBIDDEN, 0], [5, FORBIDDEN]]))
+    minima.add([0, 1], [-(1 << 62), -(1 << 62)], [0, 1], [sign * amount, 0])
+    if holds:
+        minima.compute()
+        minima.compute()  # nothing is left
+    else:
+        with pytest.raises(Rejected, match="too large"):
+            minima.compute()
+
+
+@pytest.mark.parametrize(
+    ("row", "costs", "least"),
+    [(0, {0: 0, 1: 1}, 7), (1, {0: 0, 1: 1}, 4), (1, {0: 0}, 8), (2, {1: 1}, 6)],
+)
+def test_rows_are_those_of_their_tables(row, costs, least):
+    for limit in (least, least + 1):
+        minima = sides.Minima(2)
+        assert minima.add_rows(np.array([[7, 9], [8, 3]])) == 0
+        assert minima.add_rows(np.array([[6, 5]])) == 2
+        minima.add([row], [limit], [*costs], [*costs.values()])
+        if limit == least:
+            minima.compute()
+        else:
+            with pytest.raises(Rejected, match="in one of the last steps"):
+                minima.compute()

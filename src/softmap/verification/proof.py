@@ -189,7 +189,7 @@ class Checker:
         elif name == "piece" and self._dual is not None:
             self._finish(self._dual)
             self._search = self._begin(self._dual.piece(*arrays))
-        elif name in APART or (self._began and self._search is None):
+        elif name in APART or (self._search is None and self._began):
             raise Rejected(f"{name} out of its place")
         else:
             if self._search is None:

@@ -155,25 +155,35 @@ class Records:
                 raise Rejected(f"there is no record of kind {kind}")
             name, arrays = BY_NUMBER[kind]
             self._at += 1
+            read = self._reals if name in REAL else self._integers
             try:
-                found = [self._array(name) for _ in range(arrays)]
+                yield name, [read() for _ in range(arrays)]
             except (struct_error, IndexError):
                 raise Rejected("the file ends within a record") from None
-            yield name, found
 
-    def _array(self, name: str) -> Numbers | Ints:
-        data, at = self._data, self._at + 1
-        head = data[at - 1]
-        if head < FULL and name not in REAL:
+    def _integers(self) -> Numbers:
+        at = self._at + 1
+        head = self._data[self._at]
+        if head < 4:
+            self._at = at
+            return ()
+        if head < FULL:
             packed = PACKED[head]
             self._at = at + packed.size
-            return packed.unpack_from(data, at)
-        width, count = head & 3, head >> 2
+            return packed.unpack_from(self._data, at)
+        at, count, width = self._long(head)
+        return unpack_from(f"<{count}{'bhiq'[width]}", self._data, at)
+
+    def _reals(self) -> Ints:
+        at, count, width = self._long(self._data[self._at])
+        return np.frombuffer(self._data, f"<i{1 << width}", count, at).astype(np.int64)
+
+    def _long(self, head: int) -> tuple[int, int, int]:
+        """The offset of the numbers of an array, their count and the logarithm of their width."""
+        at, width, count = self._at + 1, head & 3, head >> 2
         if head >= FULL:
-            count, at = int.from_bytes(data[at : at + 8], "little"), at + 8
+            count, at = int.from_bytes(self._data[at : at + 8], "little"), at + 8
         self._at = at + (count << width)
-        if self._at > len(data):
+        if self._at > len(self._data):
             raise Rejected("an array is longer than the file")
-        if name in REAL:
-            return np.frombuffer(data, f"<i{1 << width}", count, at).astype(np.int64)
-        return unpack_from(f"<{count}{'bhiq'[width]}", data, at)
+        return at, count, width
