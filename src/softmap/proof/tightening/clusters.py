@@ -303,11 +303,6 @@ def _within(
     return have[len(tight.scopes) :], True
 
 
-def messages_of(base: Model, clusters: Scopes) -> int:
-    """Return the approximate number of message entries of clusters in a pass; see `_within`."""
-    return int((clusters.arity * clusters.labels(base.num_labels).prod(axis=1)).sum())
-
-
 def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
     """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
