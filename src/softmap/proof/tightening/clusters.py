@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
 from softmap.model.inputs import offsets
 from softmap.model.potentials.base import Ints
 from softmap.model.structure import unique_rows
