@@ -180,24 +180,25 @@ nb::object handed_over(std::vector<T> &&from, std::size_t columns = 1) {
 using HeldLayout = Held<Layout>;
 using HeldSchedule = Held<Schedule>;
 
-void bind_deadline(nb::module_ &m);
-void bind_layout(nb::module_ &m);
-void bind_planning(nb::module_ &m);
-void bind_passes(nb::module_ &m);
-void bind_stars(nb::module_ &m);
-void bind_paper(nb::module_ &m);
-void bind_proof(nb::module_ &m);
-void bind_labels(nb::module_ &m);
-void bind_elimination(nb::module_ &m);
-void bind_exact(nb::module_ &m);
-void bind_permutations(nb::module_ &m);
-void bind_text(nb::module_ &m);
-void bind_codes(nb::module_ &m);
-void bind_cuts(nb::module_ &m);
-void bind_cores(nb::module_ &m);
-void bind_feasibility(nb::module_ &m);
-void bind_moves(nb::module_ &m);
-void bind_spins(nb::module_ &m);
-void bind_transport(nb::module_ &m);
+// Called once, when the module is imported: compiled for size, which takes less time.
+[[gnu::cold]] void bind_deadline(nb::module_ &m);
+[[gnu::cold]] void bind_layout(nb::module_ &m);
+[[gnu::cold]] void bind_planning(nb::module_ &m);
+[[gnu::cold]] void bind_passes(nb::module_ &m);
+[[gnu::cold]] void bind_stars(nb::module_ &m);
+[[gnu::cold]] void bind_paper(nb::module_ &m);
+[[gnu::cold]] void bind_proof(nb::module_ &m);
+[[gnu::cold]] void bind_labels(nb::module_ &m);
+[[gnu::cold]] void bind_elimination(nb::module_ &m);
+[[gnu::cold]] void bind_exact(nb::module_ &m);
+[[gnu::cold]] void bind_permutations(nb::module_ &m);
+[[gnu::cold]] void bind_text(nb::module_ &m);
+[[gnu::cold]] void bind_codes(nb::module_ &m);
+[[gnu::cold]] void bind_cuts(nb::module_ &m);
+[[gnu::cold]] void bind_cores(nb::module_ &m);
+[[gnu::cold]] void bind_feasibility(nb::module_ &m);
+[[gnu::cold]] void bind_moves(nb::module_ &m);
+[[gnu::cold]] void bind_spins(nb::module_ &m);
+[[gnu::cold]] void bind_transport(nb::module_ &m);
 
 } // namespace softmap

@@ -425,7 +425,7 @@ struct ChainCalls {
     }
 
     // Functions that read or write node marginals in either precision.
-    template <class T> static void bind_points(nb::module_ &m) {
+    template <class T> [[gnu::cold]] static void bind_points(nb::module_ &m) {
         m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
               nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
               "Move an average of node marginals towards the marginals of shares.");
@@ -439,7 +439,7 @@ struct ChainCalls {
               "message.");
     }
 
-    static void bind(nb::module_ &m) {
+    [[gnu::cold]] static void bind(nb::module_ &m) {
         nb::class_<HeldSchedule>(m, "Schedule", "The order of updates in a pass, and its arrays.")
             .def("__init__", &fill_schedule, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),

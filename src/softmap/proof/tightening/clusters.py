@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
 from softmap.model.inputs import offsets
 from softmap.model.potentials.base import Ints
 from softmap.model.structure import unique_rows
@@ -225,11 +224,6 @@ def _within(
             return have[len(tight.scopes) :], False
         states, messages = states - int(size.sum()), messages - (fresh.arity * size).sum()
     return have[len(tight.scopes) :], True
-
-
-def messages_of(base: Model, clusters: Scopes) -> int:
-    """Return the approximate number of message entries of clusters in a pass; see `_within`."""
-    return int((clusters.arity * clusters.labels(base.num_labels).prod(axis=1)).sum())
 
 
 def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
