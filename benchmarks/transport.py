@@ -280,7 +280,8 @@ def _zeros(rows, cols):
 
 ALL = {
     False: """pair 1000, pair 10000 sinkhorn sinkhorn_log ott, line 10000,
-        barycentre 10 1000 sinkhorn sinkhorn_log, barycentre 100 1000 sinkhorn, barycentre 1000 1000 sinkhorn, tree 10 50, tree 30 50""",
+        barycentre 10 1000 sinkhorn sinkhorn_log, barycentre 100 1000 sinkhorn,
+        barycentre 1000 1000 sinkhorn, tree 10 50, tree 30 50""",
     True: "pair 1000, pair 10000, barycentre 10 1000 sinkhorn, barycentre 100 1000 sinkhorn",
 }
 
