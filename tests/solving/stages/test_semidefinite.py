@@ -11,6 +11,7 @@ import softmap
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stages.semidefinite import Semidefinite
+from softmap.solving.tuning import Tuning
 
 
 def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
@@ -24,3 +25,14 @@ def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
     assert Semidefinite(problem, Options()).applies()
     monkeypatch.setitem(sys.modules, "scipy.sparse", sys)
     assert Semidefinite(problem, Options(time_limit=0.1)).applies()
+
+
+def test_many_labels_are_bounded_up_to_a_size_and_only_if_there_are_many_pairs():
+    pairs = list(combinations(range(9), 2))
+    unary = np.zeros((9, 3))
+    unary[:4, 2] = np.inf  # 23 possible labels of 9 variables
+    for edges, most, applies in ((pairs, 15, True), (pairs, 14, False), (pairs[:27], 15, False)):
+        tables = softmap.Tables(np.zeros((len(edges), 3, 3)))
+        problem = Problem.plain(softmap.Model(unary, edges, tables))
+        stage = Semidefinite(problem, Options(tuning=Tuning(squares_most=most)))
+        assert stage.applies() is applies
