@@ -60,18 +60,18 @@ def test_a_run_that_is_stored_can_go_on_though_it_had_no_time(tmp_path: Path) ->
 
 
 def test_the_time_to_close_a_run_is_kept_back() -> None:
-    budget = Budget(time_limit=10.0, closing_passes=4.0)
+    budget = Budget(time_limit=10.0)
     assert budget.closing == 0.0
     with budget.timing_bound():
         pass
-    assert budget.closing == 5.0 * budget.bound_seconds  # a pass takes about as long
+    assert budget.closing == 3.0 * budget.bound_seconds  # a pass takes about as long
     budget.time_of_pass(0.5)
-    assert budget.closing == budget.bound_seconds + 2.0
-    budget.time_of_pass(9.0)  # noise only makes timings longer
-    assert budget.closing == budget.bound_seconds + 2.0
-    assert budget.left < 8.0
-    budget.time_of_pass(0.25)
     assert budget.closing == budget.bound_seconds + 1.0
+    budget.time_of_pass(9.0)  # noise only makes timings longer
+    assert budget.closing == budget.bound_seconds + 1.0
+    assert budget.left < 9.0
+    budget.time_of_pass(0.25)
+    assert budget.closing == budget.bound_seconds + 0.5
 
 
 def test_slices_end_before_the_run_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from softmap import core
 from softmap.codes import Decoder, device
-from softmap.codes.parity import check_arrays
+from softmap.codes.device import CheckArrays
 from softmap.errors import OptionError
 from softmap.methods.cuda.cupy_device import sources
 
@@ -25,7 +25,7 @@ def random_code(rng, m, n):
 
 
 def arrays_of(matrix):
-    return check_arrays([np.flatnonzero(row).tolist() for row in matrix], matrix.shape[1])
+    return CheckArrays.of([np.flatnonzero(row).tolist() for row in matrix], matrix.shape[1])
 
 
 def assert_as_good(place, own, plain):

@@ -6,12 +6,12 @@ import sys
 from itertools import combinations
 
 import numpy as np
+from softmap.solving.tuning import Tuning
 
 import softmap
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stages.semidefinite import Semidefinite
-from softmap.solving.tuning import Tuning
 
 
 def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
