@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import itertools
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -99,6 +100,14 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
+def begin_worker() -> None:
+    """Limit the memory of a worker; only Python prints, not the compiled readers of programs."""
+    limit_memory()
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    with open(os.devnull, "w") as null:
+        os.dup2(null.fileno(), 1)
+
+
 def work(task: tuple[str, int, float, Path | None, Path | None]) -> tuple[str, int, int, int]:
     """Fuzz one reader for a while: its name, runs, pairs of lines covered, and findings."""
     name, seed, seconds, data, out = task
@@ -127,7 +136,7 @@ def main() -> int:
     turns = -(-SHARES * options.workers // len(names))  # of each reader, with seeds of their own
     each = options.seconds * options.workers / (turns * len(names))
     done: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
-    pool = multiprocessing.get_context("spawn").Pool(options.workers, limit_memory)
+    pool = multiprocessing.get_context("spawn").Pool(options.workers, begin_worker)
     with pool:
         for first in itertools.count(options.seed, turns):
             tasks = [

@@ -129,3 +129,9 @@ def test_a_maximum_and_an_offset():
 def test_names_that_are_no_text_are_refused():
     with pytest.raises(softmap.FormatError, match=r"text in UTF-8, found byte 0x80"):
         parse(b"min\n x\nst\n c: x + \x80b >= 1\nbin\n x\nend\n", "lp")
+
+
+def test_costs_are_finite():
+    text = "minimize\n obj: 1e999 x + y\nsubject to\n c: x + y >= 1\nbinary\n x y\nend\n"
+    with pytest.raises(softmap.FormatError, match="finite costs"):
+        parse(text.encode(), "lp")

@@ -51,6 +51,9 @@ class _ProgramReader:
         self.rows = _names(lp.row_names_, "row ", lp.num_row_)
         self.sign = 1.0 if lp.sense_.name == "kMinimize" else -1.0
         self.costs: Costs = self.sign * np.array(lp.col_cost_)
+        if not np.isfinite(self.costs).all():
+            j = int(np.argmin(np.isfinite(self.costs)))
+            raise self._error("finite costs", f"column {self.names[j]!r} costs {self.costs[j]:g}")
         self.constant = self.sign * float(lp.offset_)
         self.least, self.sizes = self._columns(lp)
         self.low, self.high = np.array(lp.row_lower_), np.array(lp.row_upper_)
