@@ -140,6 +140,21 @@ def test_a_pass_is_that_of_numpy(d, eta):
     np.testing.assert_allclose(sides.reshape(6, d).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("d", [511, 515, 1030])
+def test_the_bound_reads_many_labels_as_numpy_does(d):
+    rng = np.random.default_rng(d)
+    a, b, cost = np.full(3, 1 / 3), rng.dirichlet(np.ones(d)), rng.normal(size=(3, d))
+    lam = rng.normal(size=3 + d)
+    one, other = np.split(lam, [3])
+    dual = (cost + one[:, None] + other).min() - a @ one - b @ other
+    found = TransportProblem.pairs([(a, b, cost)]).bound(lam)
+    assert dual - 1e-12 <= found <= dual + 1e-15 * d
+    one[1] = -50.0  # the least entry is in the middle row
+    least = int((cost[1] + other).argmin())
+    dual = cost[1, least] + one[1] + other[least] - a @ one - b @ other
+    assert TransportProblem.pairs([(a, b, cost)]).bound(lam) == pytest.approx(dual, abs=1e-11)
+
+
 def hidden_line(d, seed):
     """Masses on a line and squared distances, labels shuffled; the optimum is the monotone plan."""
     rng = np.random.default_rng(seed)
