@@ -181,6 +181,18 @@ def test_large_tables_start_from_some_of_their_labels(looks):
     assert looks is not None or run.results()[0].relative_gap <= 1e-3
 
 
+def test_a_shared_table_starts_from_other_labels_of_each_node():
+    rng = np.random.default_rng(3)
+    masses = list(rng.dirichlet(np.full(256, 0.1), size=4))
+    x = np.linspace(0.0, 1.0, 256)
+    cost, edges = (x[:, None] - x) ** 2, [(0, 1), (0, 2), (0, 3)]
+    found = transport.multimarginal(masses, edges, [cost] * 3, gap=1e-2)
+    alone = [transport.sinkhorn(masses[0], mass, cost, gap=1e-2) for mass in masses[1:]]
+    assert found.bound <= sum(one.cost for one in alone)
+    assert sum(one.bound for one in alone) <= found.cost
+    assert found.cost - found.bound <= 0.011 * found.cost
+
+
 def test_messages_of_some_labels_are_those_of_numpy():
     """A star with a free centre: labels are drawn by mass at the leaves, evenly at the centre."""
     rng, d, eta = np.random.default_rng(1), 256, 20.0

@@ -43,8 +43,6 @@ class SampledProblem:
         unary = [
             costs[at] for costs, at in zip(whole.split(model.unary), self._labels, strict=True)
         ]
-        if whole.shared:
-            tables = [tables[0]] * len(tables)
         self.problem = TransportProblem.of(marginals, model.edges, tables, unary)
 
     @staticmethod
