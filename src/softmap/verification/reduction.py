@@ -213,17 +213,9 @@ class Reduction:
         scope, table = self._take(f)
         if len(scope) < 3:
             raise Rejected("a factor of two variables cannot be split")
-        rest, total = table, np.zeros_like(table)
-        for i, j in sorted(combinations(range(len(scope)), 2), key=lambda pair: pair[::-1]):
-            others = tuple(k for k in range(len(scope)) if k not in (i, j))
-            pair = rest.min(axis=others)
-            whole = np.expand_dims(pair, others)
-            rest = np.where(whole >= HALF, rest, _minus(rest, whole))
-            total = _plus(total, np.broadcast_to(whole, table.shape))
+        for i, j, pair in _pairwise(table):
             if pair.any():
                 self._add((scope[i], scope[j]), pair)
-        if (total > table).any():
-            raise Rejected("the pairs of a split factor cost more than the factor")
 
     def substitute(self, which: Numbers, function: Numbers) -> None:
         """Eliminate a variable y = f(x) if a factor forbids all other pairs (x, y)."""
@@ -315,6 +307,20 @@ class Reduction:
         self.base += bound
         for v in variables:
             self._take_all(v)
+
+
+def _pairwise(table: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """Tables of all pairs of axes whose sum is a lower bound on a table."""
+    axes, rest, total = range(table.ndim), table, np.zeros_like(table)
+    for i, j in sorted(combinations(axes, 2), key=lambda pair: pair[::-1]):
+        others = tuple(k for k in axes if k not in (i, j))
+        pair = rest.min(axis=others)
+        whole = np.expand_dims(pair, others)
+        rest = np.where(whole >= HALF, rest, _minus(rest, whole))
+        total = _plus(total, np.broadcast_to(whole, table.shape))
+        yield i, j, pair
+    if (total > table).any():
+        raise Rejected("the pairs of a split factor cost more than the factor")
 
 
 def _dominates(rows: list[Ints], better: int, worse: int) -> bool:
