@@ -44,8 +44,10 @@ class Semidefinite(Stage):
         from softmap.proof.spins.form import indicators, of_pairs  # late: few models are dense
 
         self._free = indicators(model)
-        self._many = model.has_forbidden or not of_pairs(model)
-        return not self._many or 0 < self._free <= tuning.dense_variables // 3
+        self._many = not of_pairs(model)
+        if not self._many:
+            return not model.has_forbidden  # a spin cannot be forbidden a value
+        return 0 < self._free <= tuning.dense_variables // 3
 
     def memory(self) -> float:
         return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
