@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -181,10 +181,14 @@ def _infeasible(rng: np.random.Generator) -> str | None:
 
 def _contradiction(error: softmap.InfeasibleModel, labels: list[int], factors: list) -> str | None:
     """The constraints that are named leave no labelling."""
-    named = [set(one.variables) for one in error.constraints]
+
+    def open_of(scope: Iterable[int]) -> set[int]:
+        return {i for i in scope if labels[i] > 1}  # a variable of one label may be left out
+
+    named = [open_of(one.variables) for one in error.constraints]
     if not named:
         return None
-    kept = [(s, t) for s, t in factors if set(s) in named]
+    kept = [(s, t) for s, t in factors if open_of(s) in named]
     for x in itertools.product(*map(range, labels)):
         if all(math.isfinite(t[tuple(x[i] for i in s)]) for s, t in kept):
             return "the constraints named do not contradict each other"

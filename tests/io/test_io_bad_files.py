@@ -263,7 +263,15 @@ BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
 
 BAD_RESULTS = {
     "evidence": [b"", b"2 0 1 3", b"1 5", b"-1", b"1 0 x", b"2 0 1 0 2", b"3 1"],
-    "labels": [b"", b"MAR\n1 0", b"MPE", b"MPE 3 1 0", b"MPE 1 0 0 0", b"MPE 1 -1"],
+    "labels": [
+        b"",
+        b"MAR\n1 0",
+        b"MPE",
+        b"MPE 3 1 0",
+        b"MPE 1 0 0 0",
+        b"MPE 1 -1",
+        b"MPE 9223372036854775807 1 0",
+    ],
     "sln": [b"", b"3 17\n1 2", b"2 5\n1 1", b"2 5\n1 2 3", b"0 1"],
 }
 PARSERS = {"evidence": read_evidence, "labels": read_labels, "sln": read_sln}
