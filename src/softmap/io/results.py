@@ -219,8 +219,8 @@ def _block(numbers: Numbers) -> list[Labels]:
     values = numbers.values
     several = 1
     if len(values) > 1:
-        count, n = int(values[0]), int(values[1]) if 0 <= values[1] < len(values) else -1
-        if n >= 0 and count * (1 + n) + 1 == len(values) != 1 + count:
+        count, n = (int(k) if 0 <= k < len(values) else -1 for k in values[:2])
+        if count >= 0 <= n and count * (1 + n) + 1 == len(values) != 1 + count:
             several = numbers.whole("the number of labellings", 1)
     found = []
     for _ in range(several):
