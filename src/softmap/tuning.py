@@ -119,7 +119,7 @@ class Tuning:
     penalty_caution: float = 0.25  # factor of estimates from that sample; D55
     expanded_submodular: float = 0.9  # least fraction of submodular terms for expansions; D48
     # --- elimination ------------------------------------------------------------------------------
-    dense_variables: int = 3_000  # most for a width or a dense factor; 1/3, eigenvalues; D34, D69
+    dense_variables: int = 3_000  # most for an elimination order or a dense factor; D34, D69
     eliminated_entries: float = 5e8  # most table entries of dynamic programming; D34
     eliminated_per_state: float = 300.0  # most table entries per node state before passes; D34
     dp_entries: int = 20  # table entries of dynamic programming per unit of work; D34

@@ -32,7 +32,7 @@ __all__ = ["IndicatorForm", "Squares"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNIT = 2.0**-53
-TRIES = 32  # labels that are taken for granted in turn to round a matrix
+TRIES = 32  # labels taken for granted in turn to round a matrix; cheap beside one step of it
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PENALTY = 50.0  # first penalty, in mean sizes of a cost; D92
 LONGER = 1.618  # length of the step of the dual matrix; below (1 + √5) / 2 it converges
-BALANCED = 1.5  # factor of the penalty if one of the two matrices moves twice as much as the other
+BALANCED = 1.5  # factor of the penalty if one matrix moves twice as much as the other; D83
 
 
 class SquareBound:

@@ -22,10 +22,10 @@ __all__ = ["Semidefinite"]
 
 
 class Semidefinite(Stage):
-    """The semidefinite bound, by spins if there are two labels and no hard constraints.
+    """The semidefinite bound of dense models: of spins for two labels, by squares for more.
 
-    Few spins have triangles and branch and bound, too. Sparse models are left to clusters, which
-    prove more there.
+    Few spins have triangles and branch and bound, too. Sparse models, and two labels with hard
+    constraints, are left to clusters, which prove more there.
     """
 
     name = StageName.SEMIDEFINITE
@@ -46,8 +46,8 @@ class Semidefinite(Stage):
         self._free = indicators(model)
         self._many = not of_pairs(model)
         if not self._many:
-            return not model.has_forbidden  # a spin cannot be forbidden a value
-        return 0 < self._free <= tuning.dense_variables // 3
+            return not model.has_forbidden
+        return 0 < self._free <= tuning.dense_variables // 3  # 0.3 s for their eigenvalues; D92
 
     def memory(self) -> float:
         return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
