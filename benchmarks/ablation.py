@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.tuning import replaced
 from benchmarks.variants import PLAIN, compared, run_all, table
 from softmap.solving.stages import order
 from softmap.tuning import TUNING
@@ -28,8 +29,29 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "passes that prove LP labels": {"proving": -FAR},
     "early search": {"searched_early_edges": 0},
     "exact search over small parts": {"moved_variables": 0},
-    "unions of clusters": {"tighten_unions": 0},
     "elimination": {"eliminated_entries": 0.0, "dp_entries": 0},
+}
+RULES: dict[str, dict[str, float]] = {
+    "limit of momentum": {"annealing.momentum": 1e9},
+    "annealing by the smoothed dual": {"annealing.settled": 0.0},
+    "frequent checks near the end": {"checks.hope": 1.0},
+    "weights of averaged marginals": {"recent": 0.0},
+    "more time for labels that fall": {"falling": 1.0},
+    "least share of each stage": {"share": 0.0},
+    "hope for stages without progress": {"hope": 1e-9},
+    "least gain": {"least_gain": 0.0},
+    "limit of labels before the passes": {"first_share": 1.0},
+    "late import of scipy": {"spins_import": 0.0},
+    "a sample of penalties": {"penalty_sample": FAR >> 20, "penalty_drawn": FAR >> 20},
+    "tree moves of earlier labels": {"label_search.warm": 0},
+    "restarts of the search at a better λ": {"fresh": 1e9},
+    "set-up counts": {"setup": 0.0},
+    "least part of each label search": {"least_part": 0.0},
+    "faster growth over clusters while far": {"tighten_coarse": 1e9},
+    "least gain of a cycle": {"tighten_gain": 0.0},
+    "messages per round of clusters": {"clusters.messages": FAR},
+    "patience with clusters": {"tighten_stalled": 1},
+    "time for permutations": {"permuted_share": 0.15},
 }
 
 
@@ -98,6 +120,15 @@ def without_penalties() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
+def without_unions() -> Iterator[dict[str, Any]]:
+    """A run whose relaxation is tightened by cycles only."""
+    from softmap.solving import tightening
+
+    with patch.object(tightening, "unions", lambda tight, limits: tight.scopes[:0]):
+        yield {}
+
+
+@contextmanager
 def without_recovery() -> Iterator[dict[str, Any]]:
     """A run that keeps its momentum when the smoothed dual falls."""
     from softmap.methods.sweeps import anneal
@@ -111,6 +142,7 @@ def variants() -> dict[str, Any]:
     found: dict[str, Any] = {PLAIN: with_numbers}
     found |= {name: partial(without_stage, name) for name in STAGES}
     found |= {name: partial(with_numbers, **changes) for name, changes in NUMBERS.items()}
+    found |= {name: partial(replaced, numbers) for name, numbers in RULES.items()}
     found["presolve of the search"] = partial(with_search, presolve=False)
     found["ascent of the search"] = partial(with_search, ascent=False)
     found["tree moves of decoded labels"] = partial(without_moves, more=0.0)
@@ -119,6 +151,7 @@ def variants() -> dict[str, Any]:
     found["annealing of labels"] = without_annealing
     found["neighbourhoods"] = without_neighbourhoods
     found["penalties as hard constraints"] = without_penalties
+    found["unions of clusters"] = without_unions
     found["less momentum after a fall"] = without_recovery
     return found
 

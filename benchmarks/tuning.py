@@ -8,8 +8,8 @@ effect in either direction should go, with the rule that needs it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -20,22 +20,27 @@ from softmap.tuning import TUNING
 
 
 @contextmanager
-def changed(name: str = "", factor: float = 1.0) -> Iterator[dict[str, Any]]:
-    """A run with one number of the page multiplied; `a.b` is field b of the rule a.
+def replaced(numbers: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """A run with other numbers on the page; `a.b` is field b of the rule a.
 
     The page itself is changed, because methods read it where no run hands it to them.
     """
-    *heads, last = name.split(".")
-    page = reduce(getattr, heads, TUNING)
-    value = getattr(page, last) if name else 0
-    least = min(value, 1) if isinstance(value, int) else 0.0  # a count does not become none
-    if name:
-        object.__setattr__(page, last, max(type(value)(value * factor), least))
-    try:
-        yield {}
-    finally:
-        if name:
+    with ExitStack() as stack:
+        for name, value in numbers.items():
+            *heads, last = name.split(".")
+            page = reduce(getattr, heads, TUNING)
+            stack.callback(object.__setattr__, page, last, getattr(page, last))
             object.__setattr__(page, last, value)
+        yield {}
+
+
+def changed(name: str = "", factor: float = 1.0) -> AbstractContextManager[dict[str, Any]]:
+    """A run with one number of the page multiplied."""
+    if not name:
+        return replaced({})
+    value = reduce(getattr, name.split("."), TUNING)
+    least = min(value, 1) if isinstance(value, int) else 0.0  # a count does not become none
+    return replaced({name: max(type(value)(value * factor), least)})
 
 
 def numbers(page: Any = TUNING, prefix: str = "") -> list[str]:

@@ -33,7 +33,6 @@ class Checks:
 
     early: int = 20  # passes of the third check; a quarter and half of it before; D53
     hope: float = 4.0  # gap, in tolerances, up to which checks compute all and are frequent; D22
-    margin: float = 1.5  # factor of the passes to the tolerance if gaps fall like 1 / passes; D22
     patience: int = 400  # passes without progress, and half of the run, to stall; D22
     progress: float = 0.99  # a gap of at most this fraction of the best one is progress; D22
 
@@ -76,7 +75,6 @@ class ClusterSizes:
     labels: int = 64  # most labels of a variable in a cluster; its square, joint states of one
     whole: int = 16  # most joint states of a cycle that is not split into triangles
     messages: int = 200_000  # message entries that may be added in any round; else as many as are
-    faces: float = 20.0  # most message entries of all faces of a grid, in those of the model
     cycles: int = 100_000  # most cycles of a length that are scored at a time
     scored: int = 1_000_000_000  # most joint states of three variables, likewise
     paths: int = 5_000  # most paths of three edges per variable; a fifth, pairs that are examined
@@ -101,7 +99,6 @@ class Tuning:
     checks: Checks = field(default_factory=Checks)
     recent: float = 8.0  # sample k of averaged marginals has the weight k^8; D7
     coarse_pixels: int = 1 << 14  # least number of pixels for coarse-to-fine; D26
-    coarse_tied: float = 2.5  # least range of edge costs, in that of unary costs, likewise; D26
     coarse_passes: int = 8  # passes over the coarse model, and least number of a run; D26
     proving: int = 50  # passes to prove labels that solve the LP, beside as many as solved it; D22
     interior_after: int = 5_000  # passes before an interior-point method; D11
@@ -148,7 +145,6 @@ class Tuning:
     label_search: SearchEffort = field(default_factory=SearchEffort)
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42
     least_part: float = 0.1  # least part of each label search in a slice; D42, D68
-    keep: float = 0.7  # weight of earlier successes of a label search; D42
     # --- tightening -------------------------------------------------------------------------------
     clusters: ClusterSizes = field(default_factory=ClusterSizes)
     tighten_passes: int = 10  # passes between two checks, and half of those at the first η; D14
@@ -156,9 +152,7 @@ class Tuning:
     tighten_coarse: float = 4.0  # gaps lost to smoothing while η rises twice as fast; D47, D58
     tighten_gain: float = 1e-4  # least gain of a cycle, in cost scales; D14
     tighten_smoothing: float = 0.2  # gaps lost to smoothing when clusters are added; D14
-    tighten_unions: int = 4  # most unions per cluster; D47
     tighten_stalled: int = 8  # checks without progress when no cluster is left; D47
-    tighten_forests: int = 4  # tree moves for new labels, and per pass for the best; D14
     projected_rounds: int = 30  # corrections of a point of the tightened polytope; D14
 
 

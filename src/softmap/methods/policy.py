@@ -145,7 +145,7 @@ def passes_to_next(rule: Checks, done: int, ratio: float) -> int:
         if done < early and (early >= hopeless or early == rule.early):
             return early - done
     usual = max(rule.early, done // 4 if ratio > rule.hope else done // 8)
-    missing = max(rule.first, done // 16, rule.margin * done * (ratio - 1.0))
+    missing = max(rule.first, done // 16, done * (ratio - 1.0))
     return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from softmap import core
-from softmap.labels.improving import improved_by_forests
+from softmap.labels.improving import best_labelling
 from softmap.methods.base import Proposal
 from softmap.proof.tightening.clusters import belief_costs, select, unions
-from softmap.proof.tightening.labels import candidates, polished
+from softmap.proof.tightening.labels import candidates
 from softmap.proof.tightening.regions import Tightened, build, building, carry
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.bounds import dual_bound
@@ -228,7 +227,7 @@ class Tightening:
         limits, tight = self.limits, self.tight
         if self._left_to_try == ["unions"]:
             self._left_to_try = ["cycles"]
-            return unions(tight, limits, self.tuning.tighten_unions * len(tight.scopes))
+            return unions(tight, limits)
         found = self.at.propose()
         assert found.coupling is not None
         yield
@@ -269,19 +268,11 @@ class Tightening:
             self.best.offer_bound(bound, proof)
 
     def _decode(self, nodes: Floats) -> Generator[None, None, None]:
-        """Decode and improve labels; less and less often while that finds no better ones."""
-        best, model, seed = self.best, self.problem.model, self.work
-        before, threads = best.energy, self.problem.threads
+        """Decode labels; less and less often while that finds no better ones."""
+        best, before = self.best, self.best.energy
         found = candidates(self.tight, nodes)
         yield
-        best.offer_labels(*polished(model, found, self.tuning.tighten_forests, seed, threads))
-        yield
-        if 0.0 < best.gap < math.inf:
-            heat = self.tuning.label_search.heat
-            heat *= math.sqrt(self._scale * best.gap / model.num_variables)
-            rounds = self.tuning.tighten_forests * self.tuning.tighten_passes
-            known = best.labels, best.energy
-            moved = improved_by_forests(model, known, rounds, heat, seed + 1, threads)
-            best.offer_labels(*moved)
+        model, threads = self.problem.model, self.problem.threads
+        best.offer_labels(*best_labelling(model, found, threads=threads))
         self._decoding.note(better=best.energy < before)
         yield

@@ -101,7 +101,7 @@ def test_a_round_adds_a_limited_number_of_messages(seed):
     model = softmap.generators.erdos_renyi(60, 2 + seed % 2, c=4.0, seed=seed)
     tight, rng = build(model, []), np.random.default_rng(seed)
     for _ in range(3):
-        limits = ClusterSizes(messages=0, faces=0.0)
+        limits = ClusterSizes(messages=0)
         costs = pair_costs(tight, rng.normal(size=tight.model.half_size))
         found = [finish(select(tight, costs, limits, 0.0, threads=t)) for t in (1, 2)]
         assert found[0].listed == found[1].listed
@@ -117,9 +117,9 @@ def test_all_faces_of_a_grid_are_added_at_once():
     tight = build(model, [])
     costs = pair_costs(tight, np.zeros(tight.model.half_size))
     assert len(finish(select(tight, costs, ClusterSizes(), 0.0))) == 30
+    states = ClusterSizes(states=int(tight.model.num_labels[tight.base.n :].sum()) + 20 * 16)
     costs = pair_costs(tight, np.random.default_rng(0).normal(size=tight.model.half_size))
-    some = finish(select(tight, costs, ClusterSizes(faces=1.0, messages=0), 0.0))
-    assert 0 < len(some) < 30
+    assert 0 < len(finish(select(tight, costs, states, 0.0))) < 30
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -278,20 +278,19 @@ def test_unions_are_those_of_every_two_clusters_that_share_a_pair(seed):
             inside.get(pair, []).append(scope)
     both = {tuple(sorted({*a, *b})) for some in inside.values() for a, b in combinations(some, 2)}
     small = {s for s in both if model.num_labels[list(s)].prod() <= ClusterSizes().labels}
-    assert {*unions(tight, ClusterSizes(), 1000)} == small - {*tight.clusters}
+    assert {*unions(tight, ClusterSizes())} == small - {*tight.clusters}
 
 
 def test_neighbouring_faces_become_one():
     edges = softmap.generators.grid_edges(3, 3)
     model = softmap.Model(np.zeros((9, 2)), edges, softmap.Potts(np.ones(len(edges))))
     faces = [(0, 1, 3, 4), (1, 2, 4, 5), (3, 4, 6, 7), (4, 5, 7, 8)]
-    joined = unions(build(model, faces), ClusterSizes(), 10)
+    joined = unions(build(model, faces), ClusterSizes())
     assert set(joined) == {
         (0, 1, 2, 3, 4, 5), (3, 4, 5, 6, 7, 8), (0, 1, 3, 4, 6, 7), (1, 2, 4, 5, 7, 8),
     }  # fmt: skip
-    assert not len(unions(build(model, faces), ClusterSizes(labels=32), 10))
-    assert not len(unions(build(model, faces), ClusterSizes(), 3))
-    assert not len(unions(build(model, faces), ClusterSizes(states=200), 10))
+    assert not len(unions(build(model, faces), ClusterSizes(labels=32)))
+    assert not len(unions(build(model, faces), ClusterSizes(states=200)))
 
 
 @given(st.integers(1, 60), st.integers(0, 9))

@@ -62,11 +62,11 @@ class Coarser:
 def coarser(model: Model) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
-    It applies to large images whose neighbours are strongly coupled.
+    It applies to large images.
     """
     width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
     family = _family(model)
-    if width is None or model.n % width or family is None or not _tied(model):
+    if width is None or model.n % width or family is None:
         return None
     return _blocks(model, width, family)
 
@@ -86,12 +86,6 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
         if len(cuts) and (arrays["truncation"] != cuts).any():
             return None
     return lambda weights: type(first)(weights, *cuts)
-
-
-def _tied(model: Model) -> bool:
-    """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
-    sizes = model.cost_sizes
-    return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:

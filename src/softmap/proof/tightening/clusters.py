@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -114,7 +115,7 @@ def select(
     Cycles are ranked by their gain divided by the square of their number of triangles, and taken
     within `ClusterSizes.states`, and up to as many messages as the model has. The first clusters
     are all cycles of up to four variables, whatever their gain, if they are few (as the faces of a
-    grid are) and within `ClusterSizes.faces`, because one face makes others gain.
+    grid are), because one face makes others gain.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def _faces(tight: Tightened, graph: Adjacency, found: list[Ints], limits: Cluste
     if sum(map(len, found)) > min(2 * len(graph.code), limits.cycles):
         return tight.scopes[:0]
     every = [_padded(found, graph.n)]
-    chosen, all_fit = _within(tight, every, limits, limits.faces)
+    chosen, all_fit = _within(tight, every, limits, math.inf)
     return chosen if all_fit else chosen[:0]
 
 
@@ -226,10 +227,10 @@ def _within(
     return have[len(tight.scopes) :], True
 
 
-def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
+def unions(tight: Tightened, limits: ClusterSizes) -> Scopes:
     """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
-    The result is empty if there are more than `most` unions, because a few of them gain little.
+    The result is empty if they have too many states, because a few of them gain little.
     """
     have, labels = tight.scopes, tight.base.num_labels
     inside = (tight.upper >= tight.first_cluster) & (tight.lower >= tight.first_pair)
@@ -247,7 +248,7 @@ def unions(tight: Tightened, limits: ClusterSizes, most: int) -> Scopes:
         joint = Scopes.ascending(have.n, both)
         joint = joint[joint.labels(labels).prod(axis=1, dtype=np.float64) <= limits.labels]
         chosen = chosen.joined(have.joined(chosen).fresh(joint))
-        if len(chosen) > most or chosen.labels(labels).prod(axis=1).sum() > room:
+        if chosen.labels(labels).prod(axis=1).sum() > room:
             return have[:0]
     return chosen
 

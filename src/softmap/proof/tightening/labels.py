@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from softmap import labels as decoding
-from softmap.labels import improving
 from softmap.model import Model
 from softmap.model.graph import spanning_forest
 from softmap.model.inputs import FlatUnary
@@ -57,14 +56,3 @@ def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list
         values[model.node_slice(tight.first_pair + int(p))].reshape(rows, cols)
         for p, (rows, cols) in zip(which, labels.tolist(), strict=True)
     ]
-
-
-def polished(
-    base: Model, labels: list[Ints], rounds: int, seed: int, threads: int = 1
-) -> tuple[Ints, float]:
-    """Improve the labellings by ICM and tree moves; return the best one and its energy."""
-    moved = (improving.best_labelling(base, [given], threads=threads) for given in labels)
-    found = (
-        improving.improved_by_forests(base, known, rounds, 0.0, seed, threads) for known in moved
-    )
-    return min(found, key=lambda known: known[1])

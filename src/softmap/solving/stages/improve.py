@@ -39,19 +39,19 @@ class _Improver(Protocol):
 class _TimeParts:
     """The parts of a slice of several searches: larger for those with more success per second.
 
+    The last slice in which each of them ran decides; if none succeeded, all parts are equal.
+
     Parameters
     ----------
     count : int
         Number of searches.
     least : float
         Smallest part of each.
-    keep : float
-        Weight of earlier successes, from slice to slice; without any, all parts become equal.
     """
 
-    def __init__(self, count: int, least: float, keep: float) -> None:
+    def __init__(self, count: int, least: float) -> None:
         self._merit = np.full(count, 1.0 / count)
-        self._least, self._keep = least, keep
+        self._least = least
 
     @property
     def parts(self) -> NDArray[np.float64]:
@@ -63,7 +63,7 @@ class _TimeParts:
         """Say how much each search has improved the labels in its part of a slice."""
         total = gains.sum()
         rates = gains / total / self.parts if total > 0.0 else np.ones(len(gains))
-        self._merit = self._keep * self._merit + (1.0 - self._keep) * rates / rates.sum()
+        self._merit = rates / rates.sum()
 
 
 class Improve(Stage):
@@ -138,7 +138,7 @@ class Improve(Stage):
     def _search(self, best: Best, share: Share) -> None:
         """Improve the labels by each of the searches, each time another one first."""
         if self._parts is None:
-            self._parts = _TimeParts(len(self._searches), self.tuning.least_part, self.tuning.keep)
+            self._parts = _TimeParts(len(self._searches), self.tuning.least_part)
         parts = self._parts.parts
         gains, waiting = np.zeros(len(parts)), np.ones(len(parts), dtype=bool)
         first = self._slices % len(parts)
