@@ -130,7 +130,7 @@ class Tuning:
     setup: float = 60.0  # evaluations of the bound: set-up of a search or clusters; D51
     # --- semidefinite bounds ----------------------------------------------------------------------
     spins_degree: float = 6.0  # mean degree above which it is computed; D69
-    spins_import: float = 2.0  # s, least limit to import scipy for it, 0.2 to 0.6 s; D69
+    spins_import: float = 0.4  # s, import of scipy for it, a fifth of the least limit; D69
     spins_triangles: int = 600  # most variables with triangles; D69
     spin_steps: SpinSteps = field(default_factory=SpinSteps)
     # --- permutations -----------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Semidefinite(Stage):
         dense = 2 * model.m > tuning.spins_degree * model.n
         if not dense or model.n > tuning.dense_variables:
             return False
-        if "scipy.sparse" not in sys.modules and self.options.seconds < tuning.spins_import:
+        if self.options.seconds < 5 * self._import:
             return False  # an import cannot be interrupted
         from softmap.proof.spins.form import indicators, of_pairs  # late: few models are dense
 
@@ -53,7 +53,9 @@ class Semidefinite(Stage):
         return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
 
     def begin(self, known: Estimates) -> float:
-        return 0.0 if self._tree is not None else self.tuning.setup * known.bound
+        if self._tree is not None:
+            return 0.0
+        return self.tuning.setup * known.bound + self._import
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After the first check; then at growing intervals, as a search, if spins are few."""
@@ -83,6 +85,11 @@ class Semidefinite(Stage):
             self._tree, self._gain = None, math.inf
         prepared = set_up if tree.bounds > bounds else time.perf_counter() - began
         return Outcome(active=active and not tree.done, prepared=prepared)
+
+    @property
+    def _import(self) -> float:
+        """Seconds for the import of scipy, which most runs do without."""
+        return 0.0 if "scipy.linalg" in sys.modules else self.tuning.spins_import
 
     @property
     def _few(self) -> bool:
