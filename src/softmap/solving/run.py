@@ -27,7 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, finished
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -371,17 +371,25 @@ def _proof_file(options: Options) -> ProofFile | None:
 def _stages(
     problem: Problem, options: Options, passes: Passes, proof: ProofFile | None, *, afresh: bool
 ) -> list[Stage]:
-    """The stages of a run in their order; `afresh` if nothing is known of the model."""
+    """The stages of a run in their order; `afresh` if nothing is known of the model.
+
+    Only those are made whose needs the model and the options meet.
+    """
     if options.goal == "lp":
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
-    before = [kind(problem, options, proof) for kind in (BEFORE if afresh else ())]
-    after = [kind(problem, options, proof) for kind in (LABELS if unproved else AFTER)]
-    return _able([*before, *after, passes])
+    kinds = (*(BEFORE if afresh else ()), *(LABELS if unproved else AFTER))
+    found = traits(problem, options)
+    made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
+    return _able([*made, passes])
 
 
 def _able(stages: list[Stage]) -> list[Stage]:
-    """The stages that apply to the model and have enough memory."""
-    return [stage for stage in stages if stage.applies() and stage.memory() <= stage.room]
+    """The stages that apply to the model and have enough memory, if it is limited."""
+    return [
+        stage
+        for stage in stages
+        if stage.applies() and (math.isinf(stage.room) or stage.memory() <= stage.room)
+    ]

@@ -216,9 +216,6 @@ class Passes(Stage):
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
 
-    def applies(self) -> bool:
-        return True
-
     def urgent(self, best: Best, handed: Handed) -> bool:
         """For the first passes; and always if others are to wait for it, or are slow beside it.
 
