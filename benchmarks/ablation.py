@@ -113,9 +113,9 @@ def without_annealing() -> Iterator[dict[str, Any]]:
 @contextmanager
 def without_penalties() -> Iterator[dict[str, Any]]:
     """A run that takes no large cost for a hard constraint."""
-    from softmap.solving import feasible
+    from softmap.solving.stages import obey
 
-    with patch.object(feasible, "dominating_penalty", lambda model: None):
+    with patch.object(obey, "dominating_penalty", lambda model: None):
         yield {}
 
 

@@ -39,7 +39,8 @@ from benchmarks.passes import ETA
 from benchmarks.summary import markdown
 from softmap import core, generators
 from softmap.machine import usable_cores
-from softmap.methods.sweeps.chains import Chains, Messages
+from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import aligned
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten

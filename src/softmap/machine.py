@@ -51,6 +51,8 @@ class Pace:
 
     def run(self, amount: int, work: Callable[[int], int]) -> int:
         """Call `work(threads)`, which is to do `amount` units of work; return how many it did."""
+        if len(self._choices) == 1:
+            return work(1)
         which = self._choice()
         began, used = time.perf_counter(), time.process_time()
         done = work(self._choices[which])
@@ -74,6 +76,8 @@ class Pace:
     @property
     def trying(self) -> bool:
         """Whether the next call times a choice that may be slow, so that it should be short."""
+        if len(self._choices) == 1:
+            return False
         which = self._choice()
         return not self._seconds[which] or which != self._fastest()
 

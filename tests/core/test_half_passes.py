@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
-from softmap.methods.sweeps.chains import CLOCK, Chains
+from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.loops import CLOCK
 from softmap.model.layout import layout
 
 

@@ -18,7 +18,7 @@ from softmap import core, generators, lp
 from softmap.methods.base import Assessment
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import SAMPLED
+from softmap.methods.sweeps.loops import SAMPLED
 from softmap.methods.sweeps.planning import chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout

@@ -18,7 +18,8 @@ from softmap.labels import decode
 from softmap.later import later, unmade
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains, Messages, ProvedBound
+from softmap.methods.sweeps.chains import Chains, ProvedBound
+from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
-from softmap.methods.sweeps.chains import SAMPLED, Chains, Messages, Sampling, sampled_by_turns
+from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.loops import SAMPLED, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
 from softmap.tuning import TUNING

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from softmap import Model, SharedTables, Tables, TruncatedLinear, TruncatedQuadratic
 from softmap.model.potentials.tables import TableStack
-from softmap.relaxation.bounds import lower_tables, reduced_nodes
+from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.dual import reduced_unary
+from softmap.relaxation.flat import lower_tables
 from support.strategies import models, random_lam
 
 numbers = st.floats(-1e200, 1e200, allow_subnormal=False)

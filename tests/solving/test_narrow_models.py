@@ -9,6 +9,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stages.eliminate import Eliminate
 from softmap.verification import Verdict
+from support.stage_runs import suits
 
 
 def test_the_entries_of_a_tree_are_those_of_its_edges():
@@ -55,12 +56,12 @@ def test_factors_with_large_tables_are_eliminated_before_any_pass(tmp_path):
 @pytest.mark.parametrize("options", [{"goal": "lp"}, {"goal": "labels"}, {"method": "trws"}])
 def test_other_goals_and_methods_start_with_passes(options):
     problem = Problem.of(network(2)[0])
-    assert Eliminate(problem, Options()).applies()
-    assert not Eliminate(problem, Options(**options)).applies()
+    assert suits(Eliminate, problem)
+    assert not suits(Eliminate, problem, Options(**options))
 
 
 def test_small_tables_start_with_passes():
-    assert not Eliminate(Problem.of(network(3, labels=4)[0]), Options()).applies()
+    assert not suits(Eliminate, Problem.of(network(3, labels=4)[0]))
 
 
 def test_an_order_of_a_model_is_that_of_its_factors():

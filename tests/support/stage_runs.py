@@ -11,12 +11,12 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share
+from softmap.solving.stage import Share, Stage, traits
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
 from softmap.tuning import TUNING
 
-__all__ = ["begun", "finish", "tightened", "tightening"]
+__all__ = ["begun", "finish", "suits", "tightened", "tightening"]
 
 
 def finish(steps: Any) -> Any:
@@ -26,6 +26,12 @@ def finish(steps: Any) -> Any:
             next(steps)
         except StopIteration as end:
             return end.value
+
+
+def suits(kind: type[Stage], problem: Problem, options: Options | None = None) -> bool:
+    """Whether a run with these options has a stage of this kind."""
+    given = options or Options()
+    return kind.needs <= traits(problem, given) and kind(problem, given).applies()
 
 
 def begun(model: Model, lam: Any, labels: Any) -> Best:

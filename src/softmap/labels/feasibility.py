@@ -19,8 +19,8 @@ from softmap.errors import HardConstraint, InfeasibleModel
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints
-from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.consistency import visible_variables
+from softmap.relaxation.flat import lower_tables
 from softmap.tuning import TUNING
 
 __all__ = [

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import seeded
-from softmap.labels.pricing import Priced, energy_of
+from softmap.labels.pricing import Priced, energy_of, whole_labels
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
@@ -40,7 +40,7 @@ def _icm(
     max_sweeps: int = 100,
     deadline: core.Deadline | None = None,
 ) -> Priced:
-    moved = model.complete(known[0]).copy()
+    moved = whole_labels(model, known[0]).copy()
     if model.n < TOGETHER or len(model.auxiliaries):
         core.iterated_modes(
             layout(model), moved, strides(model), model.num_variables, max_sweeps, deadline
@@ -103,7 +103,7 @@ def improved_by_forests(
     labels, energy = known
     if len(model.auxiliaries) or not np.isfinite(energy):
         return known
-    moved = model.complete(labels).copy()
+    moved = whole_labels(model, labels).copy()
     core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads, deadline)
     return _better(model, known, moved, threads)
 

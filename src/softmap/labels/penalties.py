@@ -6,7 +6,7 @@ import numpy as np
 
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.bounds import lower_tables
+from softmap.relaxation.flat import lower_tables
 from softmap.tuning import TUNING
 
 __all__ = ["dominating_penalty"]

@@ -20,7 +20,7 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.many import AllDifferent
 from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.bounds import lower_tables
+from softmap.relaxation.flat import lower_tables
 
 __all__ = ["Permutation", "PermutationLog", "Symmetry", "shared_labels"]
 

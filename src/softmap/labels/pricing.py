@@ -9,19 +9,19 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.layout import layout
 
-__all__ = ["Priced", "energy_of"]
+__all__ = ["Priced", "energy_of", "whole_labels"]
 
 Priced = tuple[NDArray[np.int64], float]  # labels and their energy
 
 
 def energy_of(model: Model, labels: ArrayLike, threads: int = 1) -> float:
     """Return `model.energy(labels)` of one labelling: the exact sum of the costs, rounded once."""
-    whole = _whole(model, labels)
+    whole = whole_labels(model, labels)
     return float(core.energy(layout(model), whole, model.constant, threads))
 
 
-def _whole(model: Model, labels: ArrayLike) -> NDArray[np.int64]:
-    """Return labels of all nodes; complete ones are checked by the compiled loop only."""
+def whole_labels(model: Model, labels: ArrayLike) -> NDArray[np.int64]:
+    """Return labels of all nodes; those that are complete are returned as they are, unchecked."""
     if isinstance(labels, np.ndarray) and labels.dtype == np.int64 and not len(model.auxiliaries):
         given: NDArray[np.int64] = labels
         if given.shape == (model.n,) and given.flags.c_contiguous:

@@ -16,7 +16,6 @@ from softmap.labels.improving import best_labelling, improved_by_forests
 from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
-from softmap.relaxation.gaps import gap_unit
 from softmap.relaxation.polytope import normalised
 from softmap.tuning import TUNING, SearchEffort
 
@@ -94,22 +93,25 @@ class LabelSearch:
             When to stop. There are fewer annealed tree moves if they would take more than half of
             the time that is left; labels then depend on the timing.
         """
-        found = self._decoded(lam, nodes, deadline)
+        model, found = self.model, self._decoded(lam, nodes, deadline)
         best = _better(known, found)
         if not self._open(best, bound):
             return best
         stuck = max(0.0, best[1] - primal) / (best[1] - bound)
-        more = int(self.effort.more * (1.0 + stuck) * work / max(1, 2 * self.model.m))
+        more = int(self.effort.more * (1.0 + stuck) * work / max(1, 2 * model.m))
         annealed = more if more >= self.effort.annealed_from else 0
         moves, began = 1 + more - annealed, time.perf_counter()
-        found = self._improved(found, moves, 0.0, work, deadline)
+        found = improved_by_forests(model, found, moves, 0.0, work, self.threads, deadline)
         each = max((time.perf_counter() - began) / moves, 1e-9)
         best = self._fused(known, found, deadline)
         if deadline is not None:  # fewer of them, which still cool down to 0
             annealed = int(min(annealed, 0.5 * deadline.left / each))
         if annealed and self._open(best, bound):
             heat = self._heat(best, bound)
-            best = _better(best, self._improved(best, annealed, heat, work + 1, deadline))
+            moved = improved_by_forests(
+                model, best, annealed, heat, work + 1, self.threads, deadline
+            )
+            best = _better(best, moved)
         return best
 
     def later(
@@ -135,13 +137,15 @@ class LabelSearch:
         self, known: Priced, bound: float, seed: int, deadline: core.Deadline | None = None
     ) -> Priced:
         """Improve labels that come from a similar model, by annealed tree moves."""
-        best = known
+        model, threads, best = self.model, self.threads, known
         if self._open(best, bound):
-            best = _better(best, self._polished([best[0]], [best[1]], deadline))
-            best = _better(best, self._improved(best, 1, 0.0, seed, deadline))
+            best = _better(best, best_labelling(model, [best[0]], [best[1]], threads, deadline))
+            moved = improved_by_forests(model, best, 1, 0.0, seed, threads, deadline)
+            best = _better(best, moved)
         if self._open(best, bound):
-            heat = self._heat(best, bound)
-            best = _better(best, self._improved(best, self.effort.warm, heat, seed + 1, deadline))
+            heat, rounds = self._heat(best, bound), self.effort.warm
+            moved = improved_by_forests(model, best, rounds, heat, seed + 1, threads, deadline)
+            best = _better(best, moved)
         return best
 
     def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Priced:
@@ -153,10 +157,10 @@ class LabelSearch:
         energies = [energy_of(model, labels, self.threads) for labels in candidates]
         if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one
             candidates, energies = [candidates[energies.index(least)]], [least]
-        labels, energy = self._polished(candidates, energies, deadline)
+        labels, energy = best_labelling(model, candidates, energies, self.threads, deadline)
         if not math.isfinite(energy):
             decided = decide(model, normalised(model, nodes), deadline)
-            labels, energy = self._polished([decided], None, deadline)
+            labels, energy = best_labelling(model, [decided], None, self.threads, deadline)
         return labels, energy
 
     def _fused(self, known: Priced, found: Priced, deadline: core.Deadline | None) -> Priced:
@@ -173,24 +177,6 @@ class LabelSearch:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 
-    def _improved(
-        self,
-        known: Priced,
-        rounds: int,
-        heat: float,
-        seed: int,
-        deadline: core.Deadline | None,
-    ) -> Priced:
-        return improved_by_forests(self.model, known, rounds, heat, seed, self.threads, deadline)
-
-    def _polished(
-        self,
-        candidates: list[NDArray[np.int64]],
-        energies: list[float] | None,
-        deadline: core.Deadline | None,
-    ) -> Priced:
-        return best_labelling(self.model, candidates, energies, self.threads, deadline)
-
     def _heat(self, known: Priced, bound: float) -> float:
         """The temperature: the geometric mean of the scale of costs and the gap per variable."""
         each = max(0.0, known[1] - bound) / self.model.num_variables
@@ -198,7 +184,7 @@ class LabelSearch:
 
     def _open(self, known: Priced, bound: float) -> bool:
         """Whether the known labels are feasible and not yet proved optimal."""
-        return CLOSED * gap_unit(bound) < known[1] - bound < math.inf
+        return CLOSED * abs(bound) < known[1] - bound < math.inf
 
 
 def _better(known: Priced, found: Priced) -> Priced:

@@ -1,4 +1,7 @@
-"""Models as factor tables, without auxiliary nodes, and orders of variable elimination for them."""
+"""Models as factor tables, without auxiliary nodes, and orders of variable elimination for them.
+
+Costs of tables are rounded down: lower bounds for a flat model are lower bounds for the model.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,10 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
-from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.bounds import lower_tables
+from softmap.model.potentials.base import Costs, Ints, Potential
+
+LEAST = float(np.finfo(np.float64).tiny)  # smallest normal float64
+SPLIT = 2.0**27 + 1.0  # Dekker's constant: splits the mantissa of a float64 in halves
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,56 @@ def flatten(model: Model) -> FlatModel:
         np.concatenate([tables, joint]) if joint.size else tables,
         float(model.constant),
     )
+
+
+def lower_tables(model: Model, edges: Ints) -> Costs:
+    """Return the concatenated row-major tables of some edges, rounded down.
+
+    An entry that is a product (weight times distance, or weight times shared table) is rounded down
+    if it is inexact. A lower bound for these costs is then one for the costs that were given.
+    """
+    sizes = np.diff(model.edge_offset)[edges]
+    start = np.cumsum(sizes) - sizes
+    labels = model.num_labels[model.edges[edges]]
+    out = np.empty(int(sizes.sum()))
+    for first, last, potential in model.groups():
+        inside = np.flatnonzero((edges >= first) & (edges < last))
+        shape = labels[inside, 0].astype(np.int64) << 32 | labels[inside, 1]
+        alike = (shape == shape[:1]).all()
+        for one in set(shape[:1] if alike else shape.tolist()):  # np.unique imports masked arrays
+            some, (rows, cols) = inside[shape == one], divmod(int(one), 1 << 32)
+            tables = lower_stack(potential, edges[some] - first, rows, cols)
+            begin, end = int(start[some[0]]), int(start[some[-1]]) + rows * cols
+            if end - begin == tables.size:  # one after the other: no index of every entry
+                out[begin:end] = tables.reshape(-1)
+            else:
+                out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
+    return out
+
+
+def lower_stack(potential: Potential, k: Ints, rows: int, cols: int) -> Costs:
+    """Return the tables of edges `k` of one potential, (len(k), rows, cols), rounded down."""
+    weights, stack = potential.factors(k, rows, cols)
+    return stack if (weights == 1).all() else _lower_product(weights[:, None, None], stack)
+
+
+def _lower_product(a: Costs, b: Costs) -> Costs:
+    """Return a · b rounded down; the result is equivariant to scaling by powers of two."""
+    product, (m, _), (n, _) = np.asarray(a * b), np.frexp(a), np.frexp(b)
+    with np.errstate(invalid="ignore"):
+        (m_high, m_low), (n_high, n_low) = _halves(m), _halves(n)
+        error = m_low * n_low - (((m * n - m_high * n_high) - m_low * n_high) - m_high * n_low)
+    # A subnormal product has fewer digits, so that its error cannot be computed.
+    known = (np.abs(product) >= LEAST) | (a == 0) | (b == 0)
+    kept = (known & (error >= 0)) | ~np.isfinite(product)
+    return np.where(kept, product, np.nextafter(product, -np.inf))
+
+
+def _halves(a: Costs) -> tuple[Costs, Costs]:
+    """Split a float into a sum of two with half of the digits each (Dekker)."""
+    shifted = SPLIT * a
+    high = shifted - (shifted - a)
+    return high, a - high
 
 
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:

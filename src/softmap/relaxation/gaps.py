@@ -75,7 +75,10 @@ def gap_unit(bound: float, constant: float = 0.0, step: float = 0.0) -> float:
 
 def model_unit(model: Model, bound: float) -> float:
     """Return the unit of gaps to a bound of this model."""
-    return gap_unit(bound, model.constant, cost_step(model))
+    size, sizes = min(abs(bound), abs(bound - model.constant)), model.cost_sizes
+    # the step is at most the mean range of the tables: no need to compute it for a larger bound
+    large = size > math.ldexp(sizes.scale, sizes.exponent)
+    return size if large else gap_unit(bound, model.constant, cost_step(model))
 
 
 def cost_step(model: Model) -> float:

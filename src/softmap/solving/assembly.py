@@ -67,7 +67,7 @@ def assembled(
     """
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)
-    lam: Any = best.unmade_lam()
+    lam: Any = unmade(best, "lam")
     if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise made when asked for
         lam, messages = best.lam, messages() if callable(messages) else messages
         made(point, "coupling")

@@ -12,7 +12,6 @@ import numpy as np
 from softmap import core
 from softmap.labels.assignment import Assignment, assign, assignment_lam
 from softmap.machine import usable_cores
-from softmap.model import Model
 from softmap.model.model import LazyAssignment
 from softmap.model.potentials.base import Ints
 from softmap.model.sums import careful_sums
@@ -32,19 +31,19 @@ OTHER_STAGES = (
 """Options that need the stages of a run, and the chains of the model."""
 
 
-def assigned(model: Model, options: Options) -> Result | None:
-    """Return the result if the model is a linear assignment whose chains nothing needs.
+def assigned(model: LazyAssignment, options: Options) -> Result | None:
+    """Return the result of a linear assignment if nothing needs its chains.
 
     λ, which proves the bound, and the marginals are lazily computed from the prices.
 
     Parameters
     ----------
-    model : Model
+    model : LazyAssignment
         The model.
     options : Options
         The options of the run.
     """
-    if not isinstance(model, LazyAssignment) or not _is_plain(options):
+    if not _is_plain(options):
         return None
     begin = time.perf_counter()
     order = list(model.factor.variables)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.labels.pricing import energy_of
-from softmap.later import unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
@@ -197,10 +196,6 @@ class Best(BestValues):
     def take_unrecorded(self) -> bool:
         """Take the bound that was set aside, if it is the better one; return whether it is."""
         return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
-
-    def unmade_lam(self) -> Any:
-        """Return λ, or the function that computes it."""
-        return unmade(self, "lam")
 
     # --- internal ---------------------------------------------------------------------------------
 

@@ -80,9 +80,9 @@ class Options:
             "memory_limit": _optional(count, "memory_limit", self.memory_limit),
             "max_work": _optional(count, "max_work", self.max_work),
             "updates": _optional(count, "updates", self.updates),
-            "every": _optional(_every, "every", self.every),
-            "threads": _optional(_threads, "threads", self.threads),
-            "seed": _seed("seed", self.seed),
+            "every": _optional(count, "every", self.every, 1),
+            "threads": _optional(count, "threads", self.threads, 1, MOST_THREADS),
+            "seed": count("seed", self.seed, 0, 2**128),
             "dtype": _dtype(self.dtype, self.backend),
             "eta": _optional(positive, "eta", self.eta),
             "upper_bound": _optional(real, "upper_bound", self.upper_bound),
@@ -183,20 +183,8 @@ def _choice(names: tuple[str, ...]) -> str:
     return " or ".join(repr(name) for name in names)
 
 
-def _optional(check: Callable[[str, Any], Any], name: str, value: Any) -> Any:
-    return None if value is None else check(name, value)
-
-
-def _every(name: str, value: Any) -> int:
-    return count(name, value, 1)
-
-
-def _threads(name: str, value: Any) -> int:
-    return count(name, value, 1, MOST_THREADS)
-
-
-def _seed(name: str, value: Any) -> int:
-    return count(name, value, 0, 2**128)
+def _optional(check: Callable[..., Any], name: str, value: Any, *limits: int) -> Any:
+    return None if value is None else check(name, value, *limits)
 
 
 def _dtype(value: Any, backend: str) -> str:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from softmap.errors import CheckpointWarning
 from softmap.labels.pricing import energy_of
@@ -177,16 +177,12 @@ class Checkpoints:
         self._saved = time.perf_counter()
 
 
-class Watcher:
+class Watcher(NamedTuple):
     """Callbacks that display a run: one for each snapshot, one for the result."""
 
-    def __init__(
-        self,
-        show: Callable[[Snapshot], Any],
-        end: Callable[[Result], Any],
-        close: Callable[[], Any],
-    ) -> None:
-        self.show, self.end, self.close = show, end, close
+    show: Callable[[Snapshot], Any]
+    end: Callable[[Result], Any]
+    close: Callable[[], Any]
 
 
 def watcher(model: Model, options: Options) -> Watcher:

@@ -27,7 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, finished
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -61,7 +61,11 @@ class Run:
     def __init__(
         self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
     ) -> None:
-        self.options, self.budget = options, _budget(options, interrupts)
+        self.options = options
+        self.budget = Budget(
+            time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
+            interrupts=interrupts,
+        )  # fmt: skip
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
@@ -100,7 +104,7 @@ class Run:
         status: Status | None = None
         while status is None:
             with interrupts:
-                turn = self._schedule.choose(self._candidates(), self._clock())
+                turn = self._next_turn()
             checkpoints.save_if_due(at_end=stop or isinstance(turn, Status))
             if stop:
                 return Status.CALLBACK
@@ -124,18 +128,16 @@ class Run:
             except KeyboardInterrupt:  # raised before the block, or by another handler
                 status = Status.INTERRUPTED
 
-    def write_proof(self, result: Result) -> None:
-        """Write the proof file if it was requested; warn if it is missing or proves less."""
-        if self.proof is None:
-            return
+    def write_proof(self, proof: ProofFile, result: Result) -> None:
+        """Write the proof file; warn if it is missing or proves less."""
         searched = self.best.log if result.proof.stated else None
         try:
             with self.budget.interrupts.finishing():
-                whole = self.proof.write(self.best.problem, result, searched)
+                whole = proof.write(self.best.problem, result, searched)
         except (OSError, MemoryError, KeyboardInterrupt) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             said = f"the proof cannot be written ({reason}); the result is complete without it"
-            _warn_of_proof(self.proof, said, written=False)
+            _warn_of_proof(proof, said, written=False)
         else:
             if not whole:
                 why = "no record of it was kept"
@@ -143,7 +145,7 @@ class Run:
                     why = "it was proved before the run was resumed, and not again"
                 said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
                 said += f"is stated only: {why}"
-                _warn_of_proof(self.proof, said, written=True)
+                _warn_of_proof(proof, said, written=True)
 
     def keep(self) -> None:
         """Store a run that an exception has ended, if a resumed run can continue from here."""
@@ -153,12 +155,12 @@ class Run:
 
     # --- one turn ---------------------------------------------------------------------------------
 
-    def _candidates(self) -> list[Candidate]:
-        """The stages that may still improve something."""
-        best, handed = self.best, self._handed
+    def _next_turn(self) -> Turn | Status:
+        """The next slice of one of the stages that may still improve something; else a status."""
+        best, budget, handed = self.best, self.budget, self._handed
         solved = not self._led or best.gaps().lp <= self.options.lp_gap
-        known = Estimates(self.budget.bound_seconds, solved, best.energy)
-        return [
+        known = Estimates(budget.bound_seconds, solved, best.energy)
+        candidates = [
             Candidate(
                 k, stage.urgent(best, handed), stage.proves, stage.leads, stage.on_call,
                 stage.begin(known), self._histories[k],
@@ -166,10 +168,8 @@ class Run:
             for k, stage in enumerate(self.stages)
             if self._active[k]
         ]  # fmt: skip
-
-    def _clock(self) -> Clock:
-        budget = self.budget
-        return Clock(budget.seconds + budget.setup_seconds, budget.left, budget.work_left)
+        spent = budget.seconds + budget.setup_seconds
+        return self._schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
         """Run a slice, and the stages that follow it at once; return its row, and why it ends."""
@@ -322,13 +322,6 @@ def prove_infeasible(
 # --- what a run is made of ------------------------------------------------------------------------
 
 
-def _budget(options: Options, interrupts: Interrupts) -> Budget:
-    return Budget(
-        time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts,
-    )  # fmt: skip
-
-
 def _schedule(options: Options) -> ByTime | ByWork:
     if options.seconds < math.inf:
         return ByTime(options.tuning)
@@ -371,17 +364,25 @@ def _proof_file(options: Options) -> ProofFile | None:
 def _stages(
     problem: Problem, options: Options, passes: Passes, proof: ProofFile | None, *, afresh: bool
 ) -> list[Stage]:
-    """The stages of a run in their order; `afresh` if nothing is known of the model."""
+    """The stages of a run in their order; `afresh` if nothing is known of the model.
+
+    Only those are made whose needs the model and the options meet.
+    """
     if options.goal == "lp":
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
-    before = [kind(problem, options, proof) for kind in (BEFORE if afresh else ())]
-    after = [kind(problem, options, proof) for kind in (LABELS if unproved else AFTER)]
-    return _able([*before, *after, passes])
+    kinds = (*(BEFORE if afresh else ()), *(LABELS if unproved else AFTER))
+    found = traits(problem, options)
+    made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
+    return _able([*made, passes])
 
 
 def _able(stages: list[Stage]) -> list[Stage]:
-    """The stages that apply to the model and have enough memory."""
-    return [stage for stage in stages if stage.applies() and stage.memory() <= stage.room]
+    """The stages that apply to the model and have enough memory, if it is limited."""
+    return [
+        stage
+        for stage in stages
+        if stage.applies() and (math.isinf(stage.room) or stage.memory() <= stage.room)
+    ]

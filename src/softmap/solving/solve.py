@@ -9,8 +9,8 @@ from typing import Any
 
 from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
+from softmap.model.model import LazyAssignment
 from softmap.solving.archive import checked_path
-from softmap.solving.assigned import assigned
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, SolveOptions, with_options
 from softmap.solving.record import Watcher, watcher
@@ -121,11 +121,15 @@ def solve(model: Model, options: Options) -> Result:
         from softmap.solving.summed import summed  # imported late: few runs sum
 
         return summed(model, options, options.sum_over)  # type: ignore[return-value] # as documented
-    if (found := assigned(checked_model(model, "solve"), options)) is not None:
-        return found
+    model = checked_model(model, "solve")
+    if isinstance(model, LazyAssignment):
+        from softmap.solving.assigned import assigned  # imported late: few models are assignments
+
+        if (found := assigned(model, options)) is not None:
+            return found
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
-        return _exhaust(_begin(checked_model(model, "solve"), options, interrupts))
+        return _exhaust(_begin(model, options, interrupts))
 
 
 @with_options(Options)
@@ -279,7 +283,8 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
                 interrupts.press()
             run.keep()
         result = run.finished(status)
-        run.write_proof(result)
+        if run.proof is not None:
+            run.write_proof(run.proof, result)
         watching.end(result)
         if interrupts.twice:
             error = KeyboardInterrupt("Ctrl-C was pressed twice")

@@ -13,6 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from softmap.solving.clusters import Clusters
     from softmap.solving.prooffile import ProofFile
 
-__all__ = ["UNLIMITED", "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage"]
+__all__ = [
+    "UNLIMITED", "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage", "Trait",
+    "traits",
+]  # fmt: skip
 
 
 class Estimates(NamedTuple):
@@ -234,6 +238,40 @@ class Share:
         return self.left <= 0.0 or self.budget.interrupts.noted
 
 
+class Trait(Enum):
+    """A property of the model or the options that some stages need; the value says which."""
+
+    DEFAULT = "the default method runs on the CPU, and labels are wanted"
+    PAIRS = "the model has edges, and no factors of more than two variables"
+    FACTORS = "the model has factors with a table over more than two variables"
+    MANY = "the model has factors over many variables"
+    HARD = "some costs are infinite"
+    LOGICAL = "some costs are infinite, or the model has factors over more than two variables"
+    TWO_LABELS = "no variable has more than two labels"
+    LARGE = "the model has enough variables for moves by minimum cuts"
+    DENSE = "few variables have many edges each"
+
+
+def traits(problem: Problem, options: Options) -> frozenset[Trait]:
+    """Return the traits of a run, which decide about most stages before any of them is made."""
+    model, tuning = problem.model, options.tuning
+    factors, hard = len(model.auxiliaries) > 0, model.has_forbidden
+    cpu = options.method == "anneal" and options.backend == "cpu"
+    dense = 2 * model.m > tuning.spins_degree * model.n and model.n <= tuning.dense_variables
+    has = {
+        Trait.DEFAULT: cpu and options.goal != "lp",
+        Trait.PAIRS: model.m > 0 and not factors and not len(model.running),
+        Trait.FACTORS: factors,
+        Trait.MANY: len(problem.given.required) > 0,
+        Trait.HARD: hard,
+        Trait.LOGICAL: hard or factors,
+        Trait.TWO_LABELS: bool((model.num_labels[: model.num_visible] <= 2).all()),
+        Trait.LARGE: model.num_variables >= tuning.label_search.fused,
+        Trait.DENSE: dense,
+    }
+    return frozenset(trait for trait, holds in has.items() if holds)
+
+
 class Stage(ABC):
     """A stage improves the best bound or labels, in slices; each slice continues the one before.
 
@@ -256,6 +294,8 @@ class Stage(ABC):
         Whether the others wait until it has ended, in runs without a time limit.
     on_call : bool
         Whether the stage runs only when it is urgent.
+    needs : frozenset of Trait
+        The traits of the runs that the stage is made for.
     room : float
         Memory for the stage, in bytes.
     racing : int
@@ -267,6 +307,7 @@ class Stage(ABC):
     proves: ClassVar[bool] = True
     leads: ClassVar[bool] = False
     on_call: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Trait]] = frozenset()
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
@@ -275,9 +316,9 @@ class Stage(ABC):
         self.racing = problem.threads if options.seconds < math.inf else 1
         self._proof = proof
 
-    @abstractmethod
     def applies(self) -> bool:
-        """Whether the stage supports the kind and size of the model and the options."""
+        """Whether the stage supports the size of the model and the options, if `needs` are met."""
+        return True
 
     def memory(self) -> float:
         """Smallest memory of the stage, in bytes, beside that of the relaxation."""
@@ -307,17 +348,7 @@ class Once(Stage):
 
     on_call = True
 
+    needs = frozenset({Trait.DEFAULT})
+
     def urgent(self, best: Best, handed: Handed) -> bool:
         return True
-
-    @property
-    def default(self) -> bool:
-        """Whether the run uses the default method, on the processor, and wants labels."""
-        options = self.options
-        return options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether the model has factors of pairs only."""
-        model = self.problem.model
-        return model.m > 0 and not len(model.auxiliaries) and not len(model.running)

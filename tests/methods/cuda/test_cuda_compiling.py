@@ -18,7 +18,7 @@ from softmap.methods.cuda.engine import DeviceClock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape
 from softmap.methods.cuda.tiling import LANES, LIMITS
-from softmap.methods.sweeps.chains import SAMPLED
+from softmap.methods.sweeps.loops import SAMPLED
 
 
 class Counting:

@@ -23,6 +23,7 @@ from softmap.solving.stages import cores
 from softmap.solving.stages.cores import Cores
 from softmap.verification import Verdict
 from support.proof_files import taken_apart
+from support.stage_runs import suits
 
 DEFAULT = Options()
 
@@ -95,7 +96,7 @@ def test_other_models_are_left_to_other_stages(labels: int, hard: bool) -> None:
     cost = np.inf if hard else 1.0
     tables = [((i, i + 1), np.where(np.eye(labels), cost, 0.0)) for i in range(5)]
     model = Model.from_factors([labels] * 6, tables)
-    assert not Cores(Problem.of(model), Options()).applies()
+    assert not suits(Cores, Problem.of(model))
 
 
 def test_pigeons_without_holes_are_refused() -> None:

@@ -14,6 +14,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Share
 from softmap.solving.stages.expand import Expand
 from softmap.solving.stages.improve import Improve
+from support.stage_runs import suits
 
 GRID = softmap.generators.stereo_grid(50, 50, 8, seed=3)
 
@@ -24,10 +25,10 @@ def opened(model, labels=None, **options):
     best = Best(problem)
     if labels is not None:
         best.offer_labels(labels)
-    expand = Expand(problem, Options(labels=labels, **options))
-    if not expand.applies():
+    given = Options(labels=labels, **options)
+    if not suits(Expand, problem, given):
         return None, False, best
-    return expand(best, Share(Budget(), time.perf_counter() + 100.0)), True, best
+    return Expand(problem, given)(best, Share(Budget(), time.perf_counter() + 100.0)), True, best
 
 
 def test_large_models_begin_with_expansions_of_first_labels():

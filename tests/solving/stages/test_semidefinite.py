@@ -13,6 +13,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.stage import Estimates
 from softmap.solving.stages.semidefinite import Semidefinite
 from softmap.tuning import TUNING, Tuning
+from support.stage_runs import suits
 
 
 def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
@@ -48,5 +49,5 @@ def test_many_labels_are_bounded_up_to_a_size_and_only_if_there_are_many_pairs()
     for edges, most, applies in ((pairs, 15, True), (pairs, 14, False), (pairs[:27], 15, False)):
         tables = softmap.Tables(np.zeros((len(edges), 3, 3)))
         problem = Problem.plain(softmap.Model(unary, edges, tables))
-        stage = Semidefinite(problem, Options(tuning=Tuning(dense_variables=3 * most)))
-        assert stage.applies() is applies
+        options = Options(tuning=Tuning(dense_variables=3 * most))
+        assert suits(Semidefinite, problem, options) is applies

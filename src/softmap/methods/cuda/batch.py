@@ -18,7 +18,7 @@ from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.policy import eta_rises, longest_momentum
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import SAMPLED
+from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale

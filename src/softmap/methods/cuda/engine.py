@@ -15,7 +15,7 @@ from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
 from softmap.methods.cuda.tiling import LANES
-from softmap.methods.sweeps.chains import SAMPLED
+from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model import Model
 from softmap.tuning import TUNING
 

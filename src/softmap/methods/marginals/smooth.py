@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from softmap.arguments import positive
 from softmap.methods.marginals.curvature import Curvature, ModelFrame
 from softmap.methods.marginals.newton import SMOOTHING, approach, reach, warn_unless_consistent
-from softmap.methods.sweeps.chains import Messages
+from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
 from softmap.relaxation import polytope

@@ -16,7 +16,7 @@ from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.baselines import SHARPNESS
-from softmap.methods.sweeps.chains import CLOCK, NONE, Messages
+from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale

@@ -19,16 +19,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, State
 from softmap.methods.policy import Ask, Cooling, longest_momentum
-from softmap.methods.sweeps.chains import (
-    CLOCK,
-    SAMPLED,
-    ChainMarginals,
-    Chains,
-    Messages,
-    ProvedBound,
-    Sampling,
-    polish,
-)
+from softmap.methods.sweeps.chains import ChainMarginals, Chains, ProvedBound, polish
+from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
@@ -65,10 +57,10 @@ def coarser(model: Model) -> Coarser | None:
     It applies to large images.
     """
     width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
-    family = _family(model)
-    if width is None or model.n % width or family is None:
+    if width is None or model.n % width:
         return None
-    return _blocks(model, width, family)
+    family = _family(model)
+    return None if family is None else _blocks(model, width, family)
 
 
 def _family(model: Model) -> Callable[[Floats], Potential] | None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
-from softmap.methods.sweeps.chains import Chains, Messages
+from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model

@@ -9,16 +9,8 @@ import numpy as np
 from softmap import core
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.chains import (
-    CHAINS,
-    CLOCK,
-    NONE,
-    ChainMarginals,
-    Messages,
-    ProvedBound,
-    Sampling,
-    sampled_by_turns,
-)
+from softmap.methods.sweeps.chains import CHAINS, ChainMarginals, ProvedBound
+from softmap.methods.sweeps.loops import CLOCK, NONE, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.planning import colour_schedule
 from softmap.model import Model
 from softmap.model.layout import layout

@@ -65,12 +65,13 @@ class Potts(Potential):
         return largest(self.weights)
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
-        if all(map(is_one_value, (self.weights, rows, cols))) and len(self) > 1:  # one for all
-            low, high = Potts(self.weights[:1]).extremes(rows[:1], cols[:1])
-            return np.broadcast_to(low, len(self)), np.broadcast_to(high, len(self))
+        count, weights = len(self.weights), self.weights
+        if count > 1 and all(map(is_one_value, (weights, rows, cols))):  # one entry for all edges
+            weights, rows, cols = weights[:1], rows[:1], cols[:1]
         differ = np.maximum(rows, cols) > 1
-        reach = np.where(differ & np.isfinite(self.weights), self.weights, 0.0)
-        return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
+        reach = np.where(differ & np.isfinite(weights), weights, 0.0)
+        low, high = np.minimum(reach, 0.0), np.maximum(reach, 0.0)
+        return np.broadcast_to(low, count), np.broadcast_to(high, count)
 
     def steps(self, rows: Ints, cols: Ints) -> Costs:
         return np.where(np.maximum(rows, cols) > 1, np.abs(self.weights), np.inf)

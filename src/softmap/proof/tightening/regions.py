@@ -16,8 +16,8 @@ from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
 from softmap.model.structure import Auxiliaries, unique_rows
 from softmap.proof.tightening.scopes import Bools, Scope, Scopes
-from softmap.relaxation.bounds import lower_stack
 from softmap.relaxation.dual import Floats, check_lam
+from softmap.relaxation.flat import lower_stack
 
 
 def region_order(tight: Tightened) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.chains import CLOCK, NONE, ChainLoops
+from softmap.methods.sweeps.loops import CLOCK, NONE, ChainLoops
 from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
 from softmap.model.inputs import within
 from softmap.scale.distributed.team import Boundary, Team, message_exchanges

@@ -20,7 +20,8 @@ from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
 from softmap.methods.policy import Ask, CheckTimes, Cooling, longest_momentum, passes_to_next
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import SAMPLED, polish
+from softmap.methods.sweeps.chains import polish
+from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit
 from softmap.scale.distributed.labels import Arrays, LabelsByParts

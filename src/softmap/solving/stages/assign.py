@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 
 __all__ = ["Assign"]
@@ -13,9 +13,7 @@ class Assign(Once):
     """A linear assignment: unary costs, and labels that are all different."""
 
     name = StageName.LABELS
-
-    def applies(self) -> bool:
-        return bool(self.problem.given.required) and self.default
+    needs = frozenset({Trait.DEFAULT, Trait.MANY})
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it

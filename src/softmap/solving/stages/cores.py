@@ -11,7 +11,7 @@ from softmap.labels.feasibility import complete_labels
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
 from softmap.solving.stages.search import flat_entries
 from softmap.solving.trace import StageName
 
@@ -25,17 +25,15 @@ class Cores(Stage):
     """Core-guided search, for variables of two labels tied by hard constraints or clauses."""
 
     name = StageName.CORES
+    needs = frozenset({Trait.TWO_LABELS, Trait.LOGICAL})
 
     def applies(self) -> bool:
         self._search: CoreGuided | None = None
         self._soon = False  # whether it comes before the first check of the relaxation
         self._patience = math.inf  # until when it does, on the clock
-        model, options = self.problem.model, self.options
-        two = bool((model.num_labels[: model.num_visible] <= 2).all())
-        logical = model.has_forbidden or len(model.auxiliaries) > 0
-        self._entries = flat_entries(model)
+        self._entries = flat_entries(self.problem.model)
         small = self._entries <= self.tuning.cores_entries
-        return two and logical and small and options.goal != "lp" and options.backend == "cpu"
+        return small and self.options.goal != "lp" and self.options.backend == "cpu"
 
     def memory(self) -> float:
         return float(TAKES.cores * self._entries)

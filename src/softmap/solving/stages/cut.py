@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softmap.labels.cuts import solve_binary
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 
 __all__ = ["Cut"]
@@ -14,10 +14,7 @@ class Cut(Once):
     """The minimum cut of a submodular model of two labels; its flow is λ that proves the labels."""
 
     name = StageName.CUT
-
-    def applies(self) -> bool:
-        pairs = self.default and self.pairwise
-        return pairs and int(self.problem.model.num_labels.max()) <= 2
+    needs = frozenset({Trait.DEFAULT, Trait.PAIRS, Trait.TWO_LABELS})
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         found = solve_binary(

@@ -108,9 +108,6 @@ class Decode(Stage):
         """Whether nobody waits for labels: outcomes then depend on the clock."""
         return self._method.leaves_cores and self.racing > 1
 
-    def applies(self) -> bool:
-        return True
-
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After each check; and once a search has ended for which nobody waits."""
         seen, pending = handed.seen, self._pending

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.stages.search import Search
 from softmap.solving.trace import StageName
 
@@ -19,12 +19,12 @@ class Eliminate(Once):
     """
 
     name = StageName.SEARCH
+    needs = frozenset({Trait.DEFAULT, Trait.FACTORS})
 
     def applies(self) -> bool:
         model, options, tuning = self.problem.model, self.options, self.tuning
-        large = len(model.auxiliaries) > 0 and model.unary.size >= tuning.large
-        large = large and model.num_variables <= tuning.dense_variables
-        if not large or not self.default or options.goal == "labels" or options.whole_run:
+        few = model.num_variables <= tuning.dense_variables
+        if model.unary.size < tuning.large or not few or options.goal == "labels":
             return False
         return elimination_order(model, tuning.eliminated_per_state * model.unary.size).found
 

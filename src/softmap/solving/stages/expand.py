@@ -12,7 +12,7 @@ from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
 from softmap.labels.pricing import energy_of
 from softmap.solving.best import Best
 from softmap.solving.memory import room_beside
-from softmap.solving.stage import Once, Outcome, Share
+from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 
 __all__ = ["Expand"]
@@ -27,12 +27,10 @@ class Expand(Once):
 
     name = StageName.LABELS
     proves = False
+    needs = frozenset({Trait.DEFAULT, Trait.PAIRS, Trait.LARGE})
 
     def applies(self) -> bool:
-        model, tuning = self.problem.model, self.tuning
-        if not self.default or not self.pairwise or model.num_variables < tuning.label_search.fused:
-            return False
-        return expandable(model) >= tuning.expanded_submodular
+        return expandable(self.problem.model) >= self.tuning.expanded_submodular
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         tuning = self.tuning

@@ -78,11 +78,12 @@ class Improve(Stage):
     name = StageName.LABELS
     proves = False
 
-    def applies(self) -> bool:
-        self._first = FirstLabels(self.problem, self.tuning)
-        self._parts: _TimeParts | None = None
-        self._slices = 0
-        return True
+    _parts: _TimeParts | None = None
+    _slices = 0
+
+    @cached_property
+    def _first(self) -> FirstLabels:
+        return FirstLabels(self.problem, self.tuning)
 
     def memory(self) -> float:
         model = self.problem.model

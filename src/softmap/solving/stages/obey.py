@@ -1,10 +1,20 @@
-"""`Obey`: first labels that obey the hard constraints."""
+"""`Obey`: first labels that obey the hard constraints, or avoid the costs that stand for them.
+
+Most runs find some on the way. If constraints are tight, the relaxation does not help, and a search
+that propagates and learns finds labels, or proves that there are none.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.labels.feasibility import FeasibleSearch, HardConstraints, complete_labels
+from softmap.labels.penalties import dominating_penalty
 from softmap.solving.best import Best
-from softmap.solving.feasible import find_first_labels
+from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import TAKES
+from softmap.solving.proof import Penalty
 from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
 
@@ -12,16 +22,62 @@ __all__ = ["Obey"]
 
 
 class Obey(Once):
-    """First labels that obey the hard constraints, by a search that propagates and learns."""
+    """First labels that obey the hard constraints, by a search that propagates and learns.
+
+    If there are no hard constraints, but some costs exceed all others together, the labels should
+    pay none of these costs (decision 55).
+    """
 
     name = StageName.LABELS
 
     def applies(self) -> bool:
-        return self.default
+        model = self.problem.model
+        return 0 < model.m and model.n <= self.tuning.large
 
     def memory(self) -> float:
         model = self.problem.model
         return float(TAKES.constraint * (model.unary.size + model.edge_size))
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        return Outcome(active=False, ran=find_first_labels(self.problem, best, share, self.tuning))
+        before = best.energy
+        if not self.problem.model.has_forbidden:
+            self._avoid_penalties(best, share)
+        elif not best.found:
+            FirstLabels(self.problem, self.tuning)(
+                best,
+                self._preference,
+                deadline=share.part(self.tuning.first_share),
+                work=max(share.work, self.tuning.obeyed_work),
+            )
+        if best.energy < before:
+            best.offer_zero()
+        return Outcome(active=False, ran=best.energy < before)
+
+    @property
+    def _preference(self) -> NDArray[np.float64]:
+        """The preference for labels of low cost."""
+        return -np.minimum(self.problem.model.unary, np.finfo(float).max)
+
+    def _avoid_penalties(self, best: Best, share: Share) -> None:
+        """Look for labels without costs that stand for hard constraints; offer what is known.
+
+        The model is unchanged: its bounds and energies include these costs.
+        """
+        problem, tuning = self.problem, self.tuning
+        cost = dominating_penalty(problem.model)
+        if cost is None:
+            return
+        constraints = HardConstraints.of(problem.model, problem.given, barrier=cost)
+        if constraints is None:
+            return
+        search = FeasibleSearch(constraints, self._preference)
+        search.run(
+            deadline=share.part(tuning.first_share),
+            conflicts=tuning.obeyed_work // tuning.conflict_entries,
+        )
+        verdict = "needed" if search.infeasible else "open"
+        labels = complete_labels(problem.model, search.labels) if search.found else None
+        if labels is not None:
+            best.offer_labels(labels)
+            verdict = "avoided"
+        best.offer_penalty(Penalty(cost, verdict))

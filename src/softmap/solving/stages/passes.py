@@ -137,7 +137,10 @@ class PassChecks:
             Whether the passes have started from λ = 0.
         """
         ask = self._ask(best, at, share, last=last, cold=cold)
-        found = self._answer(best, state, ask, share)
+        # Ctrl-C ends passes, not their last check
+        found = self._method.answer(state, ask, core.Deadline(share.rest))
+        if not self._method.sweeping and not np.isfinite(found.lam).all():
+            found = Proposal(best.lam, found.eta)  # a diverging method has overflowed
         return found, self._judged(best, state, share, found, ask)
 
     def _ask(self, best: Best, at: Progress, share: Share, *, last: bool, cold: bool) -> Ask:
@@ -151,13 +154,6 @@ class PassChecks:
         early = cold and options.goal == "lp" and first and not self._method.frugal
         brief = share.budget.left <= 0.0 or (not last and early)
         return Ask.BOUND if brief else ask
-
-    def _answer(self, best: Best, state: Any, ask: Ask, share: Share) -> Proposal:
-        # Ctrl-C ends passes, not their last check
-        found = self._method.answer(state, ask, core.Deadline(share.rest))
-        if self._method.sweeping or np.isfinite(found.lam).all():
-            return found
-        return Proposal(best.lam, found.eta)  # a diverging method has overflowed
 
     def _judged(
         self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
@@ -215,9 +211,6 @@ class Passes(Stage):
         self._at.next_check = self._checks.steps_to_next(best, self._at)
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
-
-    def applies(self) -> bool:
-        return True
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """For the first passes; and always if others are to wait for it, or are slow beside it.

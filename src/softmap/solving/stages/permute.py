@@ -13,7 +13,7 @@ from softmap import core
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Multipliers, Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share
+from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
 
@@ -34,6 +34,7 @@ class Permute(Once):
     """
 
     name = StageName.PERMUTE
+    needs = frozenset({Trait.DEFAULT, Trait.HARD})
 
     def applies(self) -> bool:
         self._begun = time.perf_counter()
@@ -41,7 +42,7 @@ class Permute(Once):
         self._found: _Parts | None = None
         model = self.problem.model
         self._shared: list[int] | None = []
-        if not (self._few and self.default and model.has_forbidden):
+        if not self._few:
             return False
         from softmap.labels.permutations import shared_labels  # imported late
 

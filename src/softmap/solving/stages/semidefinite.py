@@ -11,7 +11,7 @@ from softmap import core
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
 from softmap.solving.trace import PROVED, StageName
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Semidefinite(Stage):
     """
 
     name = StageName.SEMIDEFINITE
+    needs = frozenset({Trait.DENSE})
 
     def applies(self) -> bool:
         self._tree: SpinTree | SquareBound | None = None
@@ -36,9 +37,6 @@ class Semidefinite(Stage):
         self._first = True  # whether it has not run yet
         self._next = self.tuning.checks.early  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
-        dense = 2 * model.m > tuning.spins_degree * model.n
-        if not dense or model.n > tuning.dense_variables:
-            return False
         if self.options.seconds < 5 * self._import:
             return False  # an import cannot be interrupted
         from softmap.proof.spins.form import indicators, of_pairs  # late: few models are dense
