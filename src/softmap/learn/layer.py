@@ -16,8 +16,7 @@ from softmap.errors import MissingExtra, ModelError, OptionError
 from softmap.learn.features import read_edges
 from softmap.learn.weights import differentiable_tables
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
-from softmap.methods.marginals.curvature import Curvature, ModelFrame
-from softmap.methods.marginals.newton import SMOOTHING
+from softmap.methods.marginals.curvature import SMOOTHING, Curvature, ModelFrame
 from softmap.methods.marginals.uniform import UniformFrame, optimum
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
