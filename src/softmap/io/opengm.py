@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra
+from softmap.errors import FormatError, needs_extra
 from softmap.io.factors import joint_factors
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
@@ -41,10 +41,8 @@ def parse_opengm(content: Content) -> Model:
 
 def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the one-dimensional datasets of the model's group, by name."""
-    try:
+    with needs_extra("reading OpenGM files", "opengm"):
         import h5py
-    except ImportError as error:
-        raise MissingExtra("reading OpenGM files", "opengm") from error
     if not content.data.startswith(b"\x89HDF\r\n\x1a\n"):
         raise content.error("an HDF5 file")
     try:
@@ -208,10 +206,8 @@ _EXPLICIT, _TRUNCATED_ABSOLUTE, _TRUNCATED_SQUARED, _POTTS = 16000, 16003, 16005
 
 def format_opengm(model: Model) -> list[bytes]:
     """Return the bytes of an OpenGM HDF5 file."""
-    try:
+    with needs_extra("writing OpenGM files", "opengm"):
         import h5py
-    except ImportError as error:
-        raise MissingExtra("writing OpenGM files", "opengm") from error
     writer = _Writer()
     if model.constant:
         writer.add(_EXPLICIT, (), [0], [model.constant])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.arguments import count
-from softmap.errors import MissingExtra, ModelError, OptionError, shown
+from softmap.errors import ModelError, OptionError, needs_extra, shown
 from softmap.io.limits import LIMITS
 from softmap.io.qubo import quadratic_of
 from softmap.model import Model, checked_model
@@ -31,10 +31,8 @@ __all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", 
 
 
 def _dimod() -> Any:
-    try:
+    with needs_extra("the conversion to and from dimod", "dimod"):
         import dimod
-    except ImportError as error:
-        raise MissingExtra("the conversion to and from dimod", "dimod") from error
     return dimod
 
 
