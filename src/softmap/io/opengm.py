@@ -177,15 +177,13 @@ def _assemble(
     content: Content,
 ) -> Model:
     assembly = Assembly(num_labels)
-    entries = 0
     for t, functions, scopes in factors:
         _check_scopes(scopes, len(num_labels), content)
         kind = types[t]
         if len(functions) and functions.max() >= len(kind):
             raise content.error(f"functions 0 to {len(kind) - 1} of type {t}", functions.max())
         kind.check_shapes(functions, num_labels[scopes])
-        entries += kind.entries(functions, num_labels[scopes])
-        content.reserve(entries)
+        content.take(kind.entries(functions, num_labels[scopes]))
         kind.add_to(assembly, functions, scopes)
     return Model.from_pieces(assembly.pieces())
 
