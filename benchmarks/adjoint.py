@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, minres
 
 import softmap
 from softmap.methods.marginals import smoothed_optimum
-from softmap.methods.marginals.newton import conjugate_gradients
+from softmap.methods.marginals.curvature import conjugate_gradients
 
 MODELS = {
     "grid 16 x 16, 4 labels": softmap.generators.random_grid(16, 16, 4, seed=1),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -194,3 +195,20 @@ class MissingExtra(SoftmapError, ImportError):
             "softmap's sources"
         )
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import inside this context fails.
+
+    Parameters
+    ----------
+    feature : str
+        What needs the import, for the message.
+    extra : str
+        The extra that installs the module.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(feature, extra) from error

@@ -14,17 +14,7 @@ from softmap.errors import OptionError
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import PROVED, Status, Trace
 from softmap.verification import Report, Statement, Verdict, checks, verify
-from softmap.verification.checks import (
-    ALLOWED,
-    EPSILON,
-    _close,
-    _labels,
-    _price,
-    _ulp,
-    _unplaced,
-    energy_terms,
-    membership,
-)
+from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
 from softmap.verification.dual import (
     allowed_states,
     blocks,
@@ -33,6 +23,7 @@ from softmap.verification.dual import (
     largest_cost,
 )
 from softmap.verification.exact import TINIEST
+from softmap.verification.point import EPSILON, _price, _unplaced, membership
 from softmap.verification.regions import tightened
 
 INF = math.inf

@@ -361,12 +361,7 @@ def _potential(blocks: _Declarations, network: Network) -> None:
     if text is None:
         network.add_table(i, others, np.full(shape, 1.0 / shape[-1]))  # the default of the format
         return
-    values = plain_numbers(text.translate(_BRACKETS))
-    if values is None or len(values) != np.prod(shape):
-        found = text[:60].strip().decode("utf-8", "backslashreplace")
-        child = list(network.variables)[i]
-        raise network.error(f"{int(np.prod(shape))} probabilities of {child!r}", found)
-    network.add_table(i, others, values.reshape(shape))
+    network.add_text(i, others, shape, text.translate(_BRACKETS))
 
 
 def format_net(model: Model) -> Iterator[str]:

@@ -243,7 +243,6 @@ class _CfnReader:
         self.variables: dict[str, int] = {}
         self.num_labels: list[int] = []
         self.functions: list[_Function] = []
-        self.entries = 0
 
     def model(self) -> Model:
         self.body()
@@ -322,11 +321,7 @@ class _CfnReader:
         self.variables[name] = len(self.num_labels)
         self.num_labels.append(count)
         self.labels.append(labels)
-        self._reserve(count)
-
-    def _reserve(self, entries: int) -> None:
-        self.entries += entries
-        self.tokens.content.reserve(self.entries)
+        self.tokens.content.take(count)
 
     def _function(self) -> None:
         """Read `name: {scope: [...], costs: [...]}`; a sparse function has a `defaultcost`."""
@@ -339,7 +334,7 @@ class _CfnReader:
             values = parse_decimals(inside) if min(scope, default=-1) >= 0 else None
             sound = len(set(scope)) == len(scope) < LIMITS.axes
             if sound and values is not None and len(values) == math.prod(shape):
-                self._reserve(len(values))
+                tokens.content.take(len(values))
                 table = np.asarray(self.sign * values).reshape(shape)
                 self.functions.append(_Function(name, scope, table, None, at))
                 return
@@ -384,7 +379,7 @@ class _CfnReader:
         function.found = Global(tokens.text("a type"), function.scope, sizes)
         tokens.word("params")
         _CfnParameters(self, function.found).read()
-        self._reserve(function.found.size())
+        tokens.content.take(function.found.size())
 
     def inner(self) -> Model:
         """Return the model of a network inside a function."""
@@ -421,7 +416,7 @@ class _CfnReader:
 
     def _table(self, scope: list[int], default: float | None) -> Costs:
         shape = tuple(self.num_labels[i] for i in scope)
-        self._reserve(math.prod(shape))
+        self.tokens.content.take(math.prod(shape))
         if default is None:
             values = self.tokens.numbers(f"{math.prod(shape)} costs")
             if len(values) != math.prod(shape):
@@ -460,7 +455,7 @@ class _CfnReader:
             if function.found is None:
                 continue
             try:
-                add_global(function.found, top, assembly, self._reserve)
+                add_global(function.found, top, assembly, self.tokens.content.take)
             except ModelError as error:
                 self.tokens.at = function.at
                 line = self.tokens.line()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import ModelError
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs
 
@@ -57,3 +57,18 @@ def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
         scope = tuple(aux.member[part][order].tolist())
         shape = tuple(model.num_labels[list(scope)].tolist())
         yield scope, model.unary_of(model.num_variables + a).reshape(shape)
+
+
+def require_pairwise(model: Model, form: str, hint: str = "") -> None:
+    """Raise `ModelError` for a model with factors of more than two variables."""
+    if checked_model(model).n != model.num_variables:
+        raise ModelError(f"{form} holds costs of one and two variables only{hint}")
+
+
+def require_binary(model: Model, form: str) -> None:
+    """Raise `ModelError` for a model with a variable that has not two labels."""
+    counts = model.num_labels[: model.num_variables]
+    if (counts != 2).any():
+        i = int(np.argmax(counts != 2))
+        counted = f"variable {i} has {counts[i]}"
+        raise ModelError(f"{form} holds variables with two labels only; {counted}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
+
+from softmap import machine
 
 
 @dataclass(frozen=True)
@@ -111,22 +112,8 @@ LIMITS = Limits()
 
 def available_memory() -> int:
     """Return the available memory in bytes; a cautious estimate if the system does not say."""
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _reclaimable()
-    except (AttributeError, OSError, ValueError):
-        return 4 << 30
-
-
-def _reclaimable() -> int:
-    """Return the reclaimable page cache in bytes (Linux), else 0."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("Cached:"):
-                    return int(line.split()[1]) << 9  # half of the number in kB, as bytes
-    except (OSError, ValueError, IndexError):
-        pass
-    return 0
+    found = machine.available_memory()
+    return 4 << 30 if found is None else found
 
 
 def human(size: float) -> str:

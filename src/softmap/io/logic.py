@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.factors import factors_of
+from softmap.io.factors import factors_of, require_binary
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
-from softmap.io.tokens import LARGEST, Numbers, quote
+from softmap.io.tokens import Numbers, quote, whole_cost
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.many import Cardinality, Linear, Many, Or
@@ -26,11 +26,10 @@ class Conjunctions:
     """
 
     def __init__(self, n: int, content: Content) -> None:
-        content.reserve(2 * n)
+        content.take(2 * n)
         self.content = content
         self.n = n
         self.assembly = Assembly(np.full(n, 2))
-        self.entries = 2 * n
         self._rows: dict[int, list[tuple[Ints, Costs]]] = {}
 
     def add(self, literals: Ints, costs: Costs) -> None:
@@ -60,18 +59,13 @@ class Conjunctions:
 
     def add_table(self, variables: Ints, table: Costs) -> None:
         """Add a table of costs over a few variables (numbered from 0)."""
-        self.reserve(table.size + LIMITS.joint_state)
+        self.content.take(table.size + LIMITS.joint_state)
         self.assembly.add_factor(variables.tolist(), table)
 
     def add_many(self, factor: Many) -> None:
         """Add a factor over many variables (numbered from 0), as a chain."""
-        self.reserve(LIMITS.running_variable * len(factor.variables))
+        self.content.take(LIMITS.running_variable * len(factor.variables))
         self.assembly.add_many(factor)
-
-    def reserve(self, entries: int) -> None:
-        """Raise `FormatError` if the entries so far are implausible for the file's size."""
-        self.entries += entries
-        self.content.reserve(self.entries)
 
     def model(self) -> Model:
         """Return the model."""
@@ -99,7 +93,7 @@ class Conjunctions:
             self._join_long(literals, costs)
             return
         number, first = _numbered(scopes, self.n)
-        self.reserve(len(first) * (2**k + LIMITS.joint_state if k > 2 else LIMITS.clause_edge))
+        self.content.take(len(first) * (2**k + LIMITS.joint_state if k > 2 else LIMITS.clause_edge))
         flat = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
         tables: Costs = flat.astype(np.float64, copy=False).reshape(len(first), *[2] * k)
         if k == 2:
@@ -109,7 +103,7 @@ class Conjunctions:
 
     def _join_long(self, literals: Ints, costs: Costs) -> None:
         """Add conjunctions as chains; those with as many negations and the same cost together."""
-        self.reserve(LIMITS.running_variable * literals.size)
+        self.content.take(LIMITS.running_variable * literals.size)
         rows = np.take_along_axis(literals, np.argsort(literals > 0, axis=1, kind="stable"), 1)
         negated = (rows < 0).sum(axis=1)
         kinds, kind = np.unique(np.column_stack([negated, costs]), axis=0, return_inverse=True)
@@ -267,8 +261,7 @@ def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     """
     scale = scale_factor(scale)
     factors = factors_of(model, zeros=False)
-    if (model.num_labels[: model.num_variables] != 2).any():
-        raise ModelError("WCNF holds variables with two labels only")
+    require_binary(model, "WCNF")
     rest = factors.constant * scale
     lines = []
     for scope, table in zip(factors.scopes, factors.tables, strict=True):
@@ -289,12 +282,7 @@ def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
 
 
 def _clause(cost: float, literals: list[int]) -> str:
-    if cost != np.inf and (cost != round(cost) or cost > LARGEST):
-        raise ModelError(
-            f"WCNF holds whole weights up to 2^53, not {cost:g}: give a scale that makes them "
-            "whole, or choose .cfn or .uai.LG"
-        )
-    weight = "h" if cost == np.inf else str(int(cost))
+    weight = "h" if cost == np.inf else whole_cost(cost, "WCNF")
     return f"{weight} {' '.join(map(str, literals))} 0\n"
 
 
@@ -472,7 +460,7 @@ class _ClauseReader:
                 self._line(),
                 expected=f"at most {LIMITS.joint_variables} variables",
             )
-        found.reserve(2**k)
+        self.content.take(2**k)
         axis = {v: a for a, v in enumerate(variables)}
         total: Costs = np.zeros([2] * k)
         for coefficient, literals in terms:
@@ -589,8 +577,7 @@ def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     scale = scale_factor(scale)
     factors = factors_of(model, zeros=False)
     n = model.num_variables
-    if (model.num_labels[:n] != 2).any():
-        raise ModelError("OPB holds variables with two labels only")
+    require_binary(model, "OPB")
     terms, clauses = [], []
     for scope, table in zip(factors.scopes, factors.tables, strict=True):
         for place in np.argwhere(table != 0).tolist():
@@ -612,9 +599,4 @@ def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
 
 
 def _whole(cost: float) -> str:
-    if cost != round(cost) or abs(cost) > LARGEST:
-        raise ModelError(
-            f"OPB holds whole numbers up to 2^53, not {cost:g}: give a scale that makes them "
-            "whole, or choose .cfn or .uai.LG"
-        )
-    return f"{int(cost):+d}"
+    return f"{whole_cost(cost, 'OPB'):+d}"

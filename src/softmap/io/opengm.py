@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra
+from softmap.errors import FormatError, needs_extra
 from softmap.io.factors import joint_factors
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
@@ -41,10 +41,8 @@ def parse_opengm(content: Content) -> Model:
 
 def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the one-dimensional datasets of the model's group, by name."""
-    try:
+    with needs_extra("reading OpenGM files", "opengm"):
         import h5py
-    except ImportError as error:
-        raise MissingExtra("reading OpenGM files", "opengm") from error
     if not content.data.startswith(b"\x89HDF\r\n\x1a\n"):
         raise content.error("an HDF5 file")
     try:
@@ -179,15 +177,13 @@ def _assemble(
     content: Content,
 ) -> Model:
     assembly = Assembly(num_labels)
-    entries = 0
     for t, functions, scopes in factors:
         _check_scopes(scopes, len(num_labels), content)
         kind = types[t]
         if len(functions) and functions.max() >= len(kind):
             raise content.error(f"functions 0 to {len(kind) - 1} of type {t}", functions.max())
         kind.check_shapes(functions, num_labels[scopes])
-        entries += kind.entries(functions, num_labels[scopes])
-        content.reserve(entries)
+        content.take(kind.entries(functions, num_labels[scopes]))
         kind.add_to(assembly, functions, scopes)
     return Model.from_pieces(assembly.pieces())
 
@@ -208,10 +204,8 @@ _EXPLICIT, _TRUNCATED_ABSOLUTE, _TRUNCATED_SQUARED, _POTTS = 16000, 16003, 16005
 
 def format_opengm(model: Model) -> list[bytes]:
     """Return the bytes of an OpenGM HDF5 file."""
-    try:
+    with needs_extra("writing OpenGM files", "opengm"):
         import h5py
-    except ImportError as error:
-        raise MissingExtra("writing OpenGM files", "opengm") from error
     writer = _Writer()
     if model.constant:
         writer.add(_EXPLICIT, (), [0], [model.constant])

@@ -58,8 +58,7 @@ class _ProgramReader:
         self.least, self.sizes = self._columns(lp)
         self.low, self.high = np.array(lp.row_lower_), np.array(lp.row_upper_)
         self.start, self.index, self.value = _by_rows(lp)  # without entries that are 0
-        self.entries = int(self.sizes.sum())
-        content.reserve(self.entries)
+        content.take(int(self.sizes.sum()))
         self.assembly = Assembly(self.sizes)
 
     def _error(self, expected: str, found: str) -> FormatError:
@@ -120,12 +119,10 @@ class _ProgramReader:
         """Add the same factor for each row of columns."""
         factor = _row_factor(np.arange(len(weights)), weights, sizes, low, high)
         if isinstance(factor, Many):
-            self.entries += LIMITS.running_variable * rows.size
-            self.content.reserve(self.entries)
+            self.content.take(LIMITS.running_variable * rows.size)
             self.assembly.add_copies(factor, rows)
             return
-        self.entries += len(rows) * (factor.size + LIMITS.joint_state)
-        self.content.reserve(self.entries)
+        self.content.take(len(rows) * (factor.size + LIMITS.joint_state))
         if rows.shape[1] == 2:
             self.assembly.add_tables(rows, np.broadcast_to(factor, (len(rows), *factor.shape)))
             return

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import ModelError
+from softmap.io.factors import require_binary, require_pairwise
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, skip_comments
-from softmap.model import Model, checked_model
+from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.quadratic import merged, quadratic_parts
 
@@ -50,13 +51,8 @@ def _quadratic_model(
 
 def quadratic_of(model: Model, form: str) -> Quadratic:
     """Return the quadratic function of a model with two labels and finite pairwise costs."""
-    checked_model(model)
-    if model.n != model.num_variables:
-        raise ModelError(f"{form} holds costs of one and two variables only")
-    if (model.num_labels != 2).any():
-        i = int(np.argmax(model.num_labels != 2))
-        counted = f"variable {i} has {model.num_labels[i]}"
-        raise ModelError(f"{form} holds variables with two labels only; {counted}")
+    require_pairwise(model, form)
+    require_binary(model, form)
     unary = model.unary.reshape(-1, 2)
     tables = [p.stack(np.arange(len(p)), 2, 2) for p in model.potentials]
     stacked = np.concatenate([np.zeros((0, 2, 2)), *tables])

@@ -346,11 +346,9 @@ def read_evidence(source: Source) -> dict[int, int]:
     older layout, the number of samples comes first, and each sample has this form. If both layouts
     fit, the newer one is used. Several samples are accepted only if they are equal.
     """
-    content = load(source)
-    content.data = skip_comments(content.data)
-    numbers = Numbers(content)
+    numbers = _numbers_of(source)
     if len(numbers) == 0:
-        raise content.error("the number of observed variables", line=1)
+        raise numbers.content.error("the number of observed variables", line=1)
     tokens = numbers.wholes(len(numbers), "counts, variables and labels", 0, 2**31 - 1)
     if len(tokens) == 1 + 2 * tokens[0]:
         return _pairs(numbers, tokens[1:], {})
@@ -359,14 +357,12 @@ def read_evidence(source: Source) -> dict[int, int]:
 
 def read_query(source: Source) -> list[int]:
     """Read a UAI query of marginal MAP, `k v1 ... vk`; return the variables that are maximised."""
-    content = load(source)
-    content.data = skip_comments(content.data)
-    numbers = Numbers(content)
+    numbers = _numbers_of(source)
     many = numbers.whole("the number of maximised variables", 0, 2**31 - 1)
     found = numbers.wholes(many, "maximised variables", 0, 2**31 - 1).tolist()
     numbers.finish("the maximised variables")
     if len(set(found)) < many:
-        raise content.error("each variable once")
+        raise numbers.content.error("each variable once")
     return [int(v) for v in found]
 
 
@@ -374,6 +370,13 @@ def format_maxima(variables: NDArray[np.int64], labels: NDArray[np.int64]) -> st
     """The text of an `.MMAP` file: the number of variables, then each with its label."""
     pairs = np.stack([variables, labels], axis=1).ravel().tolist()
     return "MMAP\n" + " ".join(map(str, (len(variables), *pairs))) + "\n"
+
+
+def _numbers_of(source: Source) -> Numbers:
+    """Return the numbers of a file without its comments."""
+    content = load(source)
+    content.data = skip_comments(content.data)
+    return Numbers(content)
 
 
 def _samples(numbers: Numbers, tokens: NDArray[np.int64]) -> dict[int, int]:

@@ -40,6 +40,7 @@ class Content:
 
     def __post_init__(self) -> None:
         self.size = len(self.data)
+        self._taken = 0
 
     def release(self) -> None:
         """Free the text once its numbers are parsed; it can take most of the memory."""
@@ -67,6 +68,11 @@ class Content:
             declared = f"the file ({human(self.size)}) declares {int(entries):.6g} costs"
             message = f"{declared}, {human(need)}; expected at most {human(most)}"
             raise FormatError(message, self.name, line, f"at most {human(most)} of costs")
+
+    def take(self, entries: int) -> None:
+        """Add entries to those of the model so far; raise `FormatError` as `reserve` does."""
+        self._taken += entries
+        self.reserve(self._taken)
 
     def check_arity(self, arity: int, line: int | None = None) -> None:
         """Raise `FormatError` for a factor whose table would have too many axes for an array."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import FormatError
+from softmap.errors import FormatError, ModelError
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.model.potentials.base import Costs, Ints
@@ -229,3 +229,13 @@ def gather_transposed(costs: Costs, start: Ints, shape: tuple[int, int]) -> Cost
         part = gather(costs, start[row : row + step], rows * cols)
         out[row : row + step] = part.reshape(-1, cols, rows).transpose(0, 2, 1)
     return out
+
+
+def whole_cost(cost: float, form: str) -> int:
+    """Return a cost as a whole number, or raise `ModelError` if it is none up to 2^53."""
+    if cost != round(cost) or abs(cost) > LARGEST:
+        raise ModelError(
+            f"{form} holds whole numbers up to 2^53, not {cost:g}: give a scale that makes them "
+            "whole, or choose .cfn or .uai.LG"
+        )
+    return int(cost)

@@ -56,14 +56,10 @@ class _WcspReader:
         self.num_labels: Ints = sizes
         self.sizes: list[int] = sizes.tolist()
         self.whole = numbers.whole_numbers()
-        self.entries = 0
-        self._reserve(int(self.num_labels.sum()))
+        self.content = numbers.content
+        self.content.take(int(self.num_labels.sum()))
         self.assembly = Assembly(self.num_labels)
         self.declared: list[Costs] = []
-
-    def _reserve(self, entries: int) -> None:
-        self.entries += entries
-        self.numbers.content.reserve(self.entries)
 
     def model(self) -> Model:
         self._functions()
@@ -124,9 +120,9 @@ class _WcspReader:
             found.model = _WcspReader(numbers, self.depth + 1).functions_of_model()
         else:
             _WcspParameters(numbers, found).read()
-        self._reserve(found.size())
+        self.content.take(found.size())
         try:
-            add_global(found, float(self.top), self.assembly, self._reserve)
+            add_global(found, float(self.top), self.assembly, self.content.take)
         except ModelError as error:
             raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
 
@@ -145,7 +141,7 @@ class _WcspReader:
         if len(scope) > LIMITS.axes:
             numbers.content.check_arity(len(scope), numbers.line(numbers.at - 1))
         shape = self._shape(scope)
-        self._reserve(math.prod(shape))
+        self.content.take(math.prod(shape))
         width = len(shape) + 1
         if count * width > numbers.left:
             raise numbers.fail(len(numbers), f"{count} tuples of {width} numbers")

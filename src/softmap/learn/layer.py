@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import positive
-from softmap.errors import MissingExtra, ModelError, OptionError
+from softmap.errors import ModelError, OptionError, needs_extra
 from softmap.learn.features import read_edges
 from softmap.learn.weights import differentiable_tables
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
-from softmap.methods.marginals.curvature import Curvature, ModelFrame
-from softmap.methods.marginals.newton import SMOOTHING
+from softmap.methods.marginals.curvature import SMOOTHING, Curvature, ModelFrame
 from softmap.methods.marginals.uniform import UniformFrame, optimum
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
@@ -394,15 +393,9 @@ def framework(caller: str, *arrays: Any) -> Any:
     for array in arrays:
         name = FRAMEWORKS.get(type(array).__module__.partition(".")[0])
         if name is not None:
-            return _loaded(caller, name)
+            with needs_extra(f"{caller} with {name} arrays", name):
+                return import_module(f"softmap.learn.{name}")
     return None
-
-
-def _loaded(caller: str, name: str) -> Any:
-    try:
-        return import_module(f"softmap.learn.{name}")
-    except ImportError as error:
-        raise MissingExtra(f"{caller} with {name} arrays", name) from error
 
 
 def _floats(values: Any, name: str) -> NDArray[Any]:

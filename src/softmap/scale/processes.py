@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from softmap.errors import MissingExtra
+from softmap.errors import needs_extra
 
 
 class Alone:
@@ -35,10 +35,8 @@ class Alone:
 
 def world() -> Any:
     """The communicator of all processes started by mpiexec, or of this process alone."""
-    try:
+    with needs_extra("softmap.scale.distributed", "mpi"):
         from mpi4py import MPI
-    except ImportError as error:
-        raise MissingExtra("softmap.scale.distributed", "mpi") from error
     return MPI.COMM_WORLD
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap.errors import FormatError, OptionError
 from softmap.model import Model
-from softmap.model.drawn import html_table
 from softmap.relaxation.gaps import relative_gap
 from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
@@ -24,114 +20,14 @@ from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import energy_terms
-from softmap.verification.dual import blocks, dual_proves, largest_cost
-from softmap.verification.exact import TINIEST, float_below, rounded_sum
+from softmap.verification.dual import dual_proves, largest_cost
+from softmap.verification.exact import TINIEST, float_below
 from softmap.verification.limit import Refused
+from softmap.verification.point import membership
 from softmap.verification.proof import Checked, check_proof
 from softmap.verification.records import Rejected
 from softmap.verification.regions import tightened
-
-
-class Verdict(Enum):
-    """The verdict on one statement, or on all statements of a result.
-
-    A statement is CHECKED if it was recomputed and is true, FALSE if it was recomputed and is not
-    true, and STATED if it cannot be recomputed but is consistent with the other statements.
-    """
-
-    CHECKED = "checked"
-    STATED = "stated"
-    FALSE = "false"
-
-    @classmethod
-    def of(cls, holds: bool) -> Verdict:
-        """Return CHECKED if `holds`, else FALSE."""
-        return cls.CHECKED if holds else cls.FALSE
-
-
-_SUMMARY = {
-    Verdict.CHECKED: "every statement was recomputed",
-    Verdict.STATED: "nothing is false, but not everything was recomputed",
-    Verdict.FALSE: "a statement is false",
-}
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of a result.
-
-    Attributes
-    ----------
-    name : str
-        The quantity checked: "energy", "bound", ...
-    verdict : Verdict
-        Whether the statement was recomputed and is true.
-    numbers : str
-        The stated and the recomputed values, as text.
-    """
-
-    name: str
-    verdict: Verdict
-    numbers: str
-
-
-@dataclass(frozen=True)
-class Report:
-    """All statements of one result; `bool(report)` is true if every one was recomputed and is true.
-
-    A report with a statement that was not recomputed is false in a condition, even if no statement
-    is false (`holds`): the exit codes of `softmap verify` make the same difference.
-
-    Attributes
-    ----------
-    statements : tuple of Statement
-        Each has a name, a verdict and a text; `report[name]` returns one of them.
-    """
-
-    statements: tuple[Statement, ...]
-
-    @property
-    def holds(self) -> bool:
-        """Whether no statement is false."""
-        return all(one.verdict is not Verdict.FALSE for one in self.statements)
-
-    @property
-    def verdict(self) -> Verdict:
-        """FALSE if any statement is false, else STATED if any is stated, else CHECKED."""
-        found = {one.verdict for one in self.statements}
-        worst = (Verdict.FALSE, Verdict.STATED)
-        return next((verdict for verdict in worst if verdict in found), Verdict.CHECKED)
-
-    @property
-    def checked(self) -> bool:
-        """Whether every statement was recomputed and is true."""
-        return self.verdict is Verdict.CHECKED
-
-    def as_dict(self) -> dict[str, Any]:
-        """The verdict and all statements, for JSON."""
-        every = [vars(one) | {"verdict": one.verdict.value} for one in self.statements]
-        return {"verdict": self.verdict.value, "statements": every}
-
-    def __bool__(self) -> bool:
-        return self.checked
-
-    def __getitem__(self, name: str) -> Statement:
-        for one in self.statements:
-            if one.name == name:
-                return one
-        raise KeyError(name)
-
-    def __str__(self) -> str:
-        whole = Statement("result", self.verdict, _SUMMARY[self.verdict])
-        every = (*self.statements, whole)
-        width = max(len(one.name) for one in every)
-        lines = [f"{one.name:{width}}  {one.verdict.value}: {one.numbers}" for one in every]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = {one.name: f"{one.verdict.value}: {one.numbers}" for one in self.statements}
-        words = f"{self.verdict.value}: {_SUMMARY[self.verdict]}"
-        return f"<div><b>softmap.verify: {escape(words)}</b>{html_table(rows)}</div>"
+from softmap.verification.report import Report, Statement, Verdict
 
 
 @dataclass(frozen=True)
@@ -162,67 +58,6 @@ class Allowances:
 
 
 ALLOWED = Allowances()
-
-
-Floats = NDArray[np.float64]
-EPSILON = 2.0**-52  # distance from 1 to the next larger float64
-
-
-@dataclass(frozen=True)
-class Membership:
-    """Constraint violation, cost and rounding error of a point of the local polytope.
-
-    Attributes
-    ----------
-    outside : float
-        The largest violation of any constraint, in units of mass.
-    cost : float
-        The sum of costs times masses, ⟨C, μ⟩.
-    size : float
-        The sum of the absolute values of the terms of `cost`.
-    grain : float
-        Upper bound on the rounding error of the cost, from rounded masses and products.
-    """
-
-    outside: float
-    cost: float
-    size: float
-    grain: float
-
-
-def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
-    """Check all constraints of the local polytope at a point μ, and compute ⟨C, μ⟩."""
-    sums = np.add.reduceat(nodes, model.node_offset[:-1])
-    outside = [float(np.abs(sums - 1).max()), float(-nodes.min())]
-    terms, grains = [model.constant], [0.0]
-    outside.append(_price(model.unary, nodes, terms, grains))
-    for block in blocks(model):
-        mu = edges[block.entries(model)]
-        rows, cols = nodes[block.states(model, 0)], nodes[block.states(model, 1)]
-        outside.append(float(np.abs(mu.sum(axis=2) - rows).max()))
-        outside.append(float(np.abs(mu.sum(axis=1) - cols).max()))
-        outside.append(float(-mu.min()))
-        outside.append(_price(block.cost, mu, terms, grains))
-        grains += _unplaced(block.cost, rows, cols)
-    worst = math.nan if any(map(math.isnan, outside)) else max(outside)
-    cost, size = rounded_sum(terms), rounded_sum(map(abs, terms))
-    return Membership(worst, cost, size, rounded_sum(grains))
-
-
-def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
-    """The largest absolute cost of a mass of at most ε on one pair of each edge."""
-    most = np.minimum(np.minimum(rows[:, :, None], cols[:, None, :]), EPSILON)
-    paid = np.where(np.isfinite(cost), np.abs(cost), 0.0) * np.maximum(most, 0.0)
-    return paid.max(axis=(1, 2), initial=0.0).tolist()
-
-
-def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
-    """Append costs times masses to `terms` and `grains`; return the largest forbidden mass."""
-    excluded = np.isposinf(cost)
-    used = ~excluded & (mass != 0)
-    terms += (cost[used] * mass[used]).tolist()
-    grains += np.maximum(EPSILON * np.abs(cost[used]), TINIEST).tolist()
-    return float(np.abs(mass[excluded]).max(initial=0.0))
 
 
 def verify(

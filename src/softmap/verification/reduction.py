@@ -12,33 +12,11 @@ from itertools import combinations
 
 import numpy as np
 
-from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale, along
-from softmap.verification.limit import TableLimit
+from softmap.verification.integers import HALF, along
 from softmap.verification.records import Ints, Numbers, Rejected
+from softmap.verification.tables import Remainder, minus, ordered, plus
 
 LARGEST_MOVE = 1 << 57
-
-Scope = tuple[int, ...]
-Part = tuple[Scope, Ints]  # a cost table over variables in increasing order
-
-
-def _plus(a: Ints, b: Ints) -> Ints:
-    """The sum of two costs; forbidden if one of the two is."""
-    return np.where((a >= HALF) | (b >= HALF), FORBIDDEN, a + b)
-
-
-def _minus(a: Ints, b: Ints | int) -> Ints:
-    """Subtract b from the costs a; forbidden entries stay forbidden, others stay finite."""
-    rest: Ints = np.where(a >= HALF, 0, a - b)
-    if (np.abs(rest) >= HALF).any():
-        raise Rejected("costs are too large")
-    return np.where(a >= HALF, FORBIDDEN, rest)
-
-
-def _sorted(scope: Scope, table: Ints) -> Part:
-    """The table with its axes in increasing order of the variables."""
-    order = sorted(range(len(scope)), key=lambda k: scope[k])
-    return tuple(scope[k] for k in order), np.ascontiguousarray(table.transpose(order))
 
 
 def _pairs(values: Numbers) -> Iterator[tuple[int, int]]:
@@ -53,119 +31,15 @@ def _amounts(values: Numbers, sizes: list[int]) -> Iterator[Ints]:
     return iter(np.split(moved, np.cumsum(sizes, dtype=np.int64))[:-1])
 
 
-class Reduction:
-    """The model that remains after the presolve steps so far.
-
-    Attributes
-    ----------
-    unary : dict from int to int64[labels]
-        The costs of the remaining labels, by variable.
-    scopes : dict from int to tuple of int
-        The variables of each remaining factor, by number of the factor.
-    tables : dict from int to int64 array
-        The costs of each remaining factor, by number of the factor.
-    base : int
-        The constant that was moved out of the tables, in units.
-    cut : int
-        Labellings that cost this much or more are not searched for, in units.
-    closed : bool
-        Whether no labelling below the cut remains.
-    """
+class Reduction(Remainder):
+    """The steps of the presolve, each of which is checked before it changes the tables."""
 
     STEPS = frozenset({"remove", "persistent", "split", "substitute", "eliminate", "shift"})
-
-    def __init__(self, flat: Flat, scale: Scale, effort: TableLimit | None = None) -> None:
-        self._effort = effort or TableLimit()
-        self.unary = {v: scale.convert(costs) for v, costs in enumerate(flat.unary)}
-        self.scopes: dict[int, Scope] = {}
-        self.tables: dict[int, Ints] = {}
-        self._by_scope: dict[Scope, int] = {}
-        self._of: dict[int, set[int]] = {v: set() for v in self.unary}
-        self._count, self.closed, self.base = 0, False, 0
-        for scope, costs in flat.factors:
-            self._add(*_sorted(scope, scale.convert(costs)))
-        self.base, self.cut = scale.base, scale.base + scale.most + 1
-        self.normalise()
-
-    def bound(self, more: int = 0) -> int:
-        """The lower bound proved; `more` is a lower bound on the remaining tables."""
-        return self.cut if self.closed else min(self.cut, self.base + more)
-
-    def normalise(self) -> None:
-        """Subtract the minimum of every table and add it to the constant `base`."""
-        for costs in (self.unary, self.tables):
-            for key, table in costs.items():
-                least = int(table.min())
-                if least >= HALF:
-                    self.closed = True
-                elif least:
-                    self.base += least
-                    costs[key] = _minus(table, least)
-        if self.cut - self.base > HALF:  # sums treated as forbidden could be below the cut
-            raise Rejected("costs are too large")
-
-    # --- tables -----------------------------------------------------------------------------------
-
-    def _add(self, scope: Scope, table: Ints) -> None:
-        """Add costs of any number of variables: a factor, unary costs or a constant.
-
-        A factor is added to the one with its scope, or gets the next number.
-        """
-        if not scope:
-            self.base += int(table)
-        elif len(scope) == 1:
-            self.unary[scope[0]] = _plus(self._costs(scope[0]), table)
-        elif scope in self._by_scope:
-            known = self._by_scope[scope]
-            self.tables[known] = _plus(self.tables[known], table)
-        else:
-            self._by_scope[scope] = self._count
-            self.scopes[self._count], self.tables[self._count] = scope, table
-            for v in scope:
-                self._of[v].add(self._count)
-            self._count += 1
-
-    def _take(self, f: int) -> Part:
-        """Remove a factor and return its scope and table."""
-        if f not in self.scopes:
-            raise Rejected(f"there is no factor {f}")
-        scope = self.scopes.pop(f)
-        del self._by_scope[scope]
-        for v in scope:
-            self._of[v].discard(f)
-        return scope, self.tables.pop(f)
-
-    def _take_all(self, v: int) -> list[Part]:
-        """Remove a variable and return its unary costs and its factors."""
-        parts = [((v,), self._costs(v)), *map(self._take, sorted(self._of[v]))]
-        del self.unary[v], self._of[v]
-        return parts
-
-    def _costs(self, v: int) -> Ints:
-        if v not in self.unary:
-            raise Rejected(f"there is no variable {v}")
-        return self.unary[v]
-
-    def _rows(self, v: int) -> list[Ints]:
-        """The costs of a variable and of its factors, each with one row per label."""
-        tables = [np.moveaxis(self.tables[f], self.scopes[f].index(v), 0) for f in self._of[v]]
-        return [costs.reshape(len(costs), -1) for costs in (self._costs(v), *tables)]
-
-    def _keep(self, v: int, kept: list[int]) -> None:
-        """Keep only the labels `kept` of a variable, in this order."""
-        if not kept:
-            self.closed = True
-            return
-        for f in self._of[v]:
-            self.tables[f] = self.tables[f].take(kept, axis=self.scopes[f].index(v))
-        self.unary[v] = self.unary[v][kept]
-
-    # --- steps ------------------------------------------------------------------------------------
 
     def remove(self, which: Numbers, labels: Numbers) -> None:
         """Remove labels that are forbidden (reason -1) or that another label dominates."""
         (v,) = which
-        rows, kept = self._rows(v), dict.fromkeys(range(len(self._costs(v))))
+        rows, kept = self.rows(v), dict.fromkeys(range(len(self.costs_of(v))))
         for a, reason in _pairs(labels):
             if a not in kept or a == reason or (reason != -1 and reason not in kept):
                 raise Rejected(f"variable {v} lacks label {a}, or label {reason} that dominates it")
@@ -173,7 +47,7 @@ class Reduction:
             if not (least >= HALF if reason == -1 else _dominates(rows, reason, a)):
                 raise Rejected(f"label {a} of variable {v} is neither forbidden nor dominated")
             del kept[a]
-        self._keep(v, list(kept))
+        self.keep(v, list(kept))
 
     def persistent(self, labels: Numbers, amounts: Numbers) -> None:
         """Fix variables to labels that are persistent: optimal for any labels of the others.
@@ -183,20 +57,20 @@ class Reduction:
         each variable of the factors.
         """
         fixed = dict(_pairs(labels))
-        costs = {v: 2 * self._costs(v) for v in fixed}
+        costs = {v: 2 * self.costs_of(v) for v in fixed}
         for v, a in fixed.items():
             if not 0 <= a < len(costs[v]) or costs[v].max() >= HALF:
                 raise Rejected(f"variable {v} lacks label {a}, or has forbidden labels")
-        factors = sorted({f for v in fixed for f in self._of[v]})
+        factors = sorted({f for v in fixed for f in self.factors_of[v]})
         moves = _amounts(amounts, [size for f in factors for size in self.tables[f].shape])
         for f in factors:
             scope, table = self.scopes[f], 2 * self.tables[f]
             if table.max() >= HALF:
                 raise Rejected("a factor of persistent labels has forbidden entries")
             for axis, (v, amount) in enumerate(zip(scope, moves, strict=False)):
-                table = _minus(table, along(amount, axis, table.ndim))
+                table = minus(table, along(amount, axis, table.ndim))
                 if v in fixed:
-                    costs[v] = _minus(costs[v], -amount)
+                    costs[v] = minus(costs[v], -amount)
             best = table
             for axis, v in enumerate(scope):
                 best = best.take([fixed[v]], axis=axis) if v in fixed else best
@@ -205,23 +79,23 @@ class Reduction:
         for v, a in fixed.items():
             if costs[v][a] > costs[v].min():
                 raise Rejected("a persistent label increases the unary cost of its variable")
-            self._keep(v, [a])
+            self.keep(v, [a])
 
     def split(self, which: Numbers) -> None:
         """Replace a factor by pairwise tables whose sum is a lower bound on it."""
         (f,) = which
-        scope, table = self._take(f)
+        scope, table = self.take(f)
         if len(scope) < 3:
             raise Rejected("a factor of two variables cannot be split")
         for i, j, pair in _pairwise(table):
             if pair.any():
-                self._add((scope[i], scope[j]), pair)
+                self.add((scope[i], scope[j]), pair)
 
     def substitute(self, which: Numbers, function: Numbers) -> None:
         """Eliminate a variable y = f(x) if a factor forbids all other pairs (x, y)."""
         tie, x, y = which
-        image, labels = list(function), len(self._costs(y))
-        if self.scopes.get(tie) != tuple(sorted((x, y))) or len(image) != len(self._costs(x)):
+        image, labels = list(function), len(self.costs_of(y))
+        if self.scopes.get(tie) != tuple(sorted((x, y))) or len(image) != len(self.costs_of(x)):
             raise Rejected("expected a function between the two variables of a factor")
         if not all(0 <= b < labels for b in image):
             raise Rejected("a function has a value that is no label")
@@ -230,14 +104,14 @@ class Reduction:
         others[np.arange(len(image)), image] = False
         if (costs[others] < HALF).any():
             raise Rejected(f"variable {y} is no function of variable {x}")
-        for scope, table in self._take_all(y):
+        for scope, table in self.take_all(y):
             table = table.take(image, axis=scope.index(y))
             rest = tuple(v for v in scope if v not in (x, y))
             if x in scope:
                 table = table.diagonal(0, scope.index(x), scope.index(y))
             else:
                 table = np.moveaxis(table, scope.index(y), -1)
-            self._add(*_sorted((*rest, x), table))
+            self.add(*ordered((*rest, x), table))
 
     def eliminate(self, which: Numbers) -> None:
         """Eliminate a variable by minimisation; the result is a factor of its neighbours.
@@ -245,32 +119,15 @@ class Reduction:
         The factors of a variable with one label are not added up: each of them loses an axis.
         """
         (v,) = which
-        parts = self._take_all(v)
+        parts = self.take_all(v)
         for group in [parts] if len(parts[0][1]) > 1 else [[part] for part in parts]:
-            scope, table = self._minimum(v, group)
+            scope, table = self.minimum(v, group)
             least = int(table.min())
             if least >= HALF:
                 self.closed = True
                 return
             self.base += least
-            self._add(scope, _minus(table, least))
-
-    def _minimum(self, v: int, parts: list[Part]) -> Part:
-        """The minimum over the labels of a variable of the sum of some tables."""
-        scope = tuple(sorted({u for part, _ in parts for u in part} - {v}))
-        shape = [len(self.unary[u]) for u in scope]
-        self._effort.spend(shape, len(parts) * parts[0][1].shape[parts[0][0].index(v)])
-        views = [[len(self.unary[u]) ** (u in part) for u in scope] for part, _ in parts]
-        tables = [np.moveaxis(table, part.index(v), 0) for part, table in parts]
-        best = np.full(shape, FORBIDDEN, np.int64)
-        for rows in zip(*tables, strict=True):
-            total = np.zeros(shape, np.int64)
-            for row, view in zip(rows, views, strict=True):
-                total += row.reshape(view)
-                np.minimum(total, FORBIDDEN, out=total)
-            np.minimum(best, total, out=best)
-        best[best >= HALF] = FORBIDDEN
-        return scope, best
+            self.add(scope, minus(table, least))
 
     def shift(self, places: Numbers, amounts: Numbers) -> None:
         """Move costs from factors to labels of their variables, then normalise."""
@@ -280,8 +137,8 @@ class Reduction:
         parts = _amounts(amounts, [self.tables[f].shape[axis] for f, axis in moved])
         for (f, axis), amount in zip(moved, parts, strict=True):
             v, table = self.scopes[f][axis], self.tables[f]
-            self.tables[f] = _minus(table, along(amount, axis, table.ndim))
-            self.unary[v] = _minus(self.unary[v], -amount)
+            self.tables[f] = minus(table, along(amount, axis, table.ndim))
+            self.unary[v] = minus(self.unary[v], -amount)
         self.normalise()
 
     # --- components -------------------------------------------------------------------------------
@@ -296,7 +153,7 @@ class Reduction:
             raise Rejected("a component is empty, or names a variable or a factor twice")
         if not all(f in self.scopes and set(self.scopes[f]) <= set(place) for f in factors):
             raise Rejected("a factor of a component was removed, or has variables outside of it")
-        unary = [self._costs(v).tolist() for v in variables]
+        unary = [self.costs_of(v).tolist() for v in variables]
         return unary, [([place[v] for v in self.scopes[f]], self.tables[f]) for f in factors]
 
     def close(self, variables: Numbers, factors: Numbers, bound: int) -> None:
@@ -306,7 +163,7 @@ class Reduction:
         self.closed = self.closed or bound > highest  # of labellings without forbidden entries
         self.base += bound
         for v in variables:
-            self._take_all(v)
+            self.take_all(v)
 
 
 def _pairwise(table: Ints) -> Iterator[tuple[int, int, Ints]]:
@@ -316,8 +173,8 @@ def _pairwise(table: Ints) -> Iterator[tuple[int, int, Ints]]:
         others = tuple(k for k in axes if k not in (i, j))
         pair = rest.min(axis=others)
         whole = np.expand_dims(pair, others)
-        rest = np.where(whole >= HALF, rest, _minus(rest, whole))
-        total = _plus(total, np.broadcast_to(whole, table.shape))
+        rest = np.where(whole >= HALF, rest, minus(rest, whole))
+        total = plus(total, np.broadcast_to(whole, table.shape))
         yield i, j, pair
     if (total > table).any():
         raise Rejected("the pairs of a split factor cost more than the factor")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from softmap.views.curves import cost_range
+from softmap.views.curves import Axis, cost_range, relative_gaps
 
 Pixels = NDArray[np.uint8]
 Points = NDArray[np.float64]
@@ -73,17 +73,7 @@ def convergence(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
         Curve(seconds, np.asarray(trace[name], dtype=float), colour, dash, name)
         for name, (colour, dash) in RUN.items()
     ]
-    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    pairs = (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
-    gaps = [
-        Curve(
-            seconds,
-            np.maximum((trace[name] - trace.get(below, trace["bound"])) / scale, 1e-12),
-            *RUN[name],
-            label,
-        )
-        for name, below, label in pairs
-    ]
+    gaps = [Curve(seconds, gap, *RUN[name], label) for name, label, gap in relative_gaps(trace)]
     return side_by_side(
         [
             panel_image(Panel(values, title, "seconds", cost_range([trace]))),
@@ -130,9 +120,9 @@ class _Canvas:
         self._draw = ImageDraw.Draw(self._image)
         self._font = ImageFont.load_default(SIZES.text * fine)
         columns = [np.concatenate([getattr(c, axis) for c in panel.curves]) for axis in "xy"]
-        self._x = _Axis.of(columns[0], panel.logs[0], SIZES.left, SIZES.width - SIZES.right)
+        self._x = Axis.of(columns[0], panel.logs[0], SIZES.left, SIZES.width - SIZES.right)
         low_high = columns[1] if panel.costs is None else np.array(panel.costs)
-        self._y = _Axis.of(low_high, panel.logs[1], SIZES.height - SIZES.bottom, SIZES.top)
+        self._y = Axis.of(low_high, panel.logs[1], SIZES.height - SIZES.bottom, SIZES.top)
 
     def drawn(self) -> Pixels:
         """Draw axes, curves and words."""
@@ -181,49 +171,6 @@ class _Canvas:
     def _words(self, x: float, y: float, words: str, anchor: str) -> None:
         place = (x * self._fine, y * self._fine)
         self._draw.text(place, words, fill=INK, font=self._font, anchor=anchor)
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """Maps values, or their logarithms, linearly to pixels."""
-
-    low: float
-    high: float
-    first: float
-    last: float
-    log: bool
-
-    @classmethod
-    def of(cls, values: Points, log: bool, first: float, last: float) -> _Axis:
-        finite = values[np.isfinite(values) & ((values > 0) | (not log))]
-        seen = np.log10(finite) if log else finite
-        low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
-        if high - low < 1e-12 * max(1.0, abs(low)):
-            low, high = low - 0.5, high + 0.5
-        return cls(low, high, first, last, log)
-
-    def places(self, values: Points) -> Points:
-        """Return the pixels of values; values outside of the range are moved to its ends."""
-        seen = np.log10(np.maximum(values, 1e-300)) if self.log else values
-        part = np.clip((seen - self.low) / (self.high - self.low), -0.02, 1.02)
-        return np.asarray(self.first + part * (self.last - self.first), dtype=float)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Return about five pixels of round values, with their texts."""
-        step = _round_step((self.high - self.low) / 4)
-        if self.log:
-            step = max(1.0, math.ceil(step))
-        values = np.arange(math.ceil(self.low / step), math.floor(self.high / step) + 1) * step
-        exact = np.asarray(10.0**values if self.log else values, dtype=np.float64)
-        digits = max(0, -math.floor(math.log10(step)))
-        words = [f"{v:g}" if self.log else f"{v:,.{digits}f}" for v in exact.tolist()]
-        return list(zip(self.places(exact).tolist(), words, strict=True))
-
-
-def _round_step(size: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, at least `size`."""
-    power = 10.0 ** math.floor(math.log10(size))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= size * (1 - 1e-9))
 
 
 def _dashes(

@@ -1,8 +1,9 @@
-"""Energy and bound over time as a small SVG chart, for notebooks."""
+"""Energy and bound over time as a small SVG chart, for notebooks, and what all charts share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,6 @@ class ChartSizes:
     right: int = 12
     top: int = 28
     bottom: int = 40
-    ticks: int = 4
-    """Approximate number of ticks on each axis."""
 
 
 SIZES = ChartSizes()
@@ -55,40 +54,83 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
     return low - margin, high + margin
 
 
+def relative_gaps(trace: Curves) -> Iterator[tuple[str, str, NDArray[np.float64]]]:
+    """Yield the column, the name and the values of each gap relative to the bound, at least 1e-12.
+
+    They are the distances of energy and primal from their bounds.
+    """
+    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
+    for name, below, label in (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap")):
+        gap = (trace[name] - trace.get(below, trace["bound"])) / scale
+        yield name, label, np.maximum(gap, 1e-12)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values, or their logarithms, linearly to pixels."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+    log: bool = False
+
+    @classmethod
+    def of(cls, values: NDArray[Any], log: bool, first: float, last: float) -> Axis:
+        """Return the axis from pixel `first` to pixel `last` that shows all finite values."""
+        finite = values[np.isfinite(values) & ((values > 0) | (not log))]
+        seen = np.log10(finite) if log else finite
+        low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
+        if high - low < 1e-12 * max(1.0, abs(low)):
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, first, last, log)
+
+    def places(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the pixels of values; values outside of the range are moved to its ends."""
+        seen = np.log10(np.maximum(values, 1e-300)) if self.log else values
+        part = np.clip((seen - self.low) / (self.high - self.low), -0.02, 1.02)
+        return np.asarray(self.first + part * (self.last - self.first), dtype=float)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return about five pixels of round values, each with a distinct text."""
+        step = _round_step((self.high - self.low) / 4)
+        if self.log:
+            step = max(1.0, math.ceil(step))
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        values = np.arange(first, last + 1) * step
+        exact = np.asarray(10.0**values if self.log else values, dtype=np.float64)
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        form = f",.{digits}f" if np.abs(exact).max(initial=0.0) < 1e7 else ".6g"
+        words = [f"{value:{'g' if self.log else form}}" for value in exact.tolist()]
+        return list(zip(self.places(exact).tolist(), words, strict=True))
+
+
+def _round_step(size: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, at least `size`."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= size * (1 - 1e-9))
+
+
 def curves_svg(trace: Curves) -> str:
     """Return an SVG chart of energy and bound over seconds; empty if neither is finite."""
     costs = cost_range([{name: trace[name] for name in LINES}])
     if costs is None:
         return ""
-    seconds = trace["seconds"]
-    end = float(seconds[-1]) or 1.0
-    drawn = "".join(_line(seconds / end, trace[name], costs, *LINES[name]) for name in LINES)
+    x = Axis(0.0, float(trace["seconds"][-1]) or 1.0, SIZES.left, SIZES.width - SIZES.right)
+    y = Axis(*costs, SIZES.height - SIZES.bottom, SIZES.top)
+    seconds = x.places(trace["seconds"])
+    drawn = "".join(_line(seconds, y, trace[name], *ink) for name, ink in LINES.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZES.width} {SIZES.height}" '
         f'width="{SIZES.width}" font-family="system-ui, sans-serif" font-size="12">'
         f'<rect width="{SIZES.width}" height="{SIZES.height}" fill="#fff"/>'
-        f"{_axes(end, costs)}{_key()}{drawn}</svg>"
+        f"{_axes(x, y)}{_key()}{drawn}</svg>"
     )
 
 
-def _x(part: float) -> float:
-    return SIZES.left + part * (SIZES.width - SIZES.left - SIZES.right)
-
-
-def _y(cost: float, costs: tuple[float, float]) -> float:
-    inner = SIZES.height - SIZES.top - SIZES.bottom
-    part = (cost - costs[0]) / (costs[1] - costs[0])
-    return SIZES.top + inner * (1 - part)
-
-
-def _line(
-    parts: NDArray[Any], values: NDArray[Any], costs: tuple[float, float], ink: str, dash: str
-) -> str:
-    points = [
-        (_x(part), min(max(_y(value, costs), SIZES.top), SIZES.height - SIZES.bottom))
-        for part, value in zip(parts.tolist(), values.tolist(), strict=True)
-        if np.isfinite(value)
-    ]
+def _line(x: NDArray[Any], axis: Axis, values: NDArray[Any], ink: str, dash: str) -> str:
+    shown = np.isfinite(values)
+    points = list(zip(x[shown].tolist(), axis.places(values[shown]).tolist(), strict=True))
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{ink}"/>' for x, y in points[-1:]
@@ -99,15 +141,13 @@ def _line(
     )
 
 
-def _axes(end: float, costs: tuple[float, float]) -> str:
+def _axes(horizontal: Axis, vertical: Axis) -> str:
     floor = SIZES.height - SIZES.bottom
     parts = []
-    for value, words in _ticks(0.0, end):
-        x = _x(value / end)
+    for x, words in horizontal.ticks():
         parts.append(_rule(x, SIZES.top, x, floor))
         parts.append(f'<text x="{x:.1f}" y="{floor + 16}" text-anchor="middle">{words}</text>')
-    for value, words in _ticks(*costs):
-        y = _y(value, costs)
+    for y, words in vertical.ticks():
         parts.append(_rule(SIZES.left, y, SIZES.width - SIZES.right, y))
         parts.append(f'<text x="{SIZES.left - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
     middle = (SIZES.left + SIZES.width - SIZES.right) / 2
@@ -128,16 +168,3 @@ def _key() -> str:
             f'stroke-dasharray="{dash}"/><text x="{x + 32}" y="18">{name}</text>'
         )
     return "".join(parts)
-
-
-def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Return round numbers between `low` and `high`, each with a distinct text."""
-    raw = (high - low) / SIZES.ticks
-    power = 10.0 ** np.floor(np.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= 0.999 * raw)
-    digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
-    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
-    values = [k * step for k in range(first, last + 1)]
-    if max(map(abs, values), default=0.0) >= 1e7:
-        return [(value, f"{value:.6g}") for value in values]
-    return [(value, f"{value:,.{digits}f}") for value in values]

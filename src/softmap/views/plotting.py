@@ -1,4 +1,4 @@
-"""Plots and images; the only module that uses matplotlib and pillow (the extra `plot`)."""
+"""Plots and images; the only module that uses matplotlib (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from softmap.errors import FormatError, MissingExtra, OptionError
+from softmap.errors import FormatError, OptionError, needs_extra
 from softmap.io.atomic import replacing
 from softmap.model.drawing import as_bytes, palette
-from softmap.views.curves import cost_range
+from softmap.views.curves import cost_range, relative_gaps
 from softmap.views.subject import Subject
 
 __all__ = [
@@ -39,10 +40,8 @@ __all__ = [
 
 
 def _matplotlib() -> Any:
-    try:
+    with needs_extra("A picture", "plot"):
         import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtra("A picture", "plot") from error
     return matplotlib
 
 
@@ -108,12 +107,8 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
     values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
-    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    pairs = (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
-    for name, below, label in pairs:
-        relative = (trace[name] - trace.get(below, trace["bound"])) / scale
-        style = _sparse(STYLES[name], trace)
-        gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
+    for name, label, relative in relative_gaps(trace):
+        gaps.plot(trace["seconds"], relative, label=label, **_sparse(STYLES[name], trace))
     gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
     for axes in (values, gaps):
         axes.grid(alpha=0.3)
@@ -138,7 +133,7 @@ Labels = NDArray[np.int64]
 
 def image_size(path: Path | str) -> tuple[int, int]:
     """Return the rows and columns of an image file without decoding it."""
-    with _pillow().open(path) as image:
+    with Image.open(path) as image:
         columns, rows = image.size
     return rows, columns
 
@@ -149,22 +144,21 @@ def load_image(path: Path | str, longest: int | None = None) -> Pixels:
     Grey values of 16 bits are divided by 257. Palettes, CMYK and images of one bit are converted.
     Images of floating-point values and images with transparent pixels raise a `FormatError`.
     """
-    image_module = _pillow()
     try:
-        with image_module.open(path) as image:
+        with Image.open(path) as image:
             if longest is not None:
                 image.draft("RGB", (longest, longest))
-            reduced = _opaque(image, image_module, path)
+            reduced = _opaque(image, path)
             if longest is not None:
                 reduced.thumbnail((longest, longest))
             return np.array(reduced, dtype=np.uint8)
     except FileNotFoundError:
         raise
-    except (OSError, SyntaxError, image_module.DecompressionBombError) as error:
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise FormatError(f"not an image that can be read ({error})", path=path) from error
 
 
-def _opaque(image: Any, image_module: Any, path: Path | str) -> Any:
+def _opaque(image: Any, path: Path | str) -> Any:
     """Return an image of any mode as RGB, if nothing is lost but digits."""
     if image.mode == "F":
         raise FormatError("floating-point pixels: give their array, in 0..1 or 0..255", path=path)
@@ -172,7 +166,7 @@ def _opaque(image: Any, image_module: Any, path: Path | str) -> Any:
         values = np.asarray(image).astype(np.int64)
         if values.min() < 0 or values.max() > 65535:
             raise FormatError("pixels of more than 16 bits", path=path)
-        image = image_module.fromarray(np.round(values / 257).astype(np.uint8))
+        image = Image.fromarray(np.round(values / 257).astype(np.uint8))
     layered = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
     if layered and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
         raise FormatError("some pixels are transparent: put them on a background", path=path)
@@ -195,12 +189,12 @@ def write_picture(picture: NDArray[Any], path: Path) -> None:
     """Write an image with values in 0..255; the suffix selects the format."""
     form = picture_format(path)
     with replacing(path) as file:
-        _pillow().fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
+        Image.fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
 
 
 def picture_format(path: Path) -> str:
     """Return Pillow's name of the format of a suffix; PNG without a suffix."""
-    known: dict[str, str] = _pillow().registered_extensions()
+    known: dict[str, str] = Image.registered_extensions()
     form = known.get(path.suffix.lower(), None if path.suffix else "PNG")
     if form is None:
         raise OptionError(f"{path}: expected the suffix of a picture, such as .png or .jpg")
@@ -222,14 +216,6 @@ def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
     bar = axes.figure.colorbar(shown, ax=axes, label="label", shrink=min(1.0, rows / columns))
     bar.locator = MaxNLocator(integer=True)
     bar.update_ticks()
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtra("Reading and writing images", "plot") from error
-    return Image
 
 
 def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:

@@ -82,6 +82,19 @@ def test_mini_buckets_are_exact_on_trees_and_rounds_help_mean_field():
     assert none.lower < some.lower <= exact
 
 
+def test_mean_field_obeys_hard_constraints_between_blocks():
+    grid = softmap.generators.random_grid(5, 5, 3, seed=2)
+    tables = np.stack(list(grid.tables()))
+    tables[np.random.default_rng(1).uniform(size=tables.shape) < 0.05] = np.inf
+    model = softmap.Model(grid.unary.reshape(-1, 3), grid.edges, tables)
+    exact = softmap.exact_marginals(model).log_partition
+    labels = softmap.solve(model).labels
+    found = softmap.log_partition_bounds(model, entries=1, table=1)
+    known = softmap.log_partition_bounds(model, entries=1, table=1, labels=labels)
+    assert -np.inf < found.lower <= exact
+    assert -model.energy(labels) < known.lower <= exact
+
+
 def test_what_is_too_wide_or_impossible_is_refused():
     with pytest.raises(softmap.OptionError, match="more table entries"):
         softmap.exact_marginals(softmap.generators.random_grid(5, 5, 3), entries=100)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 
 import softmap
 from softmap.methods.marginals import adjoint, curvature, newton, smoothed_optimum
-from softmap.methods.marginals.curvature import Curvature, ModelFrame
-from softmap.methods.marginals.newton import conjugate_gradients
+from softmap.methods.marginals.curvature import Curvature, ModelFrame, conjugate_gradients
 from softmap.relaxation.consistency import tighten
 from support.oracles import violation
 from support.strategies import models

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from softmap.app.cli.options import ModelArgument, ValuesOption, complete_methods
+from softmap.app.cli.options import ModelArgument, QuietOption, ValuesOption, complete_methods
 from softmap.app.cli.targets import Targets, check_picture
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.views.console import number, ratio
@@ -55,7 +55,7 @@ def compare_command(
     ] = None,
     values: ValuesOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this picture.")] = None,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Compare methods on a model: a table, and a picture if you name one."""
     import softmap

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.options import complete_demo
+from softmap.app.cli.options import QuietOption, complete_demo
 
 if TYPE_CHECKING:
     from softmap.app.cli.targets import Targets
@@ -42,7 +42,7 @@ def demo_command(
     ] = 6.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Solve a small problem from start to finish."""
     import softmap

@@ -15,6 +15,7 @@ from softmap.app.cli.options import (
     FormatOption,
     JsonOption,
     ModelArgument,
+    PartitionOption,
     ValuesOption,
 )
 from softmap.app.cli.targets import Targets, check_folder, evidence_file, labellings, read_model
@@ -128,7 +129,7 @@ def convert_command(
     parts: Annotated[
         int | None, typer.Option(help="Number of parts; TARGET is then a folder.")
     ] = None,
-    partition: Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")] = "auto",
+    partition: PartitionOption = "auto",
 ) -> None:
     """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap

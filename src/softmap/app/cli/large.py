@@ -19,6 +19,8 @@ from softmap.app.cli.options import (
     JsonOption,
     MemoryOption,
     ModelArgument,
+    PartitionOption,
+    QuietOption,
     TimeOption,
     ValuesOption,
 )
@@ -51,7 +53,7 @@ def solve_large_command(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
     parts: Annotated[int | None, typer.Option(help="Number of parts [8 per process].")] = None,
-    partition: Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")] = "auto",
+    partition: PartitionOption = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
     time_limit: TimeOption = None,
@@ -67,7 +69,7 @@ def solve_large_command(
         Path | None, typer.Option(help="Write a proof of the bound, for softmap verify.")
     ] = None,
     as_json: JsonOption = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Solve one large model: mpiexec -n P softmap solve-large …
 

@@ -26,6 +26,7 @@ from softmap.app.cli.options import (
     LPGapOption,
     MemoryOption,
     ProofsOption,
+    QuietOption,
     SeedOption,
     ValuesOption,
 )
@@ -84,7 +85,7 @@ def solve_many_command(
     memory_limit: MemoryOption = None,
     proofs: ProofsOption = None,
     as_json: JsonOption = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Solve many models; models that already have a result are skipped."""
     from softmap.arguments import count

@@ -162,6 +162,8 @@ SeedOption = Annotated[int | None, typer.Option(help="Seed of the random numbers
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+PartitionOption = Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")]
+
 ProofsOption = Annotated[Path | None, typer.Option(help="A folder for proofs, for softmap verify.")]
 
 ValuesOption = Annotated[

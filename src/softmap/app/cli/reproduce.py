@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from softmap.app.cli.options import QuietOption
 from softmap.app.cli.targets import check_folder
 from softmap.errors import OptionError
 
@@ -37,7 +38,7 @@ def reproduce_command(
     seed: Annotated[int | None, typer.Option(help="Seed of graphs and trials [0].")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small run, for a first look.")] = False,
     threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Run the paper's experiments again, and report which claims hold.
 

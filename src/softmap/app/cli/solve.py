@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -309,12 +308,13 @@ def _fewer(found: list[RankedLabelling], most: int, given: Mapping[str, Any]) ->
 
 def _as_object(entry: RankedLabelling, model: Model) -> dict[str, Any]:
     """The JSON fields of one labelling; a bound that is not finite is null."""
+    from softmap.app.cli.summary import finite
     from softmap.io.results import labelling_object
 
     return {
         **labelling_object(entry.labels.reshape(-1).tolist(), model),
         "energy": entry.energy,
-        "bound": entry.bound if math.isfinite(entry.bound) else None,
+        "bound": finite(entry.bound),
         "proved": entry.proved,
     }
 

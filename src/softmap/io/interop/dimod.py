@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.arguments import count
-from softmap.errors import MissingExtra, ModelError, OptionError, shown
+from softmap.errors import ModelError, OptionError, needs_extra, shown
+from softmap.io.factors import require_pairwise
 from softmap.io.limits import LIMITS
 from softmap.io.qubo import quadratic_of
 from softmap.model import Model, checked_model
@@ -31,10 +32,8 @@ __all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", 
 
 
 def _dimod() -> Any:
-    try:
+    with needs_extra("the conversion to and from dimod", "dimod"):
         import dimod
-    except ImportError as error:
-        raise MissingExtra("the conversion to and from dimod", "dimod") from error
     return dimod
 
 
@@ -247,15 +246,10 @@ def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     return bqm
 
 
-def _pairwise(model: Model, form: str) -> None:
-    if checked_model(model).n != model.num_variables:
-        raise ModelError(f"{form} holds costs of one and two variables only")
-
-
 def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     """Return a `DiscreteQuadraticModel` of a model with finite unary and pairwise costs."""
     dimod = _dimod()
-    _pairwise(model, "a DiscreteQuadraticModel")
+    require_pairwise(model, "a DiscreteQuadraticModel")
     called = _names(model, names)
     if model.has_forbidden:
         raise ModelError("a DiscreteQuadraticModel holds finite costs only, no hard constraints")
@@ -279,7 +273,7 @@ def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     Forbidden labels and pairs become linear constraints.
     """
     dimod = _dimod()
-    _pairwise(model, "a ConstrainedQuadraticModel")
+    require_pairwise(model, "a ConstrainedQuadraticModel")
     called = _names(model, names)
     cqm, objective = dimod.ConstrainedQuadraticModel(), dimod.BinaryQuadraticModel("BINARY")
     objective.offset = model.constant

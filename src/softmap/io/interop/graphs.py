@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import MissingExtra, ModelError, OptionError, shown
+from softmap.errors import ModelError, OptionError, needs_extra, shown
+from softmap.io.factors import require_pairwise
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import Costs, Ints, integers, numbers, per_edge
@@ -25,8 +26,7 @@ def to_arrays(model: Model) -> dict[str, Any]:
     >>> softmap.interop.to_arrays(model)["pairwise"].tolist()
     [[[0.0, 0.4], [0.4, 0.0]]]
     """
-    if checked_model(model).n != model.num_variables:
-        raise ModelError("plain arrays hold factors of one and two variables only; see to_pgmpy")
+    require_pairwise(model, "a dict of arrays", "; see to_pgmpy")
     unary = [model.unary_of(i).copy() for i in range(model.n)]
     tables = list(model.tables())
     return {
@@ -163,10 +163,8 @@ def to_sparse(model: Model) -> Any:
 
 def trace_frame(run: Any) -> Any:
     """Return the trace of a result (or a trace) as a `pandas.DataFrame`, one row per check."""
-    try:
+    with needs_extra("the conversion to pandas", "interop"):
         import pandas
-    except ImportError as error:
-        raise MissingExtra("the conversion to pandas", "interop") from error
     trace: Any = getattr(run, "trace", run)
     if not callable(getattr(trace, "columns", None)):
         raise OptionError(f"expected a result or a trace, not {shown(run)}")
@@ -235,13 +233,10 @@ def to_networkx(model: Model, *, costs: str = "costs", weight: str = "weight") -
     Potts edges get the attribute `weight`, all others a table `costs`. The constant is an attribute
     of the graph.
     """
-    try:
+    with needs_extra("the conversion to networkx", "interop"):
         import networkx
-    except ImportError as error:
-        raise MissingExtra("the conversion to networkx", "interop") from error
     _require_names(costs=costs, weight=weight)
-    if checked_model(model).n != model.num_variables:
-        raise ModelError("a graph holds factors of one and two variables only; see to_pgmpy")
+    require_pairwise(model, "a graph", "; see to_pgmpy")
     graph = networkx.MultiGraph(constant=model.constant)
     for i in range(model.n):
         graph.add_node(i, **{costs: model.unary_of(i)})

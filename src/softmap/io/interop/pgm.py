@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softmap.errors import MissingExtra, ModelError, shown
+from softmap.errors import ModelError, needs_extra, shown
 from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
 from softmap.model import Model, checked_model
@@ -18,11 +18,9 @@ Part = tuple[tuple[int, ...], Costs]
 
 
 def _pgmpy() -> tuple[Any, Any]:
-    try:
+    with needs_extra("the conversion to and from pgmpy", "interop"):
         import pgmpy.factors.discrete as discrete
         import pgmpy.models as models
-    except ImportError as error:
-        raise MissingExtra("the conversion to and from pgmpy", "interop") from error
     return models, discrete
 
 

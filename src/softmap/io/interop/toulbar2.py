@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from softmap.errors import MissingExtra, ModelError, shown
+from softmap.errors import ModelError, needs_extra, shown
 from softmap.io.factors import factors_of
 from softmap.io.formats import read
 from softmap.model import Model, checked_model
@@ -24,10 +24,8 @@ def to_toulbar2(model: Model, *, resolution: int = 6, **options: Any) -> Any:
     **options
         Other options of `pytoulbar2.CFN`, such as `vac=1`.
     """
-    try:
+    with needs_extra("the conversion to toulbar2", "toulbar2"):
         import pytoulbar2
-    except ImportError as error:
-        raise MissingExtra("the conversion to toulbar2", "toulbar2") from error
     names, factors = checked_model(model).names, factors_of(model)
     cfn = pytoulbar2.CFN(resolution=resolution, **options)
     for i in range(model.num_variables):

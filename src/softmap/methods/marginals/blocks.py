@@ -117,10 +117,9 @@ class BlockMeanField:
         for f in np.flatnonzero(block_of[self._low] != block_of[self._high]).tolist():
             scope = flat.scope[flat.scope_start[f] : flat.scope_start[f + 1]]
             table = flat.tables[self._where[f] : self._where[f + 1]]
-            least = float(table.min())
-            self._size += abs(least)
-            if len(scope) > 2 or math.isinf(least):
-                self._least += least
+            self._size += float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
+            if len(scope) > 2:
+                self._least += float(table.min())
                 continue
             one, other = (slice(self._offset[v], self._offset[v + 1]) for v in scope)
             square = table.reshape(flat.num_labels[scope])
@@ -133,14 +132,25 @@ class BlockMeanField:
         """Return the expected entries of the tables of a block with others, for each label."""
         out = np.zeros_like(means)
         for own, other, table in self._near[b]:
-            out[own] += table @ means[other]
+            out[own] += _expected(table, means[other])
         return out[self.blocks[b].states]
 
-    def lower(self, rounds: int) -> float:
-        """Return the best bound of some rounds of exact updates, rounding errors subtracted."""
+    def lower(self, rounds: int, labels: Ints | None = None) -> float:
+        """Return the best bound of some rounds of exact updates, rounding errors subtracted.
+
+        Parameters
+        ----------
+        rounds : int
+            Largest number of rounds.
+        labels : int array, optional
+            A labelling to begin with. By default, the first round ignores the tables between a
+            block and those after it.
+        """
         if math.isinf(self._least):
             return -math.inf
         means, best = np.zeros(int(self._offset[-1])), -math.inf
+        if labels is not None:
+            means[self._offset[:-1] + labels] = 1.0
         for _ in range(max(1, rounds)):
             for b, block in enumerate(self.blocks):
                 if self._deadline.passed:
@@ -157,13 +167,27 @@ class BlockMeanField:
 
     def _value(self, means: Floats) -> float:
         """Return the free energy of q minus the rounding errors of sums and marginals."""
-        cut = sum(float(means[one] @ table @ means[other]) for one, other, table in self._pairs)
-        inner = sum(b.log_z - float(b.field @ means[b.states]) for b in self.blocks)
+        cut = sum(_mean(_expected(t, means[other]), means[one]) for one, other, t in self._pairs)
+        inner = sum(b.log_z - _mean(b.field, means[b.states]) for b in self.blocks)
         value = self.logs.shift + self._least + inner + cut
         # a marginal is the exponential of a sum of errors on a path of at most n buckets
         errors = sum(block.error for block in self.blocks)
-        sizes = self._size + sum(float(np.abs(b.field).sum()) for b in self.blocks)
+        fields = (b.field[np.isfinite(b.field)] for b in self.blocks)
+        sizes = self._size + sum(float(np.abs(field).sum()) for field in fields)
         wrong = min(1.0, 8.0 * (self.logs.n + 2) * errors)
         count = self.logs.n + len(self._pairs) + 8
         margin = errors + self.logs.error + 2 * wrong * sizes
         return value - 2 * margin - EPS * count * (abs(value) + abs(self.logs.shift) + sizes)
+
+
+def _expected(table: Floats, mean: Floats) -> Floats:
+    """Return the expected entry of each row; -inf if a forbidden one has positive probability."""
+    possible = mean > 0
+    expected: Floats = table @ mean if possible.all() else table[:, possible] @ mean[possible]
+    return expected
+
+
+def _mean(values: Floats, mean: Floats) -> float:
+    """Return the expected value; values of probability 0 do not count."""
+    possible = mean > 0
+    return float(values[possible] @ mean[possible])

@@ -7,112 +7,253 @@ block. The gradient of L is Mᵀ μ = -ν. Its Hessian is η Mᵀ Cov(μ) M, whi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap.errors import ConvergenceWarning
-from softmap.methods.marginals.newton import SMOOTHING, Solved, conjugate_gradients
 from softmap.model import Model
-from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, half_states
+from softmap.relaxation.dual import EdgeBatch, edge_batches, half_states
 
-Ints = NDArray[np.int64]
 LEAST = 1e-290  # marginals below this count as 0 when something is divided by them
 
 
-class EdgeTables(Protocol):
-    """Edges with tables of one shape, as `EdgeBatch`; the arrays may be on a device."""
-
-    @property
-    def rows(self) -> Any: ...
-    @property
-    def cols(self) -> Any: ...
-    def reduced(self, lam: Any, /) -> Any: ...
-
-
-class Frame(Protocol):
-    """What does not depend on λ: costs, and which entries of arrays belong together.
+@dataclass(frozen=True)
+class SmoothLimits:
+    """Tolerances and limits of the computation of the smoothed optimum.
 
     Attributes
     ----------
-    xp : module
-        numpy or cupy, whichever the arrays belong to.
+    tol : float
+        Largest |ν| of marginals that count as consistent.
+    mild : float
+        Smallest η for continuation in η, in units of 1 / scale of the costs.
+    coarse : float
+        Tolerance of |ν| at intermediate values of η.
+    local : float
+        |ν| below which Newton's method starts without sweeps.
+    sweeps : int
+        Number of sweeps before the first Newton step; it grows from round to round.
+    rounds : int
+        Largest number of rounds of sweeps and Newton steps.
+    steps : int
+        Number of Newton steps in one round.
+    step_products : int
+        Largest number of products with the Hessian for one Newton step.
+    products : int
+        Largest number of products with the Hessian for a gradient.
+    adjoint : float
+        Relative accuracy of the adjoint solve, in the norm of its preconditioner.
+    nothing : float
+        Right-hand sides below this value, relative to the absolute values of their terms, are 0.
+    """
+
+    tol: float = 1e-10
+    mild: float = 8.0
+    coarse: float = 1e-3
+    local: float = 0.1
+    sweeps: int = 24
+    rounds: int = 3
+    steps: int = 12
+    step_products: int = 400
+    products: int = 4000
+    adjoint: float = 1e-11
+    nothing: float = 1e-14
+
+
+SMOOTHING = SmoothLimits()
+
+
+class OneShape(NamedTuple):
+    """Edges with tables of one shape, on any device; `EdgeBatch` has these attributes, too.
+
+    Attributes
+    ----------
+    cost : float64 array (k, d_i, d_j)
+        C_e.
+    rows, cols : int64 arrays (k, d_i) and (k, d_j)
+        Indices of the labels of the first and second endpoint in half-edge arrays.
+    """
+
+    cost: Any
+    rows: Any
+    cols: Any
+
+
+class Frame:
+    """What does not depend on λ: costs, and which entries of arrays belong together.
+
+    Parameters
+    ----------
     unary : float64 array
         Costs of the nodes, flat over node states.
-    constant : float
-        Constant of the energy.
-    batches : sequence of EdgeTables
+    batches : sequence of EdgeBatch or OneShape
         The edges.
     states : int64 array
         For each entry of a half-edge array, that of a node array with the same label.
+    blocks : sequence of int64 arrays (k, d)
+        For each number of labels, the entries of the nodes with so many labels in node arrays.
+    parts : int
+        Number of parts of the graph. Each has its own step lengths.
+    part : int64 array, optional
+        The part of each entry of a half-edge array. By default, the parts have equal sizes and
+        follow each other.
+    constant : float, default 0
+        Constant of the energy.
+    xp : module, default numpy
+        numpy or cupy, whichever the arrays belong to.
     """
 
-    xp: Any
-    unary: Any
-    constant: float
-    states: Any
+    def __init__(
+        self,
+        unary: Any,
+        batches: Sequence[EdgeBatch | OneShape],
+        states: Any,
+        blocks: Sequence[Any],
+        parts: int,
+        part: Any = None,
+        constant: float = 0.0,
+        xp: Any = np,
+    ) -> None:
+        self.unary, self.batches, self.states, self.constant = unary, batches, states, constant
+        self.xp, self._blocks, self._parts, self._part = xp, blocks, parts, part
+        self._node = xp.zeros(unary.size, dtype=np.int64)  # any numbers, one for each node
+        for block in blocks:
+            self._node[block] = block[:, :1]
 
-    @property
-    def batches(self) -> Sequence[EdgeTables]: ...
-
-    def dot(self, a: Any, b: Any, /) -> Any:
+    def dot(self, a: Any, b: Any) -> Any:
         """The product of half-edge arrays, one number per part."""
+        if self._part is None:
+            return (a * b).reshape(self._parts, -1).sum(axis=1)
+        return self.xp.bincount(self._part, a * b, self._parts)
 
-    def each(self, values: Any, /) -> Any:
+    def each(self, values: Any) -> Any:
         """One number per part, for every half-edge of it."""
-
-    def gather(self, half: Any, /) -> Any:
-        """Return Σ_{e∈N_i} of a half-edge array, flat over node states."""
-
-    def by_node(self, nodes: Any, /) -> Any:
-        """Return the sum of each node's block, repeated over the block."""
-
-    def softened(self, cost: Any, eta: float, /) -> tuple[Any, float]:
-        """Return the Gibbs distributions of the nodes, and the sum of their soft minima."""
-
-
-class ModelFrame:
-    """The `Frame` of a tightened model; its parts are the connected components."""
-
-    xp: Any = np
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.unary, self.constant = model, model.unary, model.constant
-        self.batches: tuple[EdgeBatch, ...] = tuple(edge_batches(model))
-        self.states: Ints = half_states(model)
-        component = model.graph.components() if model.m else np.arange(model.n, dtype=np.int32)
-        self._parts = int(component.max()) + 1
-        node = model.edges.reshape(-1)
-        self._part = np.repeat(component[node], model.num_labels[node])
-
-    def dot(self, a: Floats, b: Floats) -> Floats:
-        """The product of half-edge arrays, one number per component."""
-        return np.asarray(np.bincount(self._part, a * b, self._parts), dtype=np.float64)
-
-    def each(self, values: Floats) -> Floats:
-        """One number per component, for every half-edge of it."""
+        if self._part is None:
+            return self.xp.repeat(values, self.states.size // self._parts)
         return values[self._part]
 
-    def gather(self, half: Floats) -> Floats:
+    def gather(self, half: Any) -> Any:
         """Return Σ_{e∈N_i} of a half-edge array, flat over node states."""
-        size = int(self.model.node_offset[-1])
-        return np.asarray(np.bincount(self.states, half, size), dtype=np.float64)
+        if not half.size:
+            return self.xp.zeros_like(self.unary)
+        return self.xp.bincount(self.states, weights=half, minlength=self.unary.size)
 
-    def by_node(self, nodes: Floats) -> Floats:
+    def by_node(self, nodes: Any) -> Any:
         """Return the sum of each node's block, repeated over the block."""
-        sums = np.add.reduceat(nodes, self.model.node_offset[:-1])
-        return np.repeat(sums, self.model.num_labels)
+        return self.xp.bincount(self._node, nodes)[self._node]
 
-    def softened(self, cost: Floats, eta: float) -> tuple[Floats, float]:
+    def softened(self, cost: Any, eta: float) -> tuple[Any, float]:
         """Return the Gibbs distributions of the nodes, and the sum of their soft minima."""
-        start, labels = self.model.node_offset[:-1], self.model.num_labels
-        least = np.minimum.reduceat(cost, start)
-        weight = np.exp(-eta * (cost - np.repeat(least, labels)))
-        mass = np.add.reduceat(weight, start)
-        return weight / np.repeat(mass, labels), float((least - np.log(mass) / eta).sum())
+        out, total, xp = self.xp.empty_like(cost), 0.0, self.xp
+        for block in self._blocks:
+            rows = cost[block]
+            low = rows.min(axis=1, keepdims=True)
+            weight = xp.exp(-eta * (rows - low))
+            mass = weight.sum(axis=1, keepdims=True)
+            out[block] = weight / mass
+            total += float((low - xp.log(mass) / eta).sum())
+        return out, total
+
+    def _finite(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the least and the largest finite cost of tables, some tables at a time."""
+        tables = [self.unary[block] for block in self._blocks]
+        for costs in (*tables, *(b.cost.reshape(len(b.cost), -1) for b in self.batches)):
+            known = self.xp.isfinite(costs)
+            low = self.xp.where(known, costs, np.inf).min(axis=1)
+            high = self.xp.where(known, costs, -np.inf).max(axis=1)
+            some = low <= high
+            yield low[some], high[some]
+
+    @cached_property
+    def scale(self) -> float:
+        """The mean range of costs; see `relaxation.dual.cost_scale`."""
+        width = self.xp.concatenate([high - low for low, high in self._finite()])
+        wide = width[width > 0]
+        return float(wide.mean()) if wide.size else self.largest or 1.0
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest |cost| that is finite."""
+        sizes = (self.xp.abs(a) for pair in self._finite() for a in pair)
+        return max((float(a.max()) for a in sizes if a.size), default=0.0)
+
+    def reachable(self, eta: float, tol: float) -> float:
+        """Return `tol`, or the smallest |ν| that rounding errors of η C allow if it is larger."""
+        return max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * self.largest))
+
+
+class ModelFrame(Frame):
+    """The frame of a tightened model; its parts are the connected components."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.edge_batches = model, tuple(edge_batches(model))
+        component = model.graph.components() if model.m else np.arange(model.n, dtype=np.int32)
+        node, labels = model.edges.reshape(-1), model.num_labels
+        super().__init__(
+            model.unary,
+            self.edge_batches,
+            half_states(model),
+            [
+                model.node_offset[:-1][labels == d][:, None] + np.arange(d)
+                for d in np.unique(labels)
+            ],
+            int(component.max()) + 1,
+            np.repeat(component[node], labels[node]),
+            model.constant,
+        )
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution, the number of products used, and whether every part reached its tolerance."""
+
+    x: Any
+    products: int
+    done: bool
+
+
+def conjugate_gradients(
+    matrix: Callable[[Any], Any],
+    precondition: Callable[[Any], Any],
+    rhs: Any,
+    parts: Frame,
+    *,
+    tol: float,
+    limit: int,
+) -> Solved:
+    """Solve `matrix(x) = rhs` for a right-hand side in the range of a semidefinite matrix.
+
+    The matrix is block-diagonal. Each part (block) has its own step lengths, and stops when
+    √(rᵀ P r) has fallen by the factor `tol`; one product is shared by all parts. The component of x
+    in the kernel of the matrix is arbitrary.
+    """
+    xp = parts.xp
+    x, r = xp.zeros_like(rhs), rhs.copy()
+    z = precondition(r)
+    direction, rho = z.copy(), parts.dot(r, z)
+    goal = tol**2 * rho
+    for products in range(limit):
+        active = rho > goal
+        if not bool(active.any()):
+            return Solved(x, products, True)
+        image = matrix(direction)
+        curve = parts.dot(direction, image)
+        moving = active & (curve > 0)
+        if not bool(moving.any()):  # only rounding is left
+            return Solved(x, products + 1, bool((rho <= 1e4 * goal).all()))
+        step = parts.each(xp.where(moving, rho / xp.where(moving, curve, 1.0), 0.0))
+        x += step * direction
+        r -= step * image
+        z = precondition(r)
+        new = parts.dot(r, z)
+        keep = parts.each(xp.where(moving, new / xp.where(moving, rho, 1.0), 0.0))
+        direction = z + keep * direction
+        rho = xp.where(moving, new, xp.minimum(rho, goal))
+    return Solved(x, limit, bool((rho <= goal).all()))
 
 
 class Curvature:
@@ -138,7 +279,7 @@ class Curvature:
         self.tables: list[Any] = []
         self.sums = xp.zeros(lam.size)
         for batch in frame.batches:
-            table = batch.reduced(lam)
+            table = batch.cost + _pair_sums(batch, lam)
             low = table.min(axis=(1, 2), keepdims=True)
             xp.exp(xp.multiply(xp.subtract(table, low, out=table), -eta, out=table), out=table)
             mass = table.sum(axis=(1, 2), keepdims=True)
@@ -218,10 +359,7 @@ class Curvature:
 
     def spread(self, half: Any) -> list[Any]:
         """Return v_{e,i}(x) + v_{e,j}(y) as tables."""
-        return [
-            half[batch.rows][:, :, None] + half[batch.cols][:, None, :]
-            for batch in self.frame.batches
-        ]
+        return [_pair_sums(batch, half) for batch in self.frame.batches]
 
     def hessian(self, v: Any) -> Any:
         """Return ∇²L(λ) v. Arrays that are constant on every half-edge are in its kernel."""
@@ -254,3 +392,8 @@ class Curvature:
         scaled = inverse * r
         common = node * self.frame.gather(scaled)
         return (scaled - inverse * common[self.frame.states]) / self.eta
+
+
+def _pair_sums(batch: EdgeBatch | OneShape, half: Any) -> Any:
+    """Return v_{e,i}(x) + v_{e,j}(y) for the edges of a batch."""
+    return half[batch.rows][:, :, None] + half[batch.cols][:, None, :]

@@ -15,36 +15,9 @@ from softmap.errors import InfeasibleModel
 from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, SumSearch
 from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition
-from softmap.methods.marginals.tables import EPS, Ints, LogTables
+from softmap.methods.marginals.tables import EPS, LogTables
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import Floats
-
-
-class Padded:
-    """A model in rectangular arrays; padded labels are forbidden.
-
-    Attributes
-    ----------
-    unary : float64[n, d]
-    tables : float64[p, d, d]
-        Sums over parallel edges.
-    pairs : int64[p, 2]
-        Each pair once, the smaller node first.
-    """
-
-    def __init__(self, model: Model) -> None:
-        n, d = model.n, int(model.num_labels.max())
-        self.unary: Floats = np.full((n, d), np.inf)
-        self.unary[np.arange(d) < model.num_labels[:, None]] = model.unary
-        ends = np.sort(model.edges.astype(np.int64), axis=1)
-        pairs, which = np.unique(ends, axis=0, return_inverse=True)
-        self.pairs: Ints = pairs.reshape(-1, 2)
-        self.tables: Floats = np.zeros((len(self.pairs), d, d))
-        for e, (i, j) in enumerate(model.edges.tolist()):
-            table = model.table(e) if i < j else model.table(e).T
-            rows, cols = table.shape
-            self.tables[which.reshape(-1)[e], :rows, :cols] += table
 
 
 class PartitionBounds(NamedTuple):
@@ -102,7 +75,7 @@ def log_partition_bounds(
     True
     """
     tight = tighten(checked_model(model))
-    start = None if labels is None else tight.complete(labels)
+    start = None if labels is None else tight.with_running(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
     entries, table = count("entries", entries, 1), count("table", table, 1)
     seconds = math.inf if time_limit is None else not_negative("time_limit", time_limit)
@@ -112,31 +85,16 @@ def log_partition_bounds(
     if exact is not None:
         _require_finite(exact[0])
         return PartitionBounds(exact[0] - exact[1], exact[0] + exact[1])
-    below = _below(tight, logs, eta, start, rounds, table, deadline)
-    return PartitionBounds(*_searched(logs, below, entries, table, deadline))
-
-
-def _below(
-    model: Model,
-    logs: LogTables,
-    eta: float,
-    start: Ints | None,
-    rounds: int,
-    table: int,
-    deadline: core.Deadline,
-) -> float:
-    """Return the best of the lower bounds by mean field: over blocks, and from each start."""
-    padded = Padded(model)
-    starts = [_uniform(padded)]
+    below = -math.inf
     if start is not None:
-        starts.append(np.eye(padded.unary.shape[1])[start])
-    below = max(_mean_field(model, padded, eta, q, rounds, deadline) for q in starts)
-    shift = -eta * model.constant
-    below += shift - _margin(padded, eta, below) - 32 * EPS * abs(shift)
+        below = -eta * float(tight.energy(start))
+        below -= logs.error + 4 * EPS * abs(below)
     with suppress(core.OutOfTime):
         third = core.Deadline(deadline.left / 3)  # the rest is for the upper bound and the search
-        below = max(below, BlockMeanField(logs, 4 * table, third).lower(rounds))
-    return below
+        field = BlockMeanField(logs, 4 * table, third)
+        found = [field.lower(rounds, x) for x in ((None,) if start is None else (None, start))]
+        below = max(below, *found)
+    return PartitionBounds(*_searched(logs, below, entries, table, deadline))
 
 
 def _searched(
@@ -165,63 +123,3 @@ def _searched(
 def _require_finite(upper: float) -> None:
     if upper == -math.inf:
         raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
-
-
-def _uniform(padded: Padded) -> Floats:
-    allowed = np.isfinite(padded.unary)
-    return allowed / np.maximum(1, allowed.sum(axis=1, keepdims=True))
-
-
-def _margin(padded: Padded, eta: float, value: float) -> float:
-    """Return a bound on the rounding error of the computed mean field."""
-    finite = [np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in (padded.unary, padded.tables)]
-    size = eta * (float(finite[0]) + float(finite[1])) + padded.unary.shape[1]
-    size = (len(padded.unary) + len(padded.pairs)) * (1.0 + size)
-    return 32 * EPS * (size + (abs(value) if math.isfinite(value) else 0.0))
-
-
-def _mean_field(
-    model: Model, padded: Padded, eta: float, q: Floats, rounds: int, deadline: core.Deadline
-) -> float:
-    """Maximise -η E_q[energy] + H(q) by rounds of exact updates, one colour at a time."""
-    colour = model.graph.colouring()
-    best = _free(padded, eta, q)
-    for _ in range(rounds):
-        if deadline.passed:
-            break
-        for c in range(int(colour.max()) + 1):
-            cost = padded.unary + _field(padded, q)
-            chosen = (colour == c) & np.isfinite(cost).any(axis=1)
-            logits = -eta * cost[chosen]
-            q = q.copy()
-            weight = np.exp(logits - logits.max(axis=1, keepdims=True))
-            q[chosen] = weight / weight.sum(axis=1, keepdims=True)
-        value = _free(padded, eta, q)
-        if not value > best + 1e-9 * (1 + abs(best)):
-            return max(best, value)
-        best = value
-    return best
-
-
-def _field(padded: Padded, q: Floats) -> Floats:
-    """Return the expected cost of a variable's edges for each label; +inf if one is forbidden."""
-    i, j = padded.pairs.T
-    excluded = np.isposinf(padded.tables)
-    table = np.where(excluded, 0.0, padded.tables)
-    out = np.zeros_like(q)
-    for here, there, cost, bar in (
-        (i, j, table, excluded),
-        (j, i, table.transpose(0, 2, 1), excluded.transpose(0, 2, 1)),
-    ):
-        weight = q[there][:, :, None]
-        expected = (cost @ weight)[:, :, 0]
-        expected[(bar & (weight > 0).transpose(0, 2, 1)).any(axis=2)] = np.inf
-        np.add.at(out, here, expected)
-    return out
-
-
-def _free(padded: Padded, eta: float, q: Floats) -> float:
-    used = q > 0
-    pairs = 0.5 * _field(padded, q)[used]
-    cost = float((q[used] * (padded.unary[used] + pairs)).sum())
-    return -eta * cost - float((q[used] * np.log(q[used])).sum())

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.arguments import positive
-from softmap.methods.marginals.curvature import Curvature, ModelFrame
-from softmap.methods.marginals.newton import SMOOTHING, approach, reach, warn_unless_consistent
+from softmap.methods.marginals.curvature import SMOOTHING, Curvature, ModelFrame
+from softmap.methods.marginals.newton import approach, warn_unless_consistent
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import Floats, check_lam, cost_scale
+from softmap.relaxation.dual import Floats, check_lam
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class SoftMarginals:
     def edges(self) -> Floats:
         """The edge marginals, flat over `model.edge_offset`."""
         out = np.empty(self.model.edge_size)
-        for batch, table in zip(self.frame.batches, self.curvature.tables, strict=True):
+        for batch, table in zip(self.frame.edge_batches, self.curvature.tables, strict=True):
             out[batch.entries] = table
         return out
 
@@ -130,7 +130,6 @@ def smoothed_optimum(
     threads : int, default 1
     """
     soft = approached(model, eta, lam=lam, tol=tol, threads=threads)
-    tol = max(tol, _reach(soft.model, soft.eta))
     warn_unless_consistent(soft.curvature, tol)
     return soft
 
@@ -141,25 +140,9 @@ def approached(
     """Return what `smoothed_optimum` returns, without its warning (see `slack` and `gap`)."""
     eta, tol = positive("eta", eta), positive("tol", tol)
     frame = ModelFrame(tighten(model))
-    tol = max(tol, _reach(frame.model, eta))
-    if lam is None:
-        mild = SMOOTHING.mild / cost_scale(frame.model)
-        halvings = math.ceil(math.log2(max(1.0, eta / mild)))
-        start = np.zeros(int(frame.model.half_offset[-1]))
-    else:
-        start, halvings = check_lam(frame.model, lam), 0
-    sweep, at = partial(_swept, frame.model, threads), partial(Curvature, frame)
-    point = approach(at, sweep, start, eta, tol, halvings=halvings, growth=8)
+    start = None if lam is None else check_lam(frame.model, lam)
+    point = approach(frame, partial(_swept, frame.model, threads), eta, tol, lam=start, growth=8)
     return SoftMarginals(frame, eta, point.lam, point)
-
-
-def _reach(model: Model, eta: float) -> float:
-    """Return the smallest |ν| that can be reached, given rounding errors of η C."""
-    costs = [np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0)]
-    for first, last, potential in model.groups():
-        low, high = potential.extremes(*model.end_labels(first, last))
-        costs += [np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0)]
-    return reach(eta, float(max(costs)))
 
 
 def _swept(model: Model, threads: int, point: Curvature, count: int) -> Curvature:
@@ -177,7 +160,7 @@ def adjoint(
 
     It takes one linear solve (see `Curvature.pulled_back`). Arrays are flat, as the marginals are.
     """
-    point, batches = soft.curvature, soft.frame.batches
+    point, batches = soft.curvature, soft.frame.edge_batches
     by_node, tables = point.pulled_back(nodes, [edges[batch.entries] for batch in batches], tol)
     by_edge = np.empty_like(edges)
     for batch, table in zip(batches, tables, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from softmap.errors import MissingExtra, OptionError, SoftmapError, shown
+from softmap.errors import OptionError, SoftmapError, needs_extra, shown
 from softmap.machine import usable_cores
 
 
@@ -32,10 +32,8 @@ class Patience:
 
 def distributed_module() -> Any:
     """Return the module `dask.distributed`, or raise an error that names the extra."""
-    try:
+    with needs_extra("softmap.solve_many", "dask"):
         import distributed
-    except ImportError as error:
-        raise MissingExtra("softmap.solve_many", "dask") from error
     return distributed
 
 
