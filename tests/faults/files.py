@@ -331,7 +331,10 @@ COMMANDS = {
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_text})
         for kind in ("lp", "mps")
     },
-    "convert-from-lp": Command("convert b.lp y.npz", {"y.npz": whole_binary}),
+    **{
+        f"convert-from-{kind}": Command(f"convert b.{kind} y.npz", {"y.npz": whole_binary})
+        for kind in ("lp", "mps")
+    },
     "parts": Command("convert m.npz cut --parts 2", {"cut": whole_parts}),
     "many": Command("solve-many m.npz -o out --no-progress --workers 1", {"out": whole_summary}),
     "many-proofs": Command(
@@ -400,6 +403,11 @@ def prepare(folder: Path) -> None:
     columns = " ".join(f"x{k}" for k in range(BITS))
     (folder / "b.lp").write_text(
         f"min\n obj: x0 + 2 x1\nst\n c: x0 + x1 >= 1\nbin\n {columns}\nend\n"
+    )
+    entries = "".join(f" x{k} obj {k} c 1\n" for k in range(BITS))
+    (folder / "b.mps").write_text(
+        f"NAME b\nROWS\n N obj\n G c\nCOLUMNS\n M1 'MARKER' 'INTORG'\n{entries}"
+        " M2 'MARKER' 'INTEND'\nRHS\n R c 1\nENDATA\n"
     )
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
