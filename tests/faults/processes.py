@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 
 def preloaded(source: Path) -> int | None:
@@ -47,39 +45,3 @@ def forked(action: Callable[[], int], limit: int = 0) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def spread(tasks: Sequence[Any], workers: int, action: Callable[[Any], Any]) -> Iterator[Any]:
-    """Yield `action(task)` for all tasks, in the order in which they end.
-
-    Each process takes the next task. What this process has imported is there in all of them.
-    """
-    context = multiprocessing.get_context("fork")
-    taken, found = context.Value("l", 0), context.SimpleQueue()
-
-    def work() -> None:
-        try:
-            while (number := following()) < len(tasks):
-                found.put((action(tasks[number]),))
-        finally:
-            found.put(None)
-
-    def following() -> int:
-        with taken.get_lock():
-            taken.value += 1
-            return int(taken.value) - 1
-
-    team = [context.Process(target=work) for _ in range(workers)]
-    for one in team:
-        one.start()
-    working = workers
-    while working:
-        answer = found.get()
-        if answer is None:
-            working -= 1
-        else:
-            yield answer[0]
-    for one in team:
-        one.join()
-    if any(one.exitcode for one in team):
-        raise RuntimeError("a process of the campaign failed")
