@@ -233,9 +233,7 @@ def campaign(options: argparse.Namespace, counts: Counts, folder: Path) -> None:
     """Fuzz in several processes, and count."""
     told = time.monotonic()
     tasks = shares(options, counts, folder)
-    for found in spread(
-        tasks, options.workers, work, begin=begin_worker, limit=SHARE + PATIENCE
-    ):
+    for found in spread(tasks, options.workers, work, begin=begin_worker, limit=SHARE + PATIENCE):
         if isinstance(found, Lost):
             counts.add(found.task.name, 1, 0, 1)
             report(found.task.name, found.task.last_input(), found.how, options.out)

@@ -77,7 +77,9 @@ def lp_texts(draw):
     names = [f"x{k}" for k in range(4)] + ["y_1", "z(2)", "w.e2"]
     aim = draw(st.sampled_from(["min", "Minimize", "MAXIMIZE", "maximum"]))
     constant = draw(st.sampled_from(["", " + 7", " - 2.5"]))
-    text = f"\\ a text\n{aim}\n{draw(st.sampled_from(['', ' obj:']))}{draw(sums(names))}{constant}\n"
+    text = (
+        f"\\ a text\n{aim}\n{draw(st.sampled_from(['', ' obj:']))}{draw(sums(names))}{constant}\n"
+    )
     text += draw(st.sampled_from(["st", "subject to", "Such That", "s.t."])) + "\n"
     for k in range(draw(st.integers(0, 3))):
         text += f" r{k}: {draw(sums(names))} {draw(RELATIONS)} -{draw(NUMBERS)}\n"

@@ -133,14 +133,17 @@ def spread(
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it, SIGTERM and Ctrl-C end what is running; what follows is done in any case."""
+    """SIGTERM and Ctrl-C end what runs within; what follows, such as a count, is printed."""
 
     def stop(number: int, frame: object) -> None:
+        for one in stopped:  # what follows is not interrupted again
+            signal.signal(one, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    stopped = (signal.SIGTERM, signal.SIGINT)
+    for one in stopped:
+        signal.signal(one, stop)
+    with contextlib.suppress(KeyboardInterrupt):
+        yield
+        for one in stopped:
+            signal.signal(one, signal.SIG_DFL)

@@ -330,7 +330,8 @@ class _MpsText:
             "BOUNDS": self._bound, "OBJSENSE": self._aim,
         }  # fmt: skip
         section = ""
-        for self._line, words, indented in self._words():
+        for number, words, indented in self._words():
+            self._line = number
             if indented and section in sections:
                 sections[section](words)
                 continue
@@ -343,8 +344,8 @@ class _MpsText:
                 self._expected(f"a section: {', '.join(sections)} or ENDATA", words[0])
         else:
             self._expected("ENDATA at the end", "")
-        for number, width in self._ranges:
-            self._widen(number, width)
+        for row, width in self._ranges:
+            self._widen(row, width)
         for column in self._unbounded:
             self.program.high[column] = 1.0
 
