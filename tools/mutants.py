@@ -8,6 +8,10 @@ tests/verification/mutants.txt with the reason. The program fails if less than 9
 mutants are caught, or if one of the list is caught.
 
     python tools/mutants.py [--workers 2] [--only reduction] [--again FILE] [--longest 0.3]
+        [--seconds 580] [--out missed.txt]
+
+With `--seconds` the tests of the checker run first, without a change; the mutants that were tried
+until the time was over are counted, in an order that does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import contextlib
 import copy
 import importlib.abc
 import importlib.util
 import json
+import math
 import os
 import resource
 import signal
@@ -27,7 +33,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -364,24 +370,35 @@ class Attempt:
             return status != 0
         if time.monotonic() < self.latest:
             return None
-        os.killpg(self.child, signal.SIGKILL)
-        os.waitpid(self.child, 0)
+        self.end()
         return True
+
+    def end(self) -> None:
+        """End the tests."""
+        with contextlib.suppress(ProcessLookupError):  # not yet a group of its own
+            os.killpg(self.child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.child, signal.SIGKILL)
+        os.waitpid(self.child, 0)
 
 
 def attempts(
-    mutants: list[Mutant], tests: list[Reach], workers: int
-) -> Iterator[tuple[Mutant, bool]]:
-    """Run the tests of every mutant, some at a time; yield whether each was caught."""
+    mutants: list[Mutant], tests: list[Reach], workers: int, end: float
+) -> Generator[tuple[Mutant, bool], None, None]:
+    """Run the tests of mutants, some at a time, until the time `end`; yield which were caught."""
     waiting, running = mutants[::-1], list[Attempt]()
-    while waiting or running:
-        while waiting and len(running) < workers:
-            running.append(Attempt.start(waiting.pop(), tests))
-        time.sleep(0.01)
-        for attempt in list(running):
-            if (found := attempt.caught()) is not None:
-                running.remove(attempt)
-                yield attempt.mutant, found
+    try:
+        while (waiting or running) and time.monotonic() < end:
+            while waiting and len(running) < workers:
+                running.append(Attempt.start(waiting.pop(), tests))
+            time.sleep(0.01)
+            for attempt in list(running):
+                if (found := attempt.caught()) is not None:
+                    running.remove(attempt)
+                    yield attempt.mutant, found
+    finally:
+        for attempt in running:
+            attempt.end()
 
 
 class Campaign:
@@ -393,9 +410,9 @@ class Campaign:
         0 if enough mutants were caught.
     """
 
-    def __init__(self, mutants: list[Mutant], workers: int, longest: float) -> None:
-        self._mutants, self._workers, self.status = mutants, workers, 2
-        self._longest = longest
+    def __init__(self, mutants: list[Mutant], said: argparse.Namespace) -> None:
+        self._mutants, self._workers, self.status = mutants, said.workers, 2
+        self._longest, self._seconds, self._out = said.longest, said.seconds, said.out
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Replace pytest's own loop."""
@@ -403,20 +420,47 @@ class Campaign:
         tests = [test for test in tests if test.seconds <= self._longest]
         seconds = sum(test.seconds for test in tests)
         print(f"{len(self._mutants)} mutants, {len(tests)} tests of {seconds:.1f} s", flush=True)
-        missed = listed = wrong = 0
-        for k, (mutant, found) in enumerate(attempts(self._mutants, tests, self._workers), 1):
-            if k % 100 == 0:
-                print(f"{k} done", flush=True)
-            expected = mutant.name in reasons
-            listed, wrong = listed + expected, wrong + (expected and found)
-            missed += not expected and not found
-            if expected == found:
-                print("listed but caught:" if found else "not caught:", mutant.name, flush=True)
-        counted = len(self._mutants) - listed
-        share = 1 - missed / max(counted, 1)
-        print(f"{counted - missed} of {counted} caught ({100 * share:.1f} %), {listed} listed")
-        self.status = int(share < REQUIRED or wrong > 0)
+        counts, stopped = Counts(reasons), time.monotonic() + self._seconds
+        found = attempts(self._mutants, tests, self._workers, stopped)
+        with contextlib.suppress(KeyboardInterrupt):
+            for mutant, caught in found:
+                counts.add(mutant, caught)
+                if counts.done % 100 == 0:
+                    print(f"{counts.done} done, {len(counts.survivors)} not caught", flush=True)
+        found.close()
+        if self._out is not None:
+            self._out.write_text("".join(f"not caught: {name}\n" for name in counts.survivors))
+        print(f"{counts.done} of {len(self._mutants)} mutants tried: {counts}")
+        self.status = int(counts.share < REQUIRED or counts.wrong > 0)
         return True
+
+
+class Counts:
+    """Mutants that were tried, caught, and listed as those that no test can catch."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        self._reasons = reasons
+        self.done = self.listed = self.wrong = 0
+        self.survivors: list[str] = []
+
+    def __str__(self) -> str:
+        caught = f"{self.done - self.listed - len(self.survivors)} of {self.done - self.listed}"
+        return f"{caught} caught ({100 * self.share:.1f} %), {self.listed} listed"
+
+    @property
+    def share(self) -> float:
+        """The fraction of mutants that were caught, of those that are not listed."""
+        return 1 - len(self.survivors) / max(self.done - self.listed, 1)
+
+    def add(self, mutant: Mutant, caught: bool) -> None:
+        """Add a mutant."""
+        expected = mutant.name in self._reasons
+        self.done, self.listed = self.done + 1, self.listed + expected
+        self.wrong += expected and caught
+        if not expected and not caught:
+            self.survivors.append(mutant.name)
+        if expected == caught:
+            print("listed but caught:" if caught else "not caught:", mutant.name, flush=True)
 
 
 def known() -> dict[str, str]:
@@ -443,6 +487,8 @@ def options() -> argparse.Namespace:
     )
     reader.add_argument("--tests", nargs="*", default=TESTS, help="files or folders of tests")
     reader.add_argument("--longest", type=float, default=1e9, help="leave out longer tests, in s")
+    reader.add_argument("--seconds", type=float, default=math.inf, help="stop after these")
+    reader.add_argument("--out", type=Path, help="file for the mutants that were not caught")
     reader.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     reader.add_argument("--one", help=argparse.SUPPRESS)
     return reader.parse_args()
@@ -475,7 +521,7 @@ def main() -> int:
     if said.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
         return 0
-    campaign = Campaign(mutants, said.workers, said.longest)
+    campaign = Campaign(mutants, said)
     pytest.main([*PYTEST, *said.tests], plugins=[campaign])
     return campaign.status
 

@@ -22,9 +22,11 @@ import numpy as np
 
 import softmap
 from adversary.exact_kinds import EXACT_KINDS
+from adversary.fault_kinds import FAULT_KINDS
 from adversary.making import spec as random_spec
 from adversary.promises import numbers_broken, optimum
 from adversary.specs import Spec
+from adversary.sum_kinds import SUM_KINDS
 from softmap.app.cli.app import main
 from softmap.model import chains, many
 
@@ -350,4 +352,6 @@ KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
     "offsets": _offset,
     "files": _aliased,
     **EXACT_KINDS,
+    **SUM_KINDS,
+    **FAULT_KINDS,
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import math
 import multiprocessing
 import sys
 import tempfile
@@ -33,23 +34,30 @@ import softmap
 from adversary.proofs import changed, energies, false_rank, proved, random_model, untrue
 from softmap import core
 from softmap.errors import FormatError
+from softmap.proof.cores.search import CoreGuided
+from softmap.proof.search.exact import Log
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.indicators import IndicatorForm
 from softmap.proof.spins.squares import SquareBound
 from softmap.proof.spins.tree import SpinTree
 from softmap.relaxation.consistency import tighten
+from softmap.solving.problem import Problem
+from softmap.solving.prooffile import _cores
 from softmap.tuning import SpinSteps
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused
 from softmap.verification.proof import Checked, check_proof
+from support.logical import logical_model
 from support.permutations import permutation_model, random_factors
 from support.proof_files import Record, packed, put_together, taken_apart, write_proof
+from support.spreading import Lost, interruptible, spread
 from support.squares import random_squares_model, squares_record
 
 Costs = dict[tuple[int, ...], Fraction]
 Made = tuple[softmap.Model, Path] | None
 ALTERED = 3  # altered proofs of each honest one
 SHARE = 20  # seeds handed to a worker at a time
+PATIENCE = 600.0  # seconds after which a share is ended
 
 
 # --- families: a model and the file of its proof, or None if there is none ------------------------
@@ -168,9 +176,24 @@ def assignments(rng: np.random.Generator, folder: Path) -> Made:
     return None if len(model.running) else (model, path)
 
 
+def cores(rng: np.random.Generator, folder: Path) -> Made:
+    """Steps of core-guided search over clauses, tables, sums and counts."""
+    path = folder / "proof"
+    with contextlib.suppress(softmap.InfeasibleModel):
+        problem = Problem.of(logical_model(rng))
+        search = CoreGuided(problem.model, problem.given, 1 << 20)
+        while not search.done:
+            search.run(energy=math.inf, conflicts=int(rng.choice([1, 3, 1 << 40])))
+        steps = folder / "steps"
+        body = b"".join(_cores(search, Log(steps, search.write(steps))))
+        write_proof(path, problem.given, body, problem.exponent)
+        return problem.given, path
+    return None
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator, Path], Made]] = {
     one.__name__: one
-    for one in (searches, runs, ranks, resumed, infeasible, spins, squares, assignments)
+    for one in (searches, runs, ranks, resumed, infeasible, spins, squares, assignments, cores)
 }  # fmt: skip
 
 
@@ -280,19 +303,23 @@ def main() -> int:
     parser.add_argument("--family", default="", choices=["", *FAMILIES], help="one alone")
     given = parser.parse_args()
     counts, wrong = {name: Counter[str]() for name in FAMILIES}, 0
-    seeds, end = itertools.count(given.first, SHARE), time.monotonic() + given.seconds
-    with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
-        while time.monotonic() < end:
-            shares = [
-                range(first, first + SHARE) for first in itertools.islice(seeds, 2 * given.workers)
-            ]
-            for found, problems in pool.imap_unordered(partial(share, only=given.family), shares):
-                for name, count in found.items():
-                    counts[name].update(count)
-                wrong += len(problems)
-                print(*problems, sep="\n", end="\n" if problems else "", flush=True)
-            if sum(count["honest"] for count in counts.values()) >= given.honest:
-                break
+    end = time.monotonic() + given.seconds
+    shares = itertools.takewhile(
+        lambda _: (
+            time.monotonic() < end
+            and sum(count["honest"] for count in counts.values()) < given.honest
+        ),
+        (range(first, first + SHARE) for first in itertools.count(given.first, SHARE)),
+    )
+    action = partial(share, only=given.family)
+    with interruptible():
+        for answer in spread(shares, given.workers, action, limit=PATIENCE):
+            if isinstance(answer, Lost):
+                answer = {}, [f"{answer.task}: {answer.how}"]
+            for name, count in answer[0].items():
+                counts[name].update(count)
+            wrong += len(answer[1])
+            print(*answer[1], sep="\n", end="\n" if answer[1] else "", flush=True)
     for name, count in counts.items():
         print(name, dict(count))
     print("all", dict(sum(counts.values(), Counter())), f"{wrong} wrong")

@@ -1,6 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
+python tests/adversary/run.py --count 500000 --seconds 580: whichever comes first
 python tests/adversary/run.py --kinds chains files: these kinds of trials only (see kinds.py)
 python tests/adversary/run.py --backend cuda: the same runs on a device, larger shares in batches
 """
@@ -9,21 +10,24 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import multiprocessing
 import sys
-import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from adversary.fault_kinds import FAULT_KINDS, loaded, with_faults
 from adversary.kinds import KINDS, tried
 from adversary.making import Trial, on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
+from support.spreading import Lost, interruptible, spread
 
 SHARE = 10  # trials handed to a worker at a time
 TOGETHER = 60  # models of a share on a device, which are also solved as a batch
@@ -31,8 +35,10 @@ MODELS = "models"  # the kind that is told to the device, and made smaller when 
 OFTEN = {
     MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2, "proofs": 2, "codes": 2,
     "cuts": 2, "elimination": 2, "permutations": 2, "infeasible": 2, "cutoffs": 2,
-    "saved results": 1, "terminated": 1,
+    "saved results": 1, "terminated": 1, "transport": 2, "sums": 2, "proof files": 2,
+    "file faults": 2, "memory faults": 2,
 }  # per share  # fmt: skip
+PATIENCE = 600.0  # seconds after which a share is ended
 PACE = 20.0  # seconds between lines that say how many are done
 
 
@@ -93,26 +99,27 @@ def main() -> int:
     """Run for the given time; 1 if a promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--count", type=float, default=math.inf, help="trials, at least")
     parser.add_argument("--first", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--kinds", nargs="+", choices=[*OFTEN], default=[*OFTEN])
     parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
+    if not FAULT_KINDS.keys().isdisjoint(arguments.kinds) and not loaded():
+        if (code := with_faults()) is not None:
+            return code
+        if not loaded():
+            print(f"# {' and '.join(FAULT_KINDS)} are skipped: they need Linux and a compiler")
+            arguments.kinds = [kind for kind in arguments.kinds if kind not in FAULT_KINDS]
     if arguments.backend == "cuda":
         _compile(arguments.first - TOGETHER, arguments.few_shapes)
-    pool = multiprocessing.get_context("spawn").Pool(
-        arguments.workers, few_shapes if arguments.few_shapes else None
-    )
-    with pool:
-        try:
-            count, problems = _campaign(pool, arguments)
-        finally:
-            _over.set()  # or else the thread that hands out shares would wait for ever
-            _done.release()
-    told = ", ".join(f"{number:,} {kind}" for kind, number in count.items())
-    print(f"{sum(count.values()):,} trials ({told}), {problems} broken promises")
-    return 1 if problems else 0
+    campaign = Campaign(arguments.backend)
+    with interruptible():
+        campaign.run(arguments)
+    told = ", ".join(f"{number:,} {kind}" for kind, number in campaign.count.items())
+    print(f"{campaign.trials:,} trials ({told}), {campaign.problems} broken promises")
+    return 1 if campaign.problems else 0
 
 
 def _compile(first: int, few: bool) -> None:
@@ -125,45 +132,63 @@ def _compile(first: int, few: bool) -> None:
     print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _campaign(pool: Any, arguments: argparse.Namespace) -> tuple[dict[str, int], int]:
-    """Hand out shares until the time is over; trials of each kind, and broken promises."""
-    started = said = time.monotonic()
-    end, problems = started + arguments.seconds, 0
-    count: dict[str, int] = {}
-    seen: dict[str, int] = {}
-    kinds = tuple(arguments.kinds)
-    size = TOGETHER if arguments.backend == "cuda" else SHARE
-    shares = itertools.takewhile(
-        lambda _: time.monotonic() < end,
-        ((first, arguments.backend, kinds) for first in itertools.count(arguments.first, size)),
-    )
-    for tries, found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
-        _done.release()
-        for kind, number in tries.items():
-            count[kind] = count.get(kind, 0) + number
-        if time.monotonic() - said > PACE:
-            said = time.monotonic()
-            print(f"# {sum(count.values()):,} trials after {said - started:.0f} s", flush=True)
-        for seed, problem in found:
-            problems += 1
-            kind = problem.split(":")[0] + problem[-30:]
-            seen[kind] = seen.get(kind, 0) + 1
-            if seen[kind] <= 2:
-                report(seed, problem, arguments.backend)
-    return count, problems
+class Campaign:
+    """Trials of each kind so far, and broken promises, of which the first two alike are printed."""
 
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.count: dict[str, int] = {}
+        self.problems = 0
+        self._seen: dict[str, int] = {}
 
-_done, _over = threading.Semaphore(0), threading.Event()
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return sum(self.count.values())
 
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Try shares in several processes until the time is over or the count is reached."""
+        started = said = time.monotonic()
+        end = started + arguments.seconds
+        size = TOGETHER if self.backend == "cuda" else SHARE
+        shares = itertools.takewhile(
+            lambda _: time.monotonic() < end and self.trials < arguments.count,
+            (
+                (first, self.backend, tuple(arguments.kinds))
+                for first in itertools.count(arguments.first, size)
+            ),
+        )
+        begin = few_shapes if arguments.few_shapes else None
+        method = "spawn" if self.backend == "cuda" else "fork"
+        for found in spread(
+            shares, arguments.workers, work, method=method, begin=begin, limit=PATIENCE
+        ):
+            self.add(found)
+            if time.monotonic() - said > PACE:
+                said = time.monotonic()
+                print(f"# {self.trials:,} trials after {said - started:.0f} s", flush=True)
 
-def _paced(shares, workers: int):
-    """Hand out a share when one has come back, so that the clock decides when to end."""
-    for k, share in enumerate(shares):
-        if k >= 2 * workers:
-            _done.acquire()
-        if _over.is_set():
+    def add(self, found: Any) -> None:
+        """Add what a share has found."""
+        if isinstance(found, Lost):
+            self.problems += 1
+            print(f"\n# work({found.task!r}): {found.how}", flush=True)
             return
-        yield share
+        tries, problems = found
+        for kind, number in tries.items():
+            self.count[kind] = self.count.get(kind, 0) + number
+        for seed, problem in problems:
+            self.problems += 1
+            alike = problem.split(":")[0] + problem[-30:]
+            self._seen[alike] = self._seen.get(alike, 0) + 1
+            if self._seen[alike] <= 2:
+                forked(lambda seed=seed, problem=problem: report(seed, problem, self.backend))
+
+
+def forked(action: Callable[[], object]) -> None:
+    """Run in a process of its own: this one must not start threads, since it forks."""
+    for _ in spread([0], 1, lambda _: action()):
+        pass
 
 
 if __name__ == "__main__":

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 import softmap
 from adversary import run
+from adversary.fault_kinds import FAULT_KINDS
 from adversary.kinds import KINDS, tried
 from adversary.large import as_if_large
 from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 from adversary.stages import false_claims
+from faults.processes import can_preload
 from softmap.methods.sweeps import anneal
 from softmap.methods.sweeps.anneal import coarser
 
@@ -47,9 +52,21 @@ def test_no_promise_is_broken(part):
     assert not problems
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in FAULT_KINDS])
 def test_no_promise_is_broken_by_other_kinds(kind):
     assert not [problem for seed in range(12) if (problem := tried(kind, seed))]
+
+
+@pytest.mark.skipif(not can_preload(), reason="needs Linux and a compiler")
+def test_no_promise_is_broken_when_files_or_memory_fail():
+    command = [sys.executable, run.__file__, "--count", "40", "--workers", "1", "--first", "0"]
+    done = subprocess.run(
+        [*command, "--kinds", *FAULT_KINDS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = r"(\d+) trials \((\d+) file faults, (\d+) memory faults\), 0 broken promises"
+    counts = re.match(said, done.stdout.splitlines()[-1])
+    assert min(map(int, counts.groups())) >= 20
 
 
 def test_no_promise_is_broken_by_the_ways_of_large_models():
@@ -114,19 +131,6 @@ def test_what_is_found_is_made_smaller(monkeypatch):
     names: dict = {}
     exec(small.spec.code(), names)
     assert names["model"].fingerprint() == small.spec.model().fingerprint()
-
-
-def test_shares_are_handed_out_as_others_come_back_until_all_is_over():
-    shares = run._paced(range(100), workers=1)
-    assert [next(shares), next(shares)] == [0, 1]
-    run._done.release()
-    assert next(shares) == 2
-    run._over.set()
-    run._done.release()
-    try:
-        assert list(shares) == []
-    finally:
-        run._over.clear()
 
 
 @pytest.mark.parametrize("part", range(4))

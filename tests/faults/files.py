@@ -22,7 +22,9 @@ import argparse
 import ctypes
 import errno
 import gc
+import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -39,7 +41,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from faults.processes import forked, preloaded, spread
+from faults.processes import forked, preloaded
+from support.spreading import Lost, interruptible, spread
 
 HERE = Path(__file__).resolve().parent
 SHORT = -1  # as in shim.c
@@ -331,7 +334,10 @@ COMMANDS = {
         f"convert-{kind}": Command(f"convert m.npz y.{kind}", {f"y.{kind}": whole_text})
         for kind in ("lp", "mps")
     },
-    "convert-from-lp": Command("convert b.lp y.npz", {"y.npz": whole_binary}),
+    **{
+        f"convert-from-{kind}": Command(f"convert b.{kind} y.npz", {"y.npz": whole_binary})
+        for kind in ("lp", "mps")
+    },
     "parts": Command("convert m.npz cut --parts 2", {"cut": whole_parts}),
     "many": Command("solve-many m.npz -o out --no-progress --workers 1", {"out": whole_summary}),
     "many-proofs": Command(
@@ -400,6 +406,11 @@ def prepare(folder: Path) -> None:
     columns = " ".join(f"x{k}" for k in range(BITS))
     (folder / "b.lp").write_text(
         f"min\n obj: x0 + 2 x1\nst\n c: x0 + x1 >= 1\nbin\n {columns}\nend\n"
+    )
+    entries = "".join(f" x{k} obj {k} c 1\n" for k in range(BITS))
+    (folder / "b.mps").write_text(
+        f"NAME b\nROWS\n N obj\n G c\nCOLUMNS\n M1 'MARKER' 'INTORG'\n{entries}"
+        " M2 'MARKER' 'INTEND'\nRHS\n R c 1\nENDATA\n"
     )
     (folder / "n.bif").write_bytes(SAMPLES["bif"][0])
     grey = np.random.default_rng(2).integers(0, 255, (10, 10), dtype=np.uint8)
@@ -646,6 +657,14 @@ def tasks_of(tried: Tried, kinds: list[str], every: int) -> Iterator[tuple[str, 
         yield from ((tried.name, kind, k, k == len(calls)) for k in numbers[::every])
 
 
+def tried_or_lost(found: Tried | Lost) -> Tried:
+    """A run; one whose process has died is wrong."""
+    if isinstance(found, Tried):
+        return found
+    name, kind, number, _ = found.task if isinstance(found.task, tuple) else (found.task, "", 0, 0)
+    return Tried(name, kind, number, Ended(0, "", ""), [found.how])
+
+
 def forgiving_import(name: str) -> None:
     import importlib
 
@@ -660,6 +679,7 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     reader.add_argument("--only", nargs="*", default=list(COMMANDS), help="names of commands")
     reader.add_argument("--every", type=int, default=1, help="every n-th call only")
+    reader.add_argument("--seconds", type=float, default=math.inf, help="start no run after these")
     reader.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     reader.add_argument("--kinds", nargs="*", default=list(KINDS))
     said = reader.parse_args()
@@ -676,7 +696,7 @@ def campaigns(place: Path, said: argparse.Namespace) -> int:
         print("the inputs could not be written")
         return 2
     campaign, began = Campaign(inputs, place), time.monotonic()
-    plain = list(spread(said.only, said.workers, campaign.plain))
+    plain = [tried_or_lost(one) for one in spread(said.only, said.workers, campaign.plain)]
     for name in sorted({name for tried in plain for name in tried.ended.modules}):
         if name not in sys.modules and not name.startswith("_"):  # so that no run imports them
             forgiving_import(name)
@@ -685,14 +705,20 @@ def campaigns(place: Path, said: argparse.Namespace) -> int:
     tasks = [task for tried in plain for task in tasks_of(tried, said.kinds, said.every)]
     counted = Counted()
     counted.add(plain)
-    for several in spread(tasks, said.workers, campaign.failing):
-        counted.add(several)
+    end = began + said.seconds
+    due = itertools.takewhile(lambda _: time.monotonic() < end, tasks)
+    done = 0
+    with interruptible():
+        for several in spread(due, said.workers, campaign.failing):
+            done += 1
+            counted.add([tried_or_lost(several)] if isinstance(several, Lost) else several)
     for name, runs in counted.runs.items():
         print(f"{name}: {runs} runs")
     for kind in said.kinds:
         print(f"{kind}: {counted.kinds[kind]} runs in which a call failed")
     took = time.monotonic() - began
-    print(f"{counted.runs.total()} runs, {counted.wrong} wrong, {took:.0f} s")
+    of = f"{done} of {len(tasks)} calls"
+    print(f"{of}, {counted.runs.total()} runs, {counted.wrong} wrong, {took:.0f} s")
     return int(counted.wrong > 0)
 
 

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import softmap
-from faults.processes import forked, preloaded, spread
+from faults.processes import forked, preloaded
 from softmap import core
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
 from softmap.labels.feasibility import find_feasible
@@ -48,6 +48,7 @@ from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.tree import SpinTree
 from softmap.tuning import SpinSteps
 from support.permutations import permutation_model
+from support.spreading import Lost, interruptible, spread
 from support.stage_runs import tightened
 
 HERE = Path(__file__).resolve().parent
@@ -367,6 +368,7 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     reader.add_argument("--only", nargs="*", default=list(KINDS))
     reader.add_argument("--seeds", type=int, default=10)
+    reader.add_argument("--seconds", type=float, default=math.inf, help="start no task after these")
     reader.add_argument("--every", type=int, default=1, help="every n-th allocation only")
     reader.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     said = reader.parse_args()
@@ -377,7 +379,7 @@ def main() -> int:
 
 
 def campaigns(place: Path, said: argparse.Namespace) -> int:
-    failed, wrong, began = Counter(dict.fromkeys(said.only, 0)), 0, time.monotonic()
+    counted, began = Counted(said.only), time.monotonic()
     step = PARTS * said.every
     tasks = [
         (kind, seed, 1 + part * said.every, step)
@@ -387,18 +389,42 @@ def campaigns(place: Path, said: argparse.Namespace) -> int:
     ]
     gc.collect()
     gc.freeze()  # what is here now stays: later collections need not look at it
-    answers = spread(tasks, said.workers, lambda one: watched(one, place))
-    for done, (kind, failures, problems) in enumerate(answers, start=1):
-        failed[kind] += failures
-        wrong += len(problems)
+    end = began + said.seconds
+    due = itertools.takewhile(lambda _: time.monotonic() < end, tasks)
+    with interruptible():
+        for answer in spread(due, said.workers, lambda one: watched(one, place)):
+            counted.add(answer)
+            if counted.done % (PARTS * len(said.only)) == 0 and counted.done < len(tasks):
+                print(f"{counted.done} of {len(tasks)} tasks: {counted}", flush=True)
+    for kind, failures in counted.failed.items():
+        print(f"{kind}: {failures} failed allocations, {counted.wrong[kind]} wrong")
+    took = time.monotonic() - began
+    tasks_done = f"{counted.done} of {len(tasks)} tasks"
+    print(f"{counted}, {tasks_done}, {took:.0f} s")
+    return int(counted.wrong.total() > 0)
+
+
+class Counted:
+    """Counts of failed allocations and of what was wrong, by kind; a few examples are printed."""
+
+    def __init__(self, kinds: list[str]) -> None:
+        self.failed, self.wrong = Counter(dict.fromkeys(kinds, 0)), Counter[str]()
+        self.done = 0
+
+    def __str__(self) -> str:
+        return f"{self.failed.total()} failed allocations, {self.wrong.total()} wrong"
+
+    def add(self, answer: tuple[str, int, list[Any]] | Lost) -> None:
+        """Add the answer of a task."""
+        self.done += 1
+        if isinstance(answer, Lost):
+            kind, failures, problems = answer.task[0], 0, [[answer.task[1], 0, answer.how]]
+        else:
+            kind, failures, problems = answer
+        self.failed[kind] += failures
+        self.wrong[kind] += len(problems)
         for seed, number, words in problems[:5]:
             print(f"{kind}, seed {seed}, allocation {number}: {words}", flush=True)
-        if done % (PARTS * len(said.only)) == 0 and done < len(tasks):
-            print(f"{done} of {len(tasks)} tasks: {dict(failed)}, {wrong} wrong", flush=True)
-    for kind, failures in failed.items():
-        print(f"{kind}: {failures} failed allocations")
-    print(f"{failed.total()} failed allocations, {wrong} wrong, {time.monotonic() - began:.0f} s")
-    return int(wrong > 0)
 
 
 if __name__ == "__main__":

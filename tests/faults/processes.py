@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 
-def preloaded(source: Path) -> int | None:
-    """Run this program again, with a library compiled from `source` loaded first (LD_PRELOAD).
+def preloaded(*sources: Path) -> int | None:
+    """Run this program again, with libraries compiled from `sources` loaded first (LD_PRELOAD).
 
     Returns the exit code of that run, and None within it.
     """
-    if os.environ.get("SOFTMAP_FAULTS") == source.name:
+    names = " ".join(source.name for source in sources)
+    if os.environ.get("SOFTMAP_FAULTS") == names:
         return None
-    plus = source.suffix == ".cpp"
-    compiler = shutil.which(os.environ.get("CXX", "c++") if plus else os.environ.get("CC", "cc"))
-    if compiler is None or not sys.platform.startswith("linux"):
+    if not can_preload():
         print("needs Linux and a compiler")
         return 2
     with tempfile.TemporaryDirectory(prefix="softmap-faults-") as place:
-        library = f"{place}/{source.stem}.so"
-        flags = ["-std=c++20" if plus else "-std=c11", "-shared", "-fPIC", "-O1", "-Wall"]
-        words = [compiler, *flags, "-Wextra", "-o", library, str(source), "-ldl"]
-        subprocess.run(words, check=True)
-        environment = os.environ | {"LD_PRELOAD": library, "SOFTMAP_FAULTS": source.name}
-        program = [sys.executable, *sys.argv]
-        return subprocess.run(program, env=environment, check=False).returncode
+        libraries = [compiled(source, place) for source in sources]
+        environment = os.environ | {"LD_PRELOAD": ":".join(libraries), "SOFTMAP_FAULTS": names}
+        with subprocess.Popen([sys.executable, *sys.argv], env=environment) as child:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child has it from the terminal
+            signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+            return child.wait()
+
+
+def can_preload() -> bool:
+    """Whether this is Linux, with compilers for C and C++."""
+    found = [shutil.which(os.environ.get(*name)) for name in (("CC", "cc"), ("CXX", "c++"))]
+    return sys.platform.startswith("linux") and all(found)
+
+
+def compiled(source: Path, place: str) -> str:
+    """Compile a library; return its path."""
+    plus = source.suffix == ".cpp"
+    compiler = os.environ.get("CXX", "c++") if plus else os.environ.get("CC", "cc")
+    library = f"{place}/{source.stem}.so"
+    flags = ["-std=c++20" if plus else "-std=c11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
+    subprocess.run([compiler, *flags, "-o", library, str(source), "-ldl"], check=True)
+    return library
 
 
 def forked(action: Callable[[], int], limit: int = 0) -> int:
@@ -47,39 +59,3 @@ def forked(action: Callable[[], int], limit: int = 0) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def spread(tasks: Sequence[Any], workers: int, action: Callable[[Any], Any]) -> Iterator[Any]:
-    """Yield `action(task)` for all tasks, in the order in which they end.
-
-    Each process takes the next task. What this process has imported is there in all of them.
-    """
-    context = multiprocessing.get_context("fork")
-    taken, found = context.Value("l", 0), context.SimpleQueue()
-
-    def work() -> None:
-        try:
-            while (number := following()) < len(tasks):
-                found.put((action(tasks[number]),))
-        finally:
-            found.put(None)
-
-    def following() -> int:
-        with taken.get_lock():
-            taken.value += 1
-            return int(taken.value) - 1
-
-    team = [context.Process(target=work) for _ in range(workers)]
-    for one in team:
-        one.start()
-    working = workers
-    while working:
-        answer = found.get()
-        if answer is None:
-            working -= 1
-        else:
-            yield answer[0]
-    for one in team:
-        one.join()
-    if any(one.exitcode for one in team):
-        raise RuntimeError("a process of the campaign failed")

@@ -102,8 +102,12 @@ def fuzz(
     seconds: float,
     allowed: type[BaseException],
     seed: int = 0,
+    note: Callable[[bytes], object] = len,
 ) -> tuple[int, int, list[tuple[bytes, BaseException | float]]]:
-    """Runs, lines pairs covered, and findings: an input with its exception, or its seconds."""
+    """Runs, lines pairs covered, and findings: an input with its exception, or its seconds.
+
+    `note` is called with each input before it is tried.
+    """
     rng = random.Random(seed)
     coverage = Coverage("softmap/io")
     corpus = list(seeds)
@@ -115,6 +119,7 @@ def fuzz(
     while time.monotonic() < end:
         data = queue.pop() if queue else mutated(rng.choice(corpus), rng.choice(corpus), rng)
         runs += 1
+        note(data)
         coverage.fresh = False
         begin = time.process_time()
         if runs <= ALL_TRACED or runs % TRACED == 0:

@@ -18,8 +18,9 @@ import softmap
 from softmap import machine
 from softmap.later import unmade
 from softmap.methods.sweeps import chains, planning
-from softmap.solving import memory
+from softmap.solving import memory, record
 from softmap.solving.memory import memory_needed
+from softmap.solving.run import Run
 from softmap.tuning import TUNING
 from support.oracles import violation
 
@@ -51,7 +52,7 @@ def test_a_limit_is_kept_by_refusing_what_does_not_fit():
 PEAK = """
 import gc, sys
 import softmap
-from softmap.solving import memory
+from softmap.solving import memory, record
 def words(path, name):
     return next(int(line.split()[1]) << 10 for line in open(path) if line.startswith(name))
 options = {"goal": "map", "lp_gap": 0.0, "gap": 0.0, "threads": 1, "time_limit": 1.5}
@@ -188,3 +189,34 @@ def test_a_point_is_the_same_whenever_its_messages_are_made():
         np.testing.assert_array_equal(point.coupling, at_once.point.coupling)
     assert asked.point.make().cost == pytest.approx(at_once.primal, rel=1e-12)
     assert softmap.verify(asked, model).holds
+
+
+def test_labels_are_priced_again_after_memory_has_ended(monkeypatch):
+    """The result of the exception has the best labels with their energy."""
+    model = softmap.generators.erdos_renyi(8, 3, seed=1)
+    model = model.replace(constant=5.0)  # the run solves another model, without it
+    price, failures = record.energy_of, iter([MemoryError("std::bad_alloc")])
+
+    def failing(*args):
+        for error in failures:
+            raise error
+        return price(*args)
+
+    monkeypatch.setattr(record, "energy_of", failing)
+    with pytest.raises(MemoryError) as caught:
+        softmap.solve(model, threads=1)
+    result = caught.value.result
+    assert result.found
+    assert result.energy == model.energy(result.labels)
+    assert softmap.verify(result).holds
+
+
+def test_a_run_that_cannot_start_leaves_no_temporary_folder(monkeypatch, tmp_path):
+    def failing(run):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(Run, "_first_answer", failing)
+    model = softmap.generators.random_tree(5, seed=1)
+    with pytest.raises(MemoryError):
+        softmap.solve(model, proof=tmp_path / "proof")
+    assert not list(tmp_path.iterdir())

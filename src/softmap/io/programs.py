@@ -1,4 +1,4 @@
-"""Integer linear programs (LP and MPS files), read by HiGHS: columns become variables.
+"""Integer linear programs (LP and MPS files): columns become variables.
 
 A row becomes the factor that it is: at most one, exactly one, at least one, a budget, or a table if
 it has few variables. Columns must be whole numbers in a small range.
@@ -6,15 +6,13 @@ it has few variables. Columns must be whole numbers in a small range.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from typing import Any
 
 import numpy as np
 
-from softmap.errors import FormatError, WriteError
+from softmap.errors import FormatError
 from softmap.io.limits import LIMITS
+from softmap.io.program_texts import Program, lp_program, mps_program
 from softmap.io.streams import Content
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -28,51 +26,50 @@ _ROUNDING = 1e-14  # relative error of a decimal and of its product with a power
 
 def parse_lp(content: Content) -> Model:
     """Return the model of a linear program in CPLEX's LP format."""
-    return _ProgramReader(content, ".lp").model()
+    return _ProgramReader(content, lp_program(content)).model()
 
 
 def parse_mps(content: Content) -> Model:
     """Return the model of a linear program in MPS format."""
-    return _ProgramReader(content, ".mps").model()
+    return _ProgramReader(content, mps_program(content)).model()
 
 
 class _ProgramReader:
     """Reader of columns and rows; errors name them."""
 
-    def __init__(self, content: Content, suffix: str) -> None:
+    def __init__(self, content: Content, program: Program) -> None:
         self.content = content
-        highs = _highs(content, suffix)
-        lp = highs.getLp()
-        if not lp.num_col_:
+        self.names, self.rows = program.names, program.rows
+        if not self.names:
             raise self._error("at least one column", "none")
-        if highs.getModel().hessian_.dim_:
-            raise self._error("a linear objective", "a quadratic one")
-        self.names = _names(lp.col_names_, "x", lp.num_col_)
-        self.rows = _names(lp.row_names_, "row ", lp.num_row_)
-        self.sign = 1.0 if lp.sense_.name == "kMinimize" else -1.0
-        self.costs: Costs = self.sign * np.array(lp.col_cost_)
+        self.sign = -1.0 if program.maximise else 1.0
+        self.costs: Costs = self.sign * np.array(program.costs)
         if not np.isfinite(self.costs).all():
             j = int(np.argmin(np.isfinite(self.costs)))
             raise self._error("finite costs", f"column {self.names[j]!r} costs {self.costs[j]:g}")
-        self.constant = self.sign * float(lp.offset_)
-        self.least, self.sizes = self._columns(lp)
-        self.low, self.high = np.array(lp.row_lower_), np.array(lp.row_upper_)
-        self.start, self.index, self.value = _by_rows(lp)  # without entries that are 0
+        self.constant = self.sign * program.offset
+        if not np.isfinite(self.constant):
+            raise self._error("a finite constant", f"{self.constant:g}")
+        self.least, self.sizes = self._columns(program)
+        self.low, self.high = np.array(program.row_low), np.array(program.row_high)
+        never = (self.low == np.inf) | (self.high == -np.inf)
+        if never.any():
+            name = self.rows[int(np.argmax(never))]
+            raise self._error("rows that can hold", f"row {name!r} with an infinite bound")
+        self.start, self.index, self.value = _by_rows(program)  # without entries that are 0
         content.take(int(self.sizes.sum()))
         self.assembly = Assembly(self.sizes)
 
     def _error(self, expected: str, found: str) -> FormatError:
         return self.content.error(expected, found)
 
-    def _columns(self, lp: Any) -> tuple[Ints, Ints]:
+    def _columns(self, program: Program) -> tuple[Ints, Ints]:
         """Return the least value and the number of values of each column."""
-        whole = np.array([kind.name == "kInteger" for kind in lp.integrality_], dtype=bool)
-        low, high = np.ceil(np.array(lp.col_lower_)), np.floor(np.array(lp.col_upper_))
-        fixed = np.array(lp.col_lower_) == np.array(lp.col_upper_)
-        whole = (np.resize(whole, len(low)) if len(whole) else np.zeros(len(low), bool)) | (
-            fixed & (low == high)
-        )
-        good = whole & (high >= low) & (high - low < LIMITS.integer_values)
+        given = np.array(program.low), np.array(program.high)
+        low, high = np.ceil(given[0]), np.floor(given[1])
+        whole = np.array(program.whole) | ((given[0] == given[1]) & (low == high))
+        with np.errstate(invalid="ignore"):  # ∞ - ∞
+            good = whole & (high >= low) & (high - low < LIMITS.integer_values)
         if not good.all():
             j = int(np.argmin(good))
             kind = "whole numbers" if whole[j] else "real numbers"
@@ -174,48 +171,12 @@ def _row_factor(columns: Ints, weights: Ints, sizes: Ints, low: float, high: flo
     return Linear(columns, rows, low=ends[0], high=ends[1])
 
 
-def _highs(content: Content, suffix: str) -> Any:
-    """Let HiGHS read the text, from a file that it can name."""
-    import highspy
-
-    try:
-        content.data.decode()  # HiGHS takes any bytes for names
-    except UnicodeDecodeError as error:
-        raise content.error("text in UTF-8", f"byte {error.object[error.start]:#x}") from None
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    try:
-        number, path = tempfile.mkstemp(suffix)
-    except OSError as error:
-        raise WriteError(tempfile.gettempdir(), error) from error
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content.data)
-        status = highs.readModel(path)
-    except OSError as error:
-        raise WriteError(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(path)
-    if status != highspy.HighsStatus.kOk:
-        raise content.error(f"a linear program ({suffix}) that HiGHS can read", "another text")
-    return highs
-
-
-def _names(given: Any, other: str, count: int) -> list[str]:
-    """Return the names of the file, which are unique; numbers if there are none."""
-    names = [str(name) for name in given]
-    return names if len(set(names)) == count else [f"{other}{i + 1}" for i in range(count)]
-
-
-def _by_rows(lp: Any) -> tuple[Ints, Ints, Costs]:
-    """Return the matrix as starts of rows, columns and coefficients."""
-    matrix = lp.a_matrix_
-    start = np.array(matrix.start_, dtype=np.int64)
-    index, value = np.array(matrix.index_, dtype=np.int64), np.array(matrix.value_)
-    outer = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    row, column = (index, outer) if matrix.format_.name == "kColwise" else (outer, index)
-    order = np.argsort(row, kind="stable")
-    order = order[value[order] != 0]
-    counts = np.bincount(row[order], minlength=lp.num_row_)
-    return np.append(0, np.cumsum(counts)), column[order], value[order]
+def _by_rows(program: Program) -> tuple[Ints, Ints, Costs]:
+    """Return the matrix as starts of rows, columns and coefficients, one per row and column."""
+    count, width = len(program.rows), len(program.names)
+    cell = np.array(program.row, dtype=np.int64) * width + np.array(program.column, dtype=np.int64)
+    cell, place = np.unique(cell, return_inverse=True)
+    value = np.bincount(place, np.array(program.value, dtype=np.float64), len(cell))
+    cell, value = cell[value != 0], value[value != 0]
+    counts = np.bincount(cell // width, minlength=count)
+    return np.append(0, np.cumsum(counts)), cell % width, value

@@ -122,9 +122,9 @@ class Record:
         best, given = self._best, self.problem.given
         if best.labels is self._priced:
             return
-        self._priced = best.labels
         same = given is self.problem.scaled or not best.found
         energy = best.energy if same else energy_of(given, best.labels, self.problem.threads)
+        self._priced = best.labels  # not before: without memory for the energy, it is tried again
         if energy <= self.energy or not math.isfinite(self.energy):
             self.labels, self.energy = best.labels, energy
 

@@ -83,6 +83,19 @@ class Run:
         self.proof = _proof_file(options)
         resumed = stored is not None and len(trace) > 0
         afresh = not resumed and (self._warm is None or self._warm.result is None)
+        try:
+            self._set_up(method, interrupts, afresh=afresh)
+            if stored is not None:
+                given = self.best, self.budget, self.passes, self.decode
+                stored.restore(*given, recorded=recorded)
+        except BaseException:  # there is no run that could close it
+            if self.proof is not None:
+                self.proof.close()
+            raise
+
+    def _set_up(self, method: Algorithm, interrupts: Interrupts, *, afresh: bool) -> None:
+        """Make the stages, and give the first answer."""
+        problem, options = self.best.problem, self.options
         self.stages = _stages(problem, options, self.passes, self.proof, afresh=afresh)
         self._followers = _able([Interior(problem, options, method), self.decode])
         self._active = [True] * len(self.stages)
@@ -90,13 +103,11 @@ class Run:
         self._handed = Handed()
         self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
+        self._unrecorded = False
         if self.stages[0] is self.passes:
             self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
         self._first_answer()
-        if stored is not None:
-            stored.restore(self.best, self.budget, self.passes, self.decode, recorded=recorded)
-        self._unrecorded = False
 
     def loop(self) -> Generator[Snapshot, None, Status]:
         """Give the stages their turns until the run ends; yield a snapshot after each."""
