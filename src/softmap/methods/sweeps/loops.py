@@ -9,7 +9,7 @@ import math
 import weakref
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -23,9 +23,6 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.polytope import Coupled, node_cost
 from softmap.tuning import TUNING
-
-if TYPE_CHECKING:
-    from softmap.methods.sweeps.chains import KeptBound
 
 SAMPLED = TUNING.checks.first
 """Number of passes between two samples of averaged marginals; sample k has weight `k**recent`, so
@@ -109,7 +106,7 @@ class Messages:
     aside : float64 or float32 array
         The way back from the messages of a bound to those of the run; empty but in state *bound*.
     proved : weak reference or None
-        The bound that was computed last.
+        The `KeptBound` that was computed last.
 
     Notes
     -----
@@ -124,7 +121,7 @@ class Messages:
 
     def __post_init__(self) -> None:  # not fields: a run is stored in another state than *bound*
         self.aside: NDArray[Any] = NONE
-        self.proved: weakref.ref[KeptBound] | None = None
+        self.proved: weakref.ref[Any] | None = None
 
 
 class ChainPasses:
