@@ -45,10 +45,8 @@ class Answer:
         sizes = [r * c for r, c in shapes]
         flat = np.full(sum(sizes), np.nan)
         self.cost, self.entropy, self.slack = np.full((3, len(chosen)), np.nan)
-        core.couple(
-            native(model), one.lam, eta, nodes, edges, flat, self.cost, self.entropy, self.slack,
-            threads,
-        )  # fmt: skip
+        out = core.CouplingArrays(self.cost, self.entropy, self.slack, flat)
+        core.couple(native(model), one.lam, eta, nodes, edges, out, threads)
         parts = np.split(flat, np.cumsum(sizes)[:-1])
         self.plans = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
@@ -216,7 +214,7 @@ def test_potts_costs_total_variation():
         one = case(seed, Sizes(), ("potts",), most=6)
         model, nodes = one.model, marginals(one.model, seed)
         cost = np.empty(model.m)
-        core.couple(native(model), one.lam, 3.0, nodes, None, None, cost, None, None, 1)
+        core.couple(native(model), one.lam, 3.0, nodes, None, core.CouplingArrays(cost))
         for e in range(model.m):
             p, q = ends(model, nodes, e)
             both = min(p.size, q.size)
@@ -269,7 +267,7 @@ def test_threads_change_no_bit():
     found = []
     for threads in (1, 2, 3):
         out = np.empty((3, model.m))
-        core.couple(held, lam, 7.0, nodes, None, None, *out, threads)
+        core.couple(held, lam, 7.0, nodes, None, core.CouplingArrays(*out), threads)
         found.append(out)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
@@ -324,8 +322,8 @@ def test_exchanges_keep_sums_and_lower_costs():
 def test_bad_arguments_are_refused():
     one = case(0, Sizes())
     nodes = marginals(one.model, 0)
+    out = core.CouplingArrays(np.empty(1))
     with pytest.raises(ValueError, match="no edge 99"):
-        core.couple(native(one.model), one.lam, 1.0, nodes, np.array([99]), None, np.empty(1),
-                    None, None, 1)  # fmt: skip
+        core.couple(native(one.model), one.lam, 1.0, nodes, np.array([99]), out)
     with pytest.raises(ValueError, match="eta must be positive"):
         Answer(one, nodes, -1.0)

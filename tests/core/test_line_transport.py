@@ -22,7 +22,7 @@ def coupled(p, q, weights, cut, eta=3.0):
     model = softmap.Model(np.zeros((2 * count, d)), edges, softmap.TruncatedLinear(weights, cut))
     assert not needs_coupling(model)
     cost, plan, kappa = np.empty(count), np.empty(count * d * d), np.zeros(model.half_size)
-    core.couple(layout(model), kappa, eta, nodes, None, plan, cost, None, None, 1)
+    core.couple(layout(model), kappa, eta, nodes, None, core.CouplingArrays(cost, plan=plan))
     tables = np.stack([model.table(e) for e in range(count)])
     return cost, plan.reshape(tables.shape), tables
 

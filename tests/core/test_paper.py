@@ -91,10 +91,9 @@ def _native_accelerated(name, model, eta, lam, words):
     v, w, theta = lam.copy(), lam.copy() if printed else np.zeros_like(lam), 1.0
     gain = np.array([twins.TWINS[name].step(model, eta, i) if degree else 0.0
                      for i, degree in enumerate(model.graph.degree)])  # fmt: skip
+    run = core.AcceleratedRun(order, v, w, gain)
     while True:
-        theta, _ = core.run_accelerated(
-            order, eta, *_switches(name), printed, 1, theta, v, w, gain, words
-        )
+        theta, _ = run.run(eta, *_switches(name), printed, 1, theta, words)
         yield w.copy() if printed else v + theta**2 * w
 
 
@@ -230,8 +229,9 @@ def test_arrays_of_the_wrong_size_are_refused():
     good = {"v": v, "w": v.copy(), "gain": gain, "words": words}
     for name, array in good.items():
         changed = good | {name: array[:-1].copy()}
+        last = changed.pop("words")
         with pytest.raises(ValueError, match=name):
-            core.run_accelerated(order, 1.0, True, True, True, 1, 1.0, *changed.values())
+            core.AcceleratedRun(order, **changed).run(1.0, True, True, True, 1, 1.0, last)
 
 
 def test_arrays_of_another_kind_are_refused():

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <vector>
 
 namespace softmap {
@@ -151,54 +150,20 @@ template <class... Given> class Task {
 };
 
 // Calls work(member) on `threads` threads, one of which is the calling thread.
-[[gnu::noinline]] inline void together(int threads, Task<Member &> work) {
-    Team team(threads);
-    const auto run = [&](int thread) {
-        Member me(thread, team);
-        work(me);
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t)
-        others.emplace_back(run, t);
-    run(0);
-    for (auto &other : others)
-        other.join();
-}
+void together(int threads, Task<Member &> work);
 
 inline constexpr Index worthwhile =
     8192; // items; with fewer, starting a second thread costs more than it saves
 
 // Calls work(first, last) on ranges that cover `count` independent items, one range per thread.
-[[gnu::noinline]] inline void split(int threads, Index count, Task<Index, Index> work) {
-    if (threads < 2 || count < worthwhile) {
-        work(Index(0), count);
-        return;
-    }
-    together(threads, [&](Member &me) {
-        me.phase([&](Part part) { work(part.first(0, count), part.last(0, count)); });
-    });
-}
+void split(int threads, Index count, Task<Index, Index> work);
 
 // Calls work(portion) for all portions of `count` items; the result of a portion must not depend on
 // the thread that computes it.
-[[gnu::noinline]] inline void split_portions(int threads, Index portions, Index count,
-                                             Task<Index> work) {
-    together(count < worthwhile ? 1 : threads, [&](Member &me) {
-        me.phase([&](Part part) {
-            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
-                work(p);
-        });
-    });
-}
+void split_portions(int threads, Index portions, Index count, Task<Index> work);
 
 // As split_portions, for a few portions of very different work: a thread that is free takes the
 // next one.
-[[gnu::noinline]] inline void split_one_by_one(int threads, Index portions, Task<Index> work) {
-    std::atomic<Index> next = 0;
-    together(int(std::min<Index>(threads, portions)), [&](Member &) {
-        for (Index p = next++; p < portions; p = next++)
-            work(p);
-    });
-}
+void split_one_by_one(int threads, Index portions, Task<Index> work);
 
 } // namespace softmap

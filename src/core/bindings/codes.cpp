@@ -56,30 +56,50 @@ void cones(OutMatrix<double> values) {
         into_parity_cone(values.data() + r * k, k);
 }
 
-Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<Index> &degree) {
-    const Index checks = Index(start.size()) - 1, bits = Index(degree.size());
-    require(checks >= 0 && bits > 0 && start.data()[0] == 0,
-            "start must begin with 0, and degree must not be empty");
-    for (Index c = 0; c < checks; ++c)
-        require(start.data()[c] <= start.data()[c + 1], "start must not decrease");
-    require_size(member, start.data()[checks], "member");
-    std::vector<Index> count(bits, 0);
-    for (Index e = 0; e < Index(member.size()); ++e) {
-        const std::int32_t i = member.data()[e];
-        require(0 <= i && i < bits, "member names a bit that does not exist");
-        ++count[i];
+// A parity-check code; keeps its arrays alive.
+class HeldCode {
+  public:
+    HeldCode(In<Index> start, In<std::int32_t> member, In<Index> degree) {
+        const Index checks = Index(start.size()) - 1, bits = Index(degree.size());
+        require(checks >= 0 && bits > 0 && start.data()[0] == 0,
+                "start must begin with 0, and degree must not be empty");
+        for (Index c = 0; c < checks; ++c)
+            require(start.data()[c] <= start.data()[c + 1], "start must not decrease");
+        require_size(member, start.data()[checks], "member");
+        std::vector<Index> count(bits, 0);
+        for (Index e = 0; e < Index(member.size()); ++e) {
+            const std::int32_t i = member.data()[e];
+            require(0 <= i && i < bits, "member names a bit that does not exist");
+            ++count[i];
+        }
+        require(std::equal(count.begin(), count.end(), degree.data()),
+                "degree differs from the number of checks of a bit");
+        view = {bits, checks, held_.keep(start), held_.keep(member), held_.keep(degree)};
     }
-    require(std::equal(count.begin(), count.end(), degree.data()),
-            "degree differs from the number of checks of a bit");
-    return {bits, checks, start.data(), member.data(), degree.data()};
-}
+    HeldCode(const HeldCode &) = delete;
 
-void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<double> costs,
-            Matrix<std::uint8_t> odd, Index rounds, Index steps, Index sweeps, Index depth,
-            Index visits, OutMatrix<std::uint8_t> words, OutMatrix<double> lam,
-            OutMatrix<double> found, int threads, Matrix<double> proposed,
-            In<std::int32_t> iterations) {
-    const Code code = code_of(start, member, degree);
+    Code view;
+
+  private:
+    Held<int> held_;
+};
+
+// λ for each word, to be checked as a proof, and the number of iterations that it took; 0: no λ.
+struct Proposals {
+    Proposals(Matrix<double> lam, In<std::int32_t> iterations) : lam(lam), iterations(iterations) {
+        held.keep(lam), held.keep(iterations);
+    }
+    Matrix<double> lam;
+    In<std::int32_t> iterations;
+
+  private:
+    Held<int> held;
+};
+
+void decode(const HeldCode &held, Matrix<double> costs, Matrix<std::uint8_t> odd,
+            const DecodingLimits &limits, OutMatrix<std::uint8_t> words, OutMatrix<double> lam,
+            OutMatrix<double> found, const Proposals &given, int threads) {
+    const Code &code = held.view;
     const Index count = Index(words.shape(0)), kept = Index(lam.shape(0));
     const auto fits = [&](const auto &array, Index columns, Index rows) {
         return Index(array.shape(0)) == rows && Index(array.shape(1)) == columns;
@@ -89,9 +109,9 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
                 fits(words, code.bits, count) && fits(found, 4, count) &&
                 fits(lam, code.edges(), kept) && (kept == count || kept == 0),
             "the arrays of the words do not fit the code");
-    const Index proposals = Index(iterations.size()); // 0, or one for each word
+    const Index proposals = Index(given.iterations.size()); // 0, or one for each word
     require((proposals == 0 || (proposals == count && kept == 0)) &&
-                fits(proposed, code.edges(), proposals),
+                fits(given.lam, code.edges(), proposals),
             "the proposals do not fit the words");
     require(threads > 0, "threads must be positive");
     nb::gil_scoped_release unlocked;
@@ -107,15 +127,15 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
             const std::uint8_t *parity = odd.data() + w * code.checks;
             std::uint8_t *word = words.data() + w * code.bits;
             Decoding d;
-            if (proposals && iterations.data()[w] > 0) {
+            if (proposals && given.iterations.data()[w] > 0) {
                 d = decoders[me.thread].certified(gamma, parity, word,
-                                                  proposed.data() + w * code.edges());
-                d.steps = iterations.data()[w];
+                                                  given.lam.data() + w * code.edges());
+                d.steps = given.iterations.data()[w];
             }
             if (!d.proved)
-                d = decoders[me.thread].decode(
-                    gamma, parity, {rounds, steps, sweeps, depth, visits}, word,
-                    kept ? lam.data() + w * code.edges() : room[me.thread].data());
+                d = decoders[me.thread].decode(gamma, parity, limits, word,
+                                               kept ? lam.data() + w * code.edges()
+                                                    : room[me.thread].data());
             double *row = found.data() + 4 * w;
             row[0] = d.cost, row[1] = d.bound, row[2] = d.proved;
             row[3] = double(d.rounds + d.steps + d.sweeps);
@@ -123,22 +143,19 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
     });
 }
 
-void ordered_statistics(In<Index> start, In<std::int32_t> member, In<Index> degree,
-                        In<double> costs, Bytes odd, In<double> keys, Index depth,
-                        Out<std::uint8_t> word, Out<std::uint8_t> found) {
-    const Code code = code_of(start, member, degree);
+bool ordered_statistics(const HeldCode &held, In<double> costs, Bytes odd, In<double> keys,
+                        Index depth, Out<std::uint8_t> word) {
+    const Code &code = held.view;
     require_size(costs, code.bits, "costs");
     require_size(keys, code.bits, "keys");
     require_size(odd, code.checks, "odd");
     require_size(word, code.bits, "word");
-    require_size(found, 1, "found");
-    found.data()[0] =
-        OrderedStatistics(code).decode(costs.data(), odd.data(), keys.data(), depth, word.data());
+    return OrderedStatistics(code).decode(costs.data(), odd.data(), keys.data(), depth,
+                                          word.data());
 }
 
-double bound(In<Index> start, In<std::int32_t> member, In<Index> degree, In<double> costs,
-             Bytes odd, In<double> lam) {
-    const Code code = code_of(start, member, degree);
+double bound(const HeldCode &held, In<double> costs, Bytes odd, In<double> lam) {
+    const Code &code = held.view;
     require_size(costs, code.bits, "costs");
     require_size(odd, code.checks, "odd");
     require_size(lam, code.edges(), "lam");
@@ -156,18 +173,29 @@ void bind_codes(nb::module_ &m) {
           "Project each row onto the convex hull of all labellings of its parity.");
     m.def("parity_cones", &cones, arg("values"),
           "Project each row onto the cone of costs at which no even labelling costs less than 0.");
-    m.def(
-        "decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
-        nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), nb::arg("depth"), nb::arg("visits"),
-        arg("words"), arg("lam"), arg("found"), nb::arg("threads"), arg("proposed"),
-        arg("iterations"),
-        "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where "
-        "`iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.");
-    m.def("ordered_statistics", &ordered_statistics, arg("start"), arg("member"), arg("degree"),
-          arg("costs"), arg("odd"), arg("keys"), nb::arg("depth"), arg("word"), arg("found"),
-          "Write the best word of ordered statistics; `found` is 0 if no word has the parities.");
-    m.def("code_bound", &bound, arg("start"), arg("member"), arg("degree"), arg("costs"),
-          arg("odd"), arg("lam"), "Return the dual bound at λ, rounded down.");
+    nb::class_<HeldCode>(m, "ParityCode", "The checks of a code.")
+        .def(nb::init<In<Index>, In<std::int32_t>, In<Index>>(), arg("start"), arg("member"),
+             arg("degree"));
+    using L = DecodingLimits;
+    nb::class_<L>(m, "DecodingLimits", "How much of what a decoder does with one word.")
+        .def(nb::init<Index, Index, Index, Index, Index>(), nb::kw_only(), nb::arg("rounds"),
+             nb::arg("steps"), nb::arg("sweeps") = 0, nb::arg("depth") = -1, nb::arg("words") = 0)
+        .def_ro("rounds", &L::rounds, "Iterations of min-sum belief propagation.")
+        .def_ro("steps", &L::steps, "Douglas-Rachford steps per attempted proof.")
+        .def_ro("sweeps", &L::sweeps, "ADMM iterations on the linear program.")
+        .def_ro("depth", &L::depth, "Depth of ordered statistics; -1: none.")
+        .def_ro("words", &L::words, "Words that an exhaustive search may visit.");
+    nb::class_<Proposals>(m, "Proposals", "λ of each word with its number of iterations, or none.")
+        .def(nb::init<Matrix<double>, In<std::int32_t>>(), arg("lam"), arg("iterations"));
+    m.def("decode", &decode, nb::arg("code"), arg("costs"), arg("odd"), nb::arg("limits"),
+          arg("words"), arg("lam"), arg("found"), nb::arg("proposals"), nb::arg("threads"),
+          "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. If "
+          "a word has proposed iterations, the word and its λ may be a proof: it is checked.");
+    m.def("ordered_statistics", &ordered_statistics, nb::arg("code"), arg("costs"), arg("odd"),
+          arg("keys"), nb::arg("depth"), arg("word"),
+          "Write the best word of ordered statistics; False if no word has the parities.");
+    m.def("code_bound", &bound, nb::arg("code"), arg("costs"), arg("odd"), arg("lam"),
+          "Return the dual bound at λ, rounded down.");
 }
 
 } // namespace softmap

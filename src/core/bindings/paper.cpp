@@ -94,32 +94,36 @@ struct StandardRun {
     }
 };
 
-std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool stars, bool exact,
-                                     bool printed, Index count, double theta, Out<double> v,
-                                     Out<double> w, In<double> gain, Words words) {
-    require_updates(order, count);
-    require_size(v, lam_size(order), "v");
-    require_size(w, lam_size(order), "w");
-    require_size(gain, order.lay.n, "gain");
-    const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
-    const Index work = kernels->run_accelerated(order, arrays, eta, {stars, exact, count}, printed,
-                                                theta, random_of(words));
-    return {theta, work};
-}
+// The arrays of one run of an accelerated method, whose sizes the constructor checks.
+struct AcceleratedRun {
+    const StarOrder &order;
+    Held<AcceleratedArrays> held;
 
-std::pair<double, Index> semi_greedy(const StarOrder &order, double eta, Index count, Index sample,
-                                     double theta, Out<double> v, Out<double> w, In<double> gain,
-                                     Words words) {
-    require_updates(order, count);
-    require(sample > 0, "sample must be positive, not ", sample);
-    require_size(v, lam_size(order), "v");
-    require_size(w, lam_size(order), "w");
-    require_size(gain, order.lay.n, "gain");
-    const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
-    const Index work =
-        kernels->run_semi_greedy(order, arrays, eta, count, sample, theta, random_of(words));
-    return {theta, work};
-}
+    AcceleratedRun(const StarOrder &order, Out<double> v, Out<double> w, In<double> gain)
+        : order(order) {
+        require_size(v, lam_size(order), "v");
+        require_size(w, lam_size(order), "w");
+        require_size(gain, order.lay.n, "gain");
+        held.view = {held.keep(v), held.keep(w), held.keep(gain)};
+    }
+
+    std::pair<double, Index> run(double eta, bool stars, bool exact, bool printed, Index count,
+                                 double theta, Words words) const {
+        require_updates(order, count);
+        const Index work = kernels->run_accelerated(order, held.view, eta, {stars, exact, count},
+                                                    printed, theta, random_of(words));
+        return {theta, work};
+    }
+
+    std::pair<double, Index> run_semi_greedy(double eta, Index count, Index sample, double theta,
+                                             Words words) const {
+        require_updates(order, count);
+        require(sample > 0, "sample must be positive, not ", sample);
+        const Index work =
+            kernels->run_semi_greedy(order, held.view, eta, count, sample, theta, random_of(words));
+        return {theta, work};
+    }
+};
 
 void bind_standard(nb::module_ &m) {
     nb::class_<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
@@ -157,15 +161,16 @@ void bind_paper(nb::module_ &m) {
     m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
           "Draw a block as an update does; return its first position and its size.");
     bind_standard(m);
-    m.def("run_accelerated", &accelerated, arg("order"), arg("eta"), arg("stars"), arg("exact"),
-          arg("printed"), arg("count"), arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"),
-          Unlocked(),
-          "Make `count` updates of Algorithm 2 or 3; return the last theta and the number of "
-          "messages sent.");
-    m.def("run_semi_greedy", &semi_greedy, arg("order"), arg("eta"), arg("count"), arg("sample"),
-          arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"), Unlocked(),
-          "Make `count` semi-greedy updates of stars; return the last theta and the number of "
-          "messages sent.");
+    nb::class_<AcceleratedRun>(m, "AcceleratedRun", "The arrays of a run of Algorithm 2 or 3.")
+        .def(nb::init<const StarOrder &, Out<double>, Out<double>, In<double>>(),
+             nb::keep_alive<1, 2>(), arg("order"), arg("v"), arg("w"), arg("gain"))
+        .def("run", &AcceleratedRun::run, arg("eta"), arg("stars"), arg("exact"), arg("printed"),
+             arg("count"), arg("theta"), arg("words"), Unlocked(),
+             "Make `count` updates; return the last theta and the number of messages sent.")
+        .def("run_semi_greedy", &AcceleratedRun::run_semi_greedy, arg("eta"), arg("count"),
+             arg("sample"), arg("theta"), arg("words"), Unlocked(),
+             "Make `count` semi-greedy updates of stars; return the last theta and the number of "
+             "messages sent.");
 }
 
 } // namespace softmap

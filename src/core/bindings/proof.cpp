@@ -59,9 +59,30 @@ std::vector<Index> plan_offsets(const Layout &v, const EdgeList &list) {
     return at;
 }
 
+// What `couple` writes for each listed edge: the cost of its coupling; and, unless they are None,
+// the entropy, the slack and the coupling itself.
+struct CouplingArrays {
+    CouplingArrays(Out<double> cost, Maybe<double> entropy, Maybe<double> slack, Maybe<double> plan)
+        : count(Index(cost.size())), entries(plan ? Index(plan->size()) : -1),
+          cost(held.keep(cost)), plan(plan ? held.keep(*plan) : nullptr) {
+        const auto place = [&](Maybe<double> &array, const char *name) -> double * {
+            if (array)
+                require_size(*array, count, name);
+            return array ? held.keep(*array) : nullptr;
+        };
+        this->entropy = place(entropy, "entropy");
+        this->slack = place(slack, "slack");
+    }
+    CouplingArrays(const CouplingArrays &) = delete;
+
+    Held<int> held;
+    Index count, entries;
+    double *cost, *plan, *entropy, *slack;
+};
+
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
-               std::optional<In<Index>> edges, Maybe<double> plan, Out<double> cost,
-               Maybe<double> entropy, Maybe<double> slack, int threads, const Deadline *deadline) {
+               std::optional<In<Index>> edges, const CouplingArrays &out, int threads,
+               const Deadline *deadline) {
     const Layout &v = lay.view;
     require(eta > 0.0, "eta must be positive");
     require_lam(v, coupling, "coupling");
@@ -69,25 +90,14 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
     const EdgeList list{edges ? edges->data() : nullptr, edges ? Index(edges->size()) : v.m};
     for (Index k = 0; k < list.count; ++k)
         require(0 <= list[k] && list[k] < v.m, "there is no edge ", list[k]);
-    require_size(cost, list.count, "cost");
+    require_size(std::size_t(out.count), list.count, "cost");
     std::vector<Index> plan_at;
-    if (plan) {
+    if (out.plan != nullptr) {
         plan_at = plan_offsets(v, list);
-        require_size(*plan, plan_at.back(), "plan");
+        require_size(std::size_t(out.entries), plan_at.back(), "plan");
     }
-    const auto place = [&](Maybe<double> &array, const char *name) -> double * {
-        if (array)
-            require_size(*array, list.count, name);
-        return array ? array->data() : nullptr;
-    };
-    const Couplings ask{coupling.data(),
-                        nodes.data(),
-                        eta,
-                        cost.data(),
-                        place(entropy, "entropy"),
-                        place(slack, "slack"),
-                        plan ? plan->data() : nullptr,
-                        plan_at.data()};
+    const Couplings ask{coupling.data(), nodes.data(), eta,      out.cost,
+                        out.entropy,     out.slack,    out.plan, plan_at.data()};
     constexpr Index some = 64 * lanes; // edges between two looks at the deadline
     std::atomic<bool> late = false;
     split_by_lanes(threads, list.count, [&](Index first, Index last) {
@@ -307,9 +317,12 @@ void bind_proof(nb::module_ &m) {
     m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), nb::arg("constant"),
           nb::arg("threads") = 1, Unlocked(),
           "Return a lower bound, in real numbers, on the dual objective at λ plus a constant.");
+    nb::class_<CouplingArrays>(m, "CouplingArrays", "What `couple` writes, by edge.")
+        .def(nb::init<Out<double>, Maybe<double>, Maybe<double>, Maybe<double>>(), arg("cost"),
+             arg("entropy").none() = nb::none(), arg("slack").none() = nb::none(),
+             arg("plan").none() = nb::none());
     m.def("couple", &couple_of, arg("layout"), arg("coupling"), nb::arg("eta"), arg("nodes"),
-          arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
-          arg("slack").none(), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
+          arg("edges").none(), nb::arg("out"), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
           "Couple node marginals along edges (by default all); compute the couplings' costs.");
     m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"),
           arg("entropy"), arg("minimum"), nb::arg("threads") = 1, Unlocked(),

@@ -8,34 +8,57 @@
 namespace softmap {
 namespace {
 
+// The arrays of a run of sweeps, checked and kept alive. Without momentum, `drift` is empty.
+class HeldStars {
+  public:
+    HeldStars(Out<double> msg, Out<float> drift, Out<double> origin, In<double> bar,
+              Out<double> theta, Out<double> shift, Out<double> dot, Out<double> clock)
+        : blocks_(Index(shift.size())), nodes_(Index(dot.size())), drift_(Index(drift.size())),
+          unused_(shift.size() + 1) {
+        require_size(origin, Index(msg.size()), "origin");
+        require_size(theta, Index(bar.size()), "theta");
+        require_size(clock, 3, "clock");
+        view = {held_.keep(msg),
+                held_.keep(origin),
+                held_.keep(drift),
+                Index(msg.size()),
+                held_.keep(bar),
+                held_.keep(theta),
+                held_.keep(shift),
+                held_.keep(dot),
+                unused_.data(),
+                sums_,
+                reinterpret_cast<Clock *>(held_.keep(clock))};
+    }
+    HeldStars(const HeldStars &) = delete;
+
+    void require_fit(const Layout &lay, const Schedule &plan, bool momentum) const {
+        require(nodes_ == lay.n && blocks_ == plan.num_blocks,
+                "the arrays do not fit the schedule");
+        require(drift_ == (momentum ? view.size : 0), "drift must have ", momentum ? view.size : 0,
+                " entries, not ", drift_);
+    }
+
+    StarArrays view;
+
+  private:
+    Held<int> held_;
+    Index blocks_, nodes_, drift_;
+    std::vector<double> unused_;
+    double sums_[partial_sums];
+};
+
 struct StarCalls {
     using Lay = const HeldLayout &;
     using Plan = const HeldSchedule &;
-
-    static StarArrays arrays(Plan plan, Out<double> msg, Out<double> origin, float *drift,
-                             In<double> bar, Out<double> theta, Out<double> shift, Out<double> dot,
-                             double *unused, double *sums, Clock *clock) {
-        require_size(origin, Index(msg.size()), "origin");
-        require_size(theta, Index(bar.size()), "theta");
-        require_size(shift, plan.view.num_blocks, "shift");
-        return {msg.data(), origin.data(), drift,        Index(msg.size()),
-                bar.data(), theta.data(),  shift.data(), dot.data(),
-                unused,     sums,          clock};
-    }
+    using Arrays = const HeldStars &;
 
     template <Sweep Kernels::*rule>
-    static Index sweep(Lay lay, Plan plan, Index count, Out<double> msg, Out<float> drift,
-                       Out<double> origin, In<double> bar, Out<double> theta, double eta,
-                       bool momentum, Out<double> shift, Out<double> dot, Out<double> clock,
+    static Index sweep(Lay lay, Plan plan, Arrays arrays, Index count, double eta, bool momentum,
                        int threads, const Deadline *deadline) {
-        require_size(dot, lay.view.n, "dot");
-        require_size(clock, 3, "clock");
-        require_size(drift, momentum ? Index(msg.size()) : 0, "drift");
+        arrays.require_fit(lay.view, plan.view, momentum);
         require(threads >= 1, "threads must be at least 1");
-        std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
-        double sums[partial_sums];
-        auto run = arrays(plan, msg, origin, drift.data(), bar, theta, shift, dot, unused.data(),
-                          sums, reinterpret_cast<Clock *>(clock.data()));
+        StarArrays run = arrays.view;
         std::optional<PassStop> stop;
         if (deadline != nullptr)
             run.stop = &stop.emplace(*deadline);
@@ -46,31 +69,31 @@ struct StarCalls {
         return stop ? stop->completed(count * levels) / levels : count;
     }
 
-    static void values(Lay lay, Plan plan, Out<double> msg, Out<double> origin, In<double> bar,
-                       Out<double> theta, double eta, Out<double> shift, Out<double> dot,
-                       int threads) {
-        require_size(dot, lay.view.n, "dot");
-        std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
-        const auto run = arrays(plan, msg, origin, nullptr, bar, theta, shift, dot, unused.data(),
-                                nullptr, nullptr);
-        together(threads,
-                 [&](Member &me) { kernels->star_values(lay.view, plan.view, run, eta, me); });
+    static void values(Lay lay, Plan plan, Arrays arrays, double eta, int threads) {
+        arrays.require_fit(lay.view, plan.view, false);
+        together(threads, [&](Member &me) {
+            kernels->star_values(lay.view, plan.view, arrays.view, eta, me);
+        });
     }
 
     template <Sweep Kernels::*rule> static void bind_rule(nb::module_ &m, const char *name) {
-        m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
-              arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
-              arg("shift"), arg("dot"), arg("clock"), arg("threads"), deadline_arg(), Unlocked(),
+        m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("arrays"), arg("count"),
+              arg("eta"), arg("momentum"), arg("threads"), deadline_arg(), Unlocked(),
               "Make sweeps; return how many were completed before the deadline.");
     }
 
     static void bind(nb::module_ &m) {
+        nb::class_<HeldStars>(m, "StarArrays", "The arrays of a run of sweeps.")
+            .def(nb::init<Out<double>, Out<float>, Out<double>, In<double>, Out<double>,
+                          Out<double>, Out<double>, Out<double>>(),
+                 arg("msg"), arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("shift"),
+                 arg("dot"), arg("clock"));
         bind_rule<&Kernels::star_sweeps>(m, "star_sweeps");
         bind_rule<&Kernels::diffusion_sweeps>(m, "diffusion_sweeps");
         bind_rule<&Kernels::gradient_sweeps>(m, "gradient_sweeps");
-        m.def("star_values", &values, arg("layout"), arg("schedule"), arg("msg"), arg("origin"),
-              arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"), arg("threads"),
-              Unlocked());
+        m.def("star_values", &values, arg("layout"), arg("schedule"), arg("arrays"), arg("eta"),
+              arg("threads"), Unlocked(),
+              "Write the soft minima of nodes and blocks at messages without momentum.");
     }
 };
 

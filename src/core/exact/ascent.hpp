@@ -5,7 +5,10 @@
 // levels. Threads visit a level together, so that the result is that of one visit after the other.
 #pragma once
 
+#include "base/team.hpp"
 #include "work.hpp"
+
+#include <numeric>
 
 namespace softmap::exact {
 

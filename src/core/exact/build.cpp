@@ -1,9 +1,45 @@
 // Builds the integer model from the input.
+#include "base/team.hpp"
 #include "presolve.hpp"
+
+#include <mutex>
+#include <numeric>
 
 namespace softmap::exact {
 
 namespace {
+
+// Largest finite excess of an entry over the smallest entry of its block, in units.
+std::int64_t most_units(const Scale &scale) {
+    return static_cast<std::int64_t>(scale.units(scale.spread)) + 2;
+}
+
+// Writes the integer costs of one block minus the smallest, which is added to `base`. Entries that
+// exceed the smallest by more than `most_units` are forbidden; `hard` is set if there are any.
+void to_units(std::span<const double> costs, const Scale &scale, Cost *out, Wide &base,
+              bool &hard) {
+    double lo = INFINITY;
+    for (double c : costs)
+        lo = std::min(lo, c);
+    std::fill_n(out, costs.size(), INF);
+    hard = hard || !std::isfinite(lo);
+    if (!std::isfinite(lo))
+        return;
+    const double low = scale.units(lo);
+    const std::int64_t most = most_units(scale);
+    const bool small = std::fabs(low) < 0x1p52; // then differences up to `most` are exact
+    for (std::size_t k = 0; k < costs.size(); ++k) {
+        const double units = scale.units(costs[k]);
+        if (small && units < 0x1p52) {
+            if (const auto above = static_cast<Cost>(units - low); above <= most)
+                out[k] = above;
+        } else if (std::isfinite(costs[k]))
+            if (const Wide above = static_cast<Wide>(units) - static_cast<Wide>(low); above <= most)
+                out[k] = static_cast<Cost>(above);
+        hard = hard || forbidden(out[k]);
+    }
+    base += static_cast<Wide>(low);
+}
 
 // The factors of the input: where their costs are, and their numbers in the integer model.
 struct Given {
@@ -53,8 +89,7 @@ void load_variables(Work &w, const Input &in, const Scale &scale) {
     std::int64_t at = 0;
     for (int v = 0; v < n; ++v) {
         w.unary[v].resize(in.num_labels[v]);
-        detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base,
-                         w.hard);
+        to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.unary[v].data(), w.base, w.hard);
         w.label[v].resize(in.num_labels[v]);
         std::iota(w.label[v].begin(), w.label[v].end(), 0);
         at += in.num_labels[v];
@@ -101,11 +136,11 @@ void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f
     const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
     if (!again && in_order(given.in, f)) {
         table.resize(costs.size());
-        detail::to_units(costs, scale, table.data(), base, hard);
+        to_units(costs, scale, table.data(), base, hard);
         return;
     }
     std::vector<Cost> units(costs.size()), sorted(costs.size());
-    detail::to_units(costs, scale, units.data(), base, hard);
+    to_units(costs, scale, units.data(), base, hard);
     sort_axes(given.in, f, units, sorted.data());
     table.resize(costs.size(), 0);
     for (std::size_t k = 0; k < table.size(); ++k)
@@ -220,6 +255,32 @@ void apply_lam(Work &w, const Given &given, const Scale &scale, const Deadline *
 }
 
 } // namespace
+
+void normalise(Work &w) {
+    std::mutex mutex;
+    const auto each = [&](Index count, const auto &costs_of) {
+        split(w.threads, count, [&](Index first, Index last) {
+            Wide base = 0;
+            bool infeasible = false;
+            for (Index k = first; k < last && !infeasible; ++k) {
+                std::vector<Cost> *costs = costs_of(k);
+                if (costs == nullptr)
+                    continue;
+                const Cost m = *std::min_element(costs->begin(), costs->end());
+                infeasible = forbidden(m);
+                base += m;
+                for (Cost &c : *costs)
+                    c = less(c, m);
+            }
+            const std::lock_guard lock(mutex);
+            w.base += base;
+            w.infeasible |= infeasible;
+        });
+    };
+    each(w.n(), [&](Index v) { return w.gone[v] ? nullptr : &w.unary[v]; });
+    each(Index(w.factors.size()),
+         [&](Index f) { return w.factors[f] == nullptr ? nullptr : &w.factors[f]->table; });
+}
 
 // The integer model of the input, made by `threads` threads. λ, if given, moves integer costs
 // between factors and variables.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 
@@ -41,24 +40,9 @@ enum class Op : std::uint8_t {
 class Log {
   public:
     // A file that cannot be opened or written leaves the search as it is; `finish` then returns 0.
-    explicit Log(const std::string &path)
-        : path_(path), file_(std::fopen(path.c_str(), "wb")), failed_(file_ == nullptr) {
-        buffer_.reserve(2 * CHUNK);
-    }
+    explicit Log(const std::string &path);
     // Starts a log with the first `size` bytes of another one, which is not changed.
-    Log(const std::string &path, Log &other, std::int64_t size) : Log(path) {
-        other.finish();
-        failed_ = failed_ || other.failed_;
-        std::FILE *from = std::fopen(other.path_.c_str(), "rb");
-        while (from != nullptr && !failed_ && written_ < size) {
-            buffer_.resize(std::min<std::int64_t>(CHUNK, size - written_));
-            failed_ = std::fread(buffer_.data(), 1, buffer_.size(), from) != buffer_.size();
-            flush();
-        }
-        failed_ = failed_ || from == nullptr;
-        if (from != nullptr)
-            std::fclose(from);
-    }
+    Log(const std::string &path, Log &other, std::int64_t size);
     Log(const Log &) = delete;
     Log &operator=(const Log &) = delete;
     ~Log() {
@@ -67,30 +51,7 @@ class Log {
     }
 
     void op(Op code) { buffer_.push_back(static_cast<std::uint8_t>(code)); }
-    template <class T> void array(const T *data, std::size_t count) {
-        std::int64_t low = -1, high = 0; // -(low + 1) is at least 0
-        for (std::size_t k = 0; k < count; ++k) {
-            low = std::min<std::int64_t>(low, data[k]);
-            high = std::max<std::int64_t>(high, data[k]);
-        }
-        const auto fits = [&](int bits) {
-            return -(low + 1) >> (bits - 1) == 0 && high >> (bits - 1) == 0;
-        };
-        const int width = fits(8) ? 0 : fits(16) ? 1 : fits(32) ? 2 : 3;
-        buffer_.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(count, 63) << 2 | width));
-        if (count >= 63)
-            put<std::int64_t>(&count, 1);
-        if (width == 0)
-            put<std::int8_t>(data, count);
-        else if (width == 1)
-            put<std::int16_t>(data, count);
-        else if (width == 2)
-            put<std::int32_t>(data, count);
-        else
-            put<std::int64_t>(data, count);
-        if (buffer_.size() >= CHUNK)
-            flush();
-    }
+    template <class T> void array(const T *data, std::size_t count); // of int and int64
     template <class T> void array(const std::vector<T> &data) { array(data.data(), data.size()); }
     void array(std::initializer_list<std::int64_t> data) { array(data.begin(), data.size()); }
     // The number of bytes so far.
@@ -103,11 +64,7 @@ class Log {
 
     // Writes buffered records to the file. Returns the size of the file in bytes, or 0 after an
     // error.
-    std::int64_t finish() {
-        flush();
-        failed_ = failed_ || std::fflush(file_) != 0;
-        return failed_ ? 0 : written_;
-    }
+    std::int64_t finish();
 
   private:
     static constexpr std::size_t CHUNK = 1 << 16; // bytes between two writes
@@ -117,22 +74,8 @@ class Log {
     std::int64_t written_ = 0;
     bool failed_;
 
-    void flush() {
-        failed_ =
-            failed_ || std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size();
-        written_ += static_cast<std::int64_t>(buffer_.size());
-        buffer_.clear();
-    }
-    template <class Narrow, class T> void put(const T *data, std::size_t count) {
-        static_assert(std::endian::native == std::endian::little);
-        const auto begin = buffer_.size();
-        buffer_.resize(begin + count * sizeof(Narrow));
-        std::uint8_t *out = buffer_.data() + begin;
-        for (std::size_t k = 0; k < count; ++k) {
-            const auto value = static_cast<Narrow>(data[k]);
-            std::memcpy(out + k * sizeof(Narrow), &value, sizeof(Narrow));
-        }
-    }
+    void flush();
+    template <class Narrow, class T> void put(const T *data, std::size_t count);
 };
 
 // The records of one search. Moves of costs between two removals of labels are summed; these moves

@@ -1,6 +1,8 @@
 // Factors of three or more variables during search.
 #include "propagate.hpp"
 
+#include <numeric>
+
 namespace softmap::exact {
 
 // Computes into `buffer_` the costs of all tuples of labels left, over the axes `open_` of the

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/team.hpp"
 #include "log.hpp"
 #include "work.hpp"
 

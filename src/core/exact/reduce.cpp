@@ -1,5 +1,8 @@
 // Presolve: removal of forbidden labels, fixed variables and dominated labels.
+#include "base/team.hpp"
 #include "presolve.hpp"
+
+#include <numeric>
 
 namespace softmap::exact {
 

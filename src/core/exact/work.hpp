@@ -172,66 +172,6 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
 }
 
 // Moves the smallest entry of each table and of each variable's unary costs to the constant.
-inline void normalise(Work &w) {
-    std::mutex mutex;
-    const auto each = [&](Index count, const auto &costs_of) {
-        split(w.threads, count, [&](Index first, Index last) {
-            Wide base = 0;
-            bool infeasible = false;
-            for (Index k = first; k < last && !infeasible; ++k) {
-                std::vector<Cost> *costs = costs_of(k);
-                if (costs == nullptr)
-                    continue;
-                const Cost m = *std::min_element(costs->begin(), costs->end());
-                infeasible = forbidden(m);
-                base += m;
-                for (Cost &c : *costs)
-                    c = less(c, m);
-            }
-            const std::lock_guard lock(mutex);
-            w.base += base;
-            w.infeasible |= infeasible;
-        });
-    };
-    each(w.n(), [&](Index v) { return w.gone[v] ? nullptr : &w.unary[v]; });
-    each(Index(w.factors.size()),
-         [&](Index f) { return w.factors[f] == nullptr ? nullptr : &w.factors[f]->table; });
-}
-
-// Largest finite excess of an entry over the smallest entry of its block, in units.
-inline std::int64_t most_units(const Scale &scale) {
-    return static_cast<std::int64_t>(scale.units(scale.spread)) + 2;
-}
-
-namespace detail {
-
-// Writes the integer costs of one block minus the smallest, which is added to `base`. Entries that
-// exceed the smallest by more than `most_units` are forbidden; `hard` is set if there are any.
-inline void to_units(std::span<const double> costs, const Scale &scale, Cost *out, Wide &base,
-                     bool &hard) {
-    double lo = INFINITY;
-    for (double c : costs)
-        lo = std::min(lo, c);
-    std::fill_n(out, costs.size(), INF);
-    hard = hard || !std::isfinite(lo);
-    if (!std::isfinite(lo))
-        return;
-    const double low = scale.units(lo);
-    const std::int64_t most = most_units(scale);
-    const bool small = std::fabs(low) < 0x1p52; // then differences up to `most` are exact
-    for (std::size_t k = 0; k < costs.size(); ++k) {
-        const double units = scale.units(costs[k]);
-        if (small && units < 0x1p52) {
-            if (const auto above = static_cast<Cost>(units - low); above <= most)
-                out[k] = above;
-        } else if (std::isfinite(costs[k]))
-            if (const Wide above = static_cast<Wide>(units) - static_cast<Wide>(low); above <= most)
-                out[k] = static_cast<Cost>(above);
-        hard = hard || forbidden(out[k]);
-    }
-    base += static_cast<Wide>(low);
-}
-
-} // namespace detail
+void normalise(Work &w);
 
 } // namespace softmap::exact

@@ -2,6 +2,8 @@
 #include "annealing.hpp"
 #include "label_costs.hpp"
 
+#include <numeric>
+
 namespace softmap {
 
 LabelCosts::LabelCosts(const exact::Input &in)

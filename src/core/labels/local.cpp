@@ -4,6 +4,8 @@
 #include "first.hpp"
 #include "modes.hpp"
 
+#include <numeric>
+
 namespace softmap {
 
 FirstLabels::FirstLabels(const Layout &lay)

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <bit>
 #include <memory>
+#include <numeric>
 
 namespace softmap {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/layout.hpp"
+#include "base/augmenting.hpp"
 
 namespace softmap::permutations {
 
@@ -15,20 +15,17 @@ using Cost = std::int64_t;
 // Gives each of `rows` rows a column of its own, so that the sum of cost[r * cols + c] is smallest;
 // rows <= cols. Afterwards u[r] + v[c] <= cost[r, c] everywhere, with equality at the chosen
 // entries, and Σ u + Σ v is the smallest sum, exactly. If rows < cols, v <= 0.
-class LinearAssignment {
+class LinearAssignment : public Augmenting<Cost> {
   public:
-    std::vector<Cost> u, v;
-    std::vector<Index> row, column; // of a column (-1: none), of a row
+    LinearAssignment() : Augmenting(std::numeric_limits<Cost>::max()) {}
 
     Cost solve(const Cost *cost, Index rows, Index cols) {
-        u.assign(std::size_t(rows), 0);
-        v.assign(std::size_t(cols), 0);
-        row.assign(std::size_t(cols), -1);
-        column.assign(std::size_t(rows), -1);
+        reset(rows, cols);
         reduce(cost, rows, cols);
+        const auto row_of = [&](Index r) { return cost + r * cols; };
         for (Index r = 0; r < rows; ++r)
             if (column[r] < 0)
-                augment(cost, cols, r);
+                add(r, row_of, [](Index) { return false; });
         Cost total = 0;
         for (const Cost value : u)
             total += value;
@@ -58,58 +55,6 @@ class LinearAssignment {
                     break;
                 }
     }
-
-    // Adds a row by a shortest augmenting path.
-    void augment(const Cost *cost, Index cols, Index first) {
-        open_.resize(std::size_t(cols));
-        length_.assign(std::size_t(cols), std::numeric_limits<Cost>::max());
-        from_.resize(std::size_t(cols));
-        closed_.clear();
-        for (Index c = 0; c < cols; ++c)
-            open_[c] = c;
-        Cost reach = 0;
-        Index end = -1;
-        for (Index r = first; end < 0;) {
-            const Cost *own = cost + r * cols;
-            const Cost offset = reach - u[r];
-            Cost lowest = std::numeric_limits<Cost>::max();
-            std::size_t next = 0;
-            for (std::size_t k = 0; k < open_.size(); ++k) {
-                const Index c = open_[k];
-                const Cost path = offset + own[c] - v[c];
-                if (path < length_[c]) {
-                    length_[c] = path;
-                    from_[c] = r;
-                }
-                if (length_[c] < lowest || (length_[c] == lowest && row[c] < 0)) {
-                    lowest = length_[c];
-                    next = k;
-                }
-            }
-            reach = lowest;
-            const Index c = open_[next];
-            open_[next] = open_.back();
-            open_.pop_back();
-            closed_.push_back(c);
-            if (row[c] < 0)
-                end = c;
-            else
-                r = row[c];
-        }
-        u[first] += reach;
-        for (const Index c : closed_) {
-            if (row[c] >= 0)
-                u[row[c]] += reach - length_[c];
-            v[c] -= reach - length_[c];
-        }
-        for (Index c = end, r = -1; r != first; std::swap(c, column[r])) {
-            r = from_[c];
-            row[c] = r;
-        }
-    }
-
-    std::vector<Index> open_, closed_, from_;
-    std::vector<Cost> length_;
 };
 
 } // namespace softmap::permutations

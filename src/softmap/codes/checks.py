@@ -38,12 +38,13 @@ class DistinctChecks:
         self._first = frozen(np.array(equal, dtype=np.int64), np.int64)
         self._kept = np.flatnonzero(self._first == np.arange(len(rows)))
         self._arrays = CheckArrays.of([rows[c] for c in self._kept.tolist()], num_bits)
+        self._native = self._arrays.native()
 
     def decode_rows(
         self,
         costs: Costs,
         parities: Bytes,
-        limits: tuple[int, int, int, int, int],
+        limits: core.DecodingLimits,
         workers: int,
         *,
         keep: bool = True,
@@ -55,9 +56,7 @@ class DistinctChecks:
         ----------
         costs : float64[words, bits] or float64[1, bits]
         parities : uint8[words, checks]
-        limits : tuple of int
-            Rounds, steps, sweeps, the depth of ordered statistics (-1: none), and the number of
-            words that the search after it may visit.
+        limits : core.DecodingLimits
         workers : int
             Number of threads.
         keep : bool, default True
@@ -79,16 +78,16 @@ class DistinctChecks:
         proposals = [(slice(0, shots), Proposals.none(len(self._arrays.member)))]
         if device:
             own_decoder = DeviceDecoder(self._arrays)
-            proposals = own_decoder.proposals(costs, own_parities, *limits[:2])
+            proposals = own_decoder.proposals(costs, own_parities, limits.rounds, limits.steps)
         for part, given in proposals:
             if device:
                 words[part] = given.words
             for inner in _slices(part.stop - part.start, workers):
                 own = slice(part.start + inner.start, min(part.start + inner.stop, part.stop))
                 core.decode(
-                    *self._arrays, costs if len(costs) == 1 else costs[own], own_parities[own],
-                    *limits, words[own], lam[own] if keep else lam, found[own], workers,
-                    given.lam[inner], given.iterations[inner],
+                    self._native, costs if len(costs) == 1 else costs[own], own_parities[own],
+                    limits, words[own], lam[own] if keep else lam, found[own],
+                    core.Proposals(given.lam[inner], given.iterations[inner]), workers,
                 )  # fmt: skip
         found[self.contradicts(parities), :3] = np.inf, np.inf, 0.0
         return found, words, self._whole_lam(lam) if keep else None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softmap import core
 from softmap.arguments import count, positive, wrong
 from softmap.codes.checks import Bytes
 from softmap.codes.inputs import errors_of
@@ -227,7 +228,9 @@ class Decoder:
             raise OptionError(f"expected ratios for {shots} syndromes, not for {len(costs)}")
         parities = self._inner(syndromes, shots)
         effort = self.effort
-        limits = (effort.rounds, effort.steps, 0, effort.depth, effort.visits)
+        limits = core.DecodingLimits(
+            rounds=effort.rounds, steps=effort.steps, depth=effort.depth, words=effort.visits
+        )
         found, words, lam = self._code.distinct.decode_rows(
             costs, parities, limits, workers, keep=keep, device=device
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.methods.cuda.cupy_device import find_device
 from softmap.model.potentials.base import frozen
 
@@ -49,6 +50,10 @@ class CheckArrays(NamedTuple):
             frozen(member, np.int32),
             frozen(np.bincount(member, minlength=num_bits), np.int64),
         )
+
+    def native(self) -> core.ParityCode:
+        """Return the checks as the compiled core reads them."""
+        return core.ParityCode(start=self.start, member=self.member, degree=self.degree)
 
 
 class Proposals(NamedTuple):

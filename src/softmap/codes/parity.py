@@ -182,14 +182,14 @@ class ParityCode:
         costs = self.checked_ratios(ratios)
         table = np.atleast_2d(costs)
         parities = self._parities(syndrome, odd, len(table))
-        limits = (
-            count("rounds", rounds, 0, LIMITS.iterations),
-            count("steps", steps, 0, LIMITS.iterations),
-            count("sweeps", sweeps, 0, LIMITS.iterations),
+        limits = core.DecodingLimits(
+            rounds=count("rounds", rounds, 0, LIMITS.iterations),
+            steps=count("steps", steps, 0, LIMITS.iterations),
+            sweeps=count("sweeps", sweeps, 0, LIMITS.iterations),
         )
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         parities = np.broadcast_to(parities, (len(table), len(self.checks)))
-        found, words, lam = self.distinct.decode_rows(table, parities, (*limits, -1, 0), workers)
+        found, words, lam = self.distinct.decode_rows(table, parities, limits, workers)
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
         none = np.zeros((len(table), 0), np.uint8)
         whole = Decoded(words, found[:, 0], found[:, 1], proved, lam, iterations, none)
@@ -228,7 +228,7 @@ class ParityCode:
         if costs.ndim != 1 or given.shape != entries or not np.isfinite(given).all():
             raise OptionError("expected the ratios of one word, and λ as `decode` returns it")
         parities = np.ascontiguousarray(self._parities(syndrome, odd, 1)[0])
-        return core.code_bound(*self._arrays, costs, parities, np.ascontiguousarray(given))
+        return core.code_bound(self._arrays.native(), costs, parities, np.ascontiguousarray(given))
 
     def write_proof(
         self,

@@ -507,22 +507,31 @@ def by_strip(
     """Copy the costs of the nodes into the order of strips."""
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
+
+class StarArrays:
+    """The arrays of a run of sweeps."""
+
+    def __init__(
+        self,
+        msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        bar: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None: ...
+
 def star_sweeps(
     layout: Layout,
     schedule: Schedule,
+    arrays: StarArrays,
     count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
     deadline: Deadline | None = None,
 ) -> int:
@@ -531,19 +540,10 @@ def star_sweeps(
 def diffusion_sweeps(
     layout: Layout,
     schedule: Schedule,
+    arrays: StarArrays,
     count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
     deadline: Deadline | None = None,
 ) -> int:
@@ -552,38 +552,22 @@ def diffusion_sweeps(
 def gradient_sweeps(
     layout: Layout,
     schedule: Schedule,
+    arrays: StarArrays,
     count: int,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    drift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
     momentum: bool,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
     deadline: Deadline | None = None,
 ) -> int:
     """Make sweeps; return how many were completed before the deadline."""
 
 def star_values(
-    layout: Layout,
-    schedule: Schedule,
-    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    bar: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    eta: float,
-    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    threads: int,
-) -> None: ...
+    layout: Layout, schedule: Schedule, arrays: StarArrays, eta: float, threads: int
+) -> None:
+    """
+    Write the soft minima of nodes and blocks at messages without momentum.
+    """
+
 def random_word(
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
@@ -668,41 +652,43 @@ class StandardRun:
         Make `count` updates of the blocks of largest slack; return the number of messages.
         """
 
-def run_accelerated(
-    order: StarOrder,
-    eta: float,
-    stars: bool,
-    exact: bool,
-    printed: bool,
-    count: int,
-    theta: float,
-    v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    gain: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
-) -> tuple[float, int]:
-    """
-    Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
-    """
+class AcceleratedRun:
+    """The arrays of a run of Algorithm 2 or 3."""
 
-def run_semi_greedy(
-    order: StarOrder,
-    eta: float,
-    count: int,
-    sample: int,
-    theta: float,
-    v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    gain: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
-) -> tuple[float, int]:
-    """
-    Make `count` semi-greedy updates of stars; return the last theta and the number of messages sent.
-    """
+    def __init__(
+        self,
+        order: StarOrder,
+        v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        gain: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def run(
+        self,
+        eta: float,
+        stars: bool,
+        exact: bool,
+        printed: bool,
+        count: int,
+        theta: float,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> tuple[float, int]:
+        """
+        Make `count` updates; return the last theta and the number of messages sent.
+        """
+
+    def run_semi_greedy(
+        self,
+        eta: float,
+        count: int,
+        sample: int,
+        theta: float,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> tuple[float, int]:
+        """
+        Make `count` semi-greedy updates of stars; return the last theta and the number of messages sent.
+        """
 
 def row_extremes(
     values: Annotated[
@@ -1104,6 +1090,20 @@ def dual_bound(
     Return a lower bound, in real numbers, on the dual objective at λ plus a constant.
     """
 
+class CouplingArrays:
+    """What `couple` writes, by edge."""
+
+    def __init__(
+        self,
+        cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")]
+        | None = None,
+        slack: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")]
+        | None = None,
+        plan: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")]
+        | None = None,
+    ) -> None: ...
+
 def couple(
     layout: Layout,
     coupling: Annotated[
@@ -1117,10 +1117,7 @@ def couple(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ]
     | None,
-    plan: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
-    cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
-    slack: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
+    out: CouplingArrays,
     threads: int = 1,
     deadline: Deadline | None = None,
 ) -> None:
@@ -1639,52 +1636,83 @@ def parity_cones(
     Project each row onto the cone of costs at which no even labelling costs less than 0.
     """
 
+class ParityCode:
+    """The checks of a code."""
+
+    def __init__(
+        self,
+        start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        member: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        degree: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+
+class DecodingLimits:
+    """How much of what a decoder does with one word."""
+
+    def __init__(
+        self, *, rounds: int, steps: int, sweeps: int = 0, depth: int = -1, words: int = 0
+    ) -> None: ...
+    @property
+    def rounds(self) -> int:
+        """Iterations of min-sum belief propagation."""
+
+    @property
+    def steps(self) -> int:
+        """Douglas-Rachford steps per attempted proof."""
+
+    @property
+    def sweeps(self) -> int:
+        """ADMM iterations on the linear program."""
+
+    @property
+    def depth(self) -> int:
+        """Depth of ordered statistics; -1: none."""
+
+    @property
+    def words(self) -> int:
+        """Words that an exhaustive search may visit."""
+
+class Proposals:
+    """λ of each word with its number of iterations, or none."""
+
+    def __init__(
+        self,
+        lam: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        iterations: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+
 def decode(
-    start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    member: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    degree: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
+    code: ParityCode,
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
     odd: Annotated[
         NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
-    rounds: int,
-    steps: int,
-    sweeps: int,
-    depth: int,
-    visits: int,
+    limits: DecodingLimits,
     words: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu")],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     found: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    proposals: Proposals,
     threads: int,
-    proposed: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    iterations: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
 ) -> None:
     """
-    Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. Where `iterations` is not 0, the word and the row of `proposed` may be a proof: it is checked.
+    Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. If a word has proposed iterations, the word and its λ may be a proof: it is checked.
     """
 
 def ordered_statistics(
-    start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    member: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    degree: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
+    code: ParityCode,
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -1696,22 +1724,13 @@ def ordered_statistics(
     ],
     depth: int,
     word: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
-    found: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
-) -> None:
+) -> bool:
     """
-    Write the best word of ordered statistics; `found` is 0 if no word has the parities.
+    Write the best word of ordered statistics; False if no word has the parities.
     """
 
 def code_bound(
-    start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    member: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    degree: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
+    code: ParityCode,
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],

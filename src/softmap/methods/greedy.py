@@ -20,7 +20,6 @@ from softmap.methods.paper import (
     StandardState,
     UpdateRule,
     few_at_a_time,
-    star_order,
 )
 from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
@@ -179,13 +178,12 @@ class AccelGreedySMP(AccelSMP):
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m or not isinstance(state, SemiGreedyState):
             return
-        order, period = star_order(state.model).native, PERIOD * state.model.n
+        run, period = state.native(), PERIOD * state.model.n
         while count > 0 and not (deadline is not None and deadline.passed):
             now = min(count, period - state.updates % period)
-            state.theta, work = core.run_semi_greedy(
-                order, self.eta, now, self.compared, state.theta, state.v, state.w, state.gain,
-                state.rng,
-            )  # fmt: skip
+            state.theta, work = run.run_semi_greedy(
+                self.eta, now, self.compared, state.theta, state.rng
+            )
             state.work += work
             state.updates += now
             count -= now

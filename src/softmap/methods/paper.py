@@ -206,9 +206,18 @@ class StandardState(RandomisedState):
     def native(self) -> core.StandardRun:
         """The arrays for the compiled loops."""
         return core.StandardRun(
-            star_order(self.model).native, self.lam, self.incoming, self.S, self.mu, self.half,
-            self.node_level, self.total, self.saved, self.stamp, self.epoch,
-        )  # fmt: skip
+            star_order(self.model).native,
+            lam=self.lam,
+            incoming=self.incoming,
+            S=self.S,
+            mu=self.mu,
+            half=self.half,
+            node_level=self.node_level,
+            total=self.total,
+            saved=self.saved,
+            stamp=self.stamp,
+            epoch=self.epoch,
+        )
 
     def current(self) -> Floats:
         """Return λ^(k)."""
@@ -229,6 +238,11 @@ class AcceleratedState(RandomisedState):
     v: Floats
     w: Floats
     gain: Floats
+
+    def native(self) -> core.AcceleratedRun:
+        """The arrays for the compiled loops."""
+        order = star_order(self.model).native
+        return core.AcceleratedRun(order, v=self.v, w=self.w, gain=self.gain)
 
 
 class Randomised(Algorithm):
@@ -354,11 +368,11 @@ class Accelerated(Randomised):
         """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
+        run = state.native()
         for now in few_at_a_time(count, deadline):
-            state.theta, work = core.run_accelerated(
-                star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
-                now, state.theta, state.v, state.w, state.gain, state.rng,
-            )  # fmt: skip
+            state.theta, work = run.run(
+                self.eta, self._stars, self._exact, self.printed, now, state.theta, state.rng
+            )
             state.work += work
             state.updates += now
 

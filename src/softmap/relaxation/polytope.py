@@ -344,9 +344,8 @@ def couple(
     terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
     plan = np.empty(model.edge_size) if plans else None
     cost = terms[: model.m]
-    core.couple(
-        layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads, deadline
-    )
+    out = core.CouplingArrays(cost=cost, entropy=entropy, slack=slack, plan=plan)
+    core.couple(layout(model), coupling, eta, nodes, None, out, threads, deadline)
     terms[model.m :] = node_cost(model, nodes, threads), model.constant
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)

@@ -84,9 +84,11 @@ def test_proofs_hold_against_enumeration(place):
 def decoded(matrix, costs, shots, words, lam):
     """What the CPU makes of proposals."""
     out, found = words.copy(), np.empty((len(shots), 4))
+    limits = core.DecodingLimits(rounds=20, steps=300, depth=10)
+    given = core.Proposals(lam, np.full(len(shots), MANY, np.int32))
     core.decode(
-        *arrays_of(matrix), costs[None], shots, 20, 300, 0, 10, 0, out,
-        np.empty((0, lam.shape[1])), found, 1, lam, np.full(len(shots), MANY, np.int32),
+        arrays_of(matrix).native(), costs[None], shots, limits, out,
+        np.empty((0, lam.shape[1])), found, given, 1,
     )  # fmt: skip
     return out, found
 

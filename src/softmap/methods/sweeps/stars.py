@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -73,16 +74,28 @@ class Stars:
         deadline: core.Deadline | None = None,
     ) -> int:
         """Do `count` sweeps at η (inf: hard-min) by one rule; return how many were completed."""
-        dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
-        drift = state.drift if momentum else NONE
+        sweep = getattr(core, rule.value)
+        given = state if momentum else replace(state, drift=NONE)
+        arrays = self._arrays(given, np.empty(self.model.n))
         return self._pace.run(
             count,
             lambda threads: sweep(
-                self._layout, self.plan.native, count, state.msg, drift, self._origin,
-                self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
-                deadline,
+                self._layout, self.plan.native, arrays, count, eta, momentum, threads, deadline
             ),
-        )  # fmt: skip
+        )
+
+    def _arrays(self, state: Messages, dot: Floats) -> core.StarArrays:
+        """The arrays of a run from `state`, which writes the terms of the nodes to `dot`."""
+        return core.StarArrays(
+            msg=state.msg,
+            drift=state.drift,
+            origin=self._origin,
+            bar=self._bar,
+            theta=self._theta,
+            shift=state.shift,
+            dot=dot,
+            clock=state.clock,
+        )
 
     def sampled_passes(
         self,
@@ -107,10 +120,8 @@ class Stars:
     def value(self, messages: Floats, eta: float) -> float:
         """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
         dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.blocks))
-        core.star_values(
-            self._layout, self.plan.native, messages.copy(), self._origin,
-            self._bar, self._theta, eta, shift, dot, self.threads,
-        )  # fmt: skip
+        arrays = self._arrays(Messages(messages.copy(), NONE, np.array(CLOCK), shift), dot)
+        core.star_values(self._layout, self.plan.native, arrays, eta, self.threads)
         terms = np.concatenate([dot, shift, [self.model.constant]])
         return float(core.careful_sum(terms))
 

@@ -87,9 +87,8 @@ class PartChains:
         part, loops = self.part, self.loops
         own = np.flatnonzero(part.counted)
         cost, entropy, slack = np.empty((3, len(own)))
-        core.couple(
-            loops.layout, coupling, eta, nodes, own, None, cost, entropy, slack, loops.threads
-        )
+        out = core.CouplingArrays(cost=cost, entropy=entropy, slack=slack)
+        core.couple(loops.layout, coupling, eta, nodes, own, out, loops.threads)
         mu = nodes[: part.own_states]
         unary = np.multiply(part.model.unary[: len(mu)], mu, where=mu != 0, out=mu * 0.0)
         total = core.careful_sum(np.concatenate([unary, cost]))

@@ -1,0 +1,49 @@
+// Starting and joining the threads of a call.
+#include "base/team.hpp"
+
+#include <thread>
+
+namespace softmap {
+
+void together(int threads, Task<Member &> work) {
+    Team team(threads);
+    const auto run = [&](int thread) {
+        Member me(thread, team);
+        work(me);
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t)
+        others.emplace_back(run, t);
+    run(0);
+    for (auto &other : others)
+        other.join();
+}
+
+void split(int threads, Index count, Task<Index, Index> work) {
+    if (threads < 2 || count < worthwhile) {
+        work(Index(0), count);
+        return;
+    }
+    together(threads, [&](Member &me) {
+        me.phase([&](Part part) { work(part.first(0, count), part.last(0, count)); });
+    });
+}
+
+void split_portions(int threads, Index portions, Index count, Task<Index> work) {
+    together(count < worthwhile ? 1 : threads, [&](Member &me) {
+        me.phase([&](Part part) {
+            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
+                work(p);
+        });
+    });
+}
+
+void split_one_by_one(int threads, Index portions, Task<Index> work) {
+    std::atomic<Index> next = 0;
+    together(int(std::min<Index>(threads, portions)), [&](Member &) {
+        for (Index p = next++; p < portions; p = next++)
+            work(p);
+    });
+}
+
+} // namespace softmap
