@@ -27,9 +27,9 @@ __all__ = ["Interior", "interior_point"]
 class Times:
     """What steps and passes take on one core, in nanoseconds: only their ratio matters (D101)."""
 
-    steps: int = 25  # steps from the start to a gap of 1e-7
+    steps: int = 22  # steps from the start to a gap of 1e-6, on er1000; fewer on smaller models
     product: float = 0.35  # of one multiplication of a step's factorisation
-    pair: float = 400.0  # of the work of a step per pair of labels of an edge
+    pair: float = 300.0  # of the other work of a step per pair of labels of an edge
     entry: float = 8.0  # of a pass per pair of labels and direction, for tables
     label: float = 5.0  # of a pass per label of a half-edge, for other families
     accurate: float = 1e-7  # least relative gap that rounding errors allow
