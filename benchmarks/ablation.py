@@ -25,7 +25,7 @@ FAR = 1 << 60
 STAGES = [kind.__name__ for kind in (*order.BEFORE, *order.AFTER)]
 NUMBERS: dict[str, dict[str, Any]] = {
     "coarse-to-fine": {"coarse_passes": FAR},
-    "interior-point method": {"interior_after": FAR},
+    "interior-point methods": {"interior_size": 0},
     "passes that prove LP labels": {"proving": -FAR},
     "early search": {"searched_early_edges": 0},
     "exact search over small parts": {"moved_variables": 0},

@@ -101,8 +101,8 @@ class Tuning:
     coarse_pixels: int = 1 << 14  # least number of pixels for coarse-to-fine; D26
     coarse_passes: int = 8  # passes over the coarse model, and least number of a run; D26
     proving: int = 50  # passes to prove labels that solve the LP, beside as many as solved it; D22
-    interior_after: int = 5_000  # passes before an interior-point method; D11
-    interior_size: int = 50_000  # most node states and pairs of such an LP; D11
+    interior_after: int = 5_000  # passes before the interior-point method of HiGHS; D11
+    interior_size: int = 50_000  # most node states and pairs of an LP for either one; D11, D101
     lazy_entries: int = 1 << 19  # λ with more entries is made when asked for; D43
     # --- labels that are found before the passes --------------------------------------------------
     first_share: float = 0.4  # of the time, for labels before the relaxation; D31, D33, D96

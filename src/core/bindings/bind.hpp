@@ -198,6 +198,7 @@ using HeldSchedule = Held<Schedule>;
 [[gnu::cold]] void bind_cores(nb::module_ &m);
 [[gnu::cold]] void bind_feasibility(nb::module_ &m);
 [[gnu::cold]] void bind_moves(nb::module_ &m);
+[[gnu::cold]] void bind_interior(nb::module_ &m);
 [[gnu::cold]] void bind_spins(nb::module_ &m);
 [[gnu::cold]] void bind_transport(nb::module_ &m);
 

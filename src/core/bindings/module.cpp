@@ -62,6 +62,7 @@ NB_MODULE(_native, m) {
     bind_text(m);
     bind_codes(m);
     bind_cuts(m);
+    bind_interior(m);
     bind_spins(m);
     bind_cores(m);
     bind_feasibility(m);

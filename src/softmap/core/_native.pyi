@@ -1778,6 +1778,42 @@ class FusionMoves:
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
 
+class InteriorPoint:
+    """An interior-point method for the LP of a model."""
+
+    def __init__(
+        self,
+        labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        edges: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        pairs: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        deadline: Deadline | None = None,
+    ) -> None: ...
+    def step(self, deadline: Deadline | None = None) -> bool:
+        """Make a step; return False if rounding errors end the method."""
+
+    @property
+    def gap(self) -> float:
+        """The cost of the current point minus the value of the current dual."""
+
+    @property
+    def work(self) -> float:
+        """Number of multiplications of a step."""
+
+    def nodes(self) -> object:
+        """Return a copy of the node marginals."""
+
+    def lam(self) -> object:
+        """Return a copy of the multipliers."""
+
 def mix(
     start: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -31,6 +31,7 @@ from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, 
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
+from softmap.solving.stages.vertex import Vertex
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
 from softmap.solving.values import Tolerances
 
@@ -97,7 +98,8 @@ class Run:
         """Make the stages, and give the first answer."""
         problem, options = self.best.problem, self.options
         self.stages = _stages(problem, options, self.passes, self.proof, afresh=afresh)
-        self._followers = _able([Interior(problem, options, method), self.decode])
+        exact = [kind(problem, options, method) for kind in (Interior, Vertex)]
+        self._followers = _able([*exact, self.decode])
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()

@@ -1,12 +1,18 @@
-"""`Interior`: a small LP that stays open after very many passes, by an interior-point method."""
+"""`Interior`: a small LP on which passes are slow, by an interior-point method of our own."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
-from softmap.methods.base import Algorithm
+from softmap import core
+from softmap.methods.base import Algorithm, Floats
+from softmap.model import Model
+from softmap.model.potentials import Tables
+from softmap.relaxation.dual import edge_batches
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
@@ -14,11 +20,29 @@ from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
-__all__ = ["Interior"]
+__all__ = ["Interior", "interior_point"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """What steps and passes take on one core, in nanoseconds: only their ratio matters (D101)."""
+
+    steps: int = 22  # steps from the start to a gap of 1e-6, on er1000; fewer on smaller models
+    product: float = 0.35  # of one multiplication of a step's factorisation
+    pair: float = 300.0  # of the other work of a step per pair of labels of an edge
+    entry: float = 8.0  # of a pass per pair of labels and direction, for tables
+    label: float = 5.0  # of a pass per label of a half-edge, for other families
+    accurate: float = 1e-7  # least relative gap that rounding errors allow
+
+
+TIMES = Times()
 
 
 class Interior(Stage):
-    """The LP solved by the interior-point method of HiGHS; the judge evaluates its solution.
+    """The LP solved by an interior-point method that eliminates the edges; the judge evaluates it.
+
+    It is called once: when the passes have taken as long as the method is expected to take, and
+    are expected to take as long again.
 
     Parameters
     ----------
@@ -34,33 +58,71 @@ class Interior(Stage):
 
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
-        self._wanted = method.exact_finish
+        self._wanted = method.exact_finish and options.lp_gap >= TIMES.accurate
+        self._method: core.InteriorPoint | None = None
+        self._called = False
+        self._pass = 1.0  # time of a pass, in ns
 
     def applies(self) -> bool:
         model = self.problem.model
         size = model.unary.size + model.edge_size
         small = size <= self.tuning.interior_size and not len(model.auxiliaries)
-        return self._wanted and small and not self.options.whole_run
+        if not (self._wanted and small and model.m) or self.options.whole_run:
+            return False
+        self._pass = _time_of_pass(model)
+        return not model.has_forbidden
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         seen = handed.seen
-        if seen is None or seen.last or seen.done < self.tuning.interior_after:
+        if seen is None or seen.last or self._called or not math.isfinite(best.gaps().lp):
             return False
-        return best.gaps().lp > self.options.lp_gap
+        left = min(1.0, best.gaps().lp / self.options.lp_gap - 1.0) * seen.done * self._pass
+        pairs = TIMES.pair * self.problem.model.edge_size
+        if left < TIMES.steps * pairs:  # so that most runs need no elimination order
+            return False
+        if self._method is None:
+            self._method = interior_point(self.problem.model)
+        return left >= TIMES.steps * (pairs + TIMES.product * self._method.work)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        from softmap.relaxation import lp  # imported late: few runs need it
-
-        model = self.problem.model
-        # always one thread: the rounding of HiGHS depends on the number of threads
-        limit = None if math.isinf(share.budget.left) else share.rest
-        found = lp.solve(model, "ipm", time_limit=limit, threads=1)
-        if found.status != "Optimal":
-            return Outcome(active=False, ran=False)
-        nodes = np.maximum(found.node_marginals, 0.0)
-        mass = np.add.reduceat(nodes, model.node_offset[:-1])
-        nodes /= np.repeat(mass, model.num_labels)
-        Judge(best).solution(found.lam, nodes)
-        seen = share.handed.seen
+        method, seen = self._method, share.handed.seen
+        assert method is not None
         assert seen is not None
-        return Outcome(active=False, work=0, seen=seen.solved(found.lam, nodes, best.point_cost))
+        self._called, self._method = True, None  # it needs memory
+        near = 4.0 * self.options.lp_gap * self.problem.unit(best.lp_bound)
+        with suppress(core.OutOfTime):
+            while best.gaps().lp > self.options.lp_gap and method.step(share.run_end):
+                if method.gap <= near:  # usually 2 to 3 times the gap that the judge finds
+                    self._offer(best, method)
+        lam, nodes = self._offer(best, method)
+        return Outcome(active=False, work=0, seen=seen.solved(lam, nodes, best.point_cost))
+
+    def _offer(self, best: Best, method: core.InteriorPoint) -> tuple[Floats, Floats]:
+        """Let the judge evaluate the current multipliers and node marginals; return them."""
+        model = self.problem.model
+        lam, nodes = np.asarray(method.lam()), np.asarray(method.nodes())
+        nodes /= np.repeat(np.add.reduceat(nodes, model.node_offset[:-1]), model.num_labels)
+        Judge(best).solution(lam, nodes)
+        return lam, nodes
+
+
+def interior_point(model: Model) -> core.InteriorPoint:
+    """Return the interior-point method for a model without hard constraints, at its start."""
+    pairs = np.empty(model.edge_size)
+    for batch in edge_batches(model):
+        pairs[batch.entries] = batch.cost
+    return core.InteriorPoint(
+        np.ascontiguousarray(model.num_labels), model.edges, model.unary, pairs
+    )
+
+
+def _time_of_pass(model: Model) -> float:
+    """Estimate of the time of a pass in nanoseconds, by sizes alone."""
+    time = 0.0
+    for g, potential in enumerate(model.potentials):
+        first, last = model.group_start[g : g + 2].tolist()
+        entries = model.edge_offset[last] - model.edge_offset[first]
+        halves = model.half_offset[2 * last] - model.half_offset[2 * first]
+        tables = isinstance(potential, Tables)
+        time += TIMES.entry * 2 * entries if tables else TIMES.label * halves
+    return float(time)

@@ -1,0 +1,66 @@
+"""`Vertex`: a small LP that stays open after very many passes, solved to a vertex by HiGHS."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from softmap.methods.base import Algorithm
+from softmap.solving.best import Best
+from softmap.solving.judge import Judge
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stage import Handed, Outcome, Share, Stage
+from softmap.solving.trace import StageName
+
+__all__ = ["Vertex"]
+
+
+class Vertex(Stage):
+    """The LP solved by HiGHS: interior points, then a vertex; the judge evaluates the solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    method : Algorithm
+        The method of the passes.
+    """
+
+    name = StageName.RELAX
+
+    def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
+        super().__init__(problem, options)
+        self._wanted = method.exact_finish
+
+    def applies(self) -> bool:
+        model = self.problem.model
+        size = model.unary.size + model.edge_size
+        small = size <= self.tuning.interior_size and not len(model.auxiliaries)
+        return self._wanted and small and not self.options.whole_run
+
+    def urgent(self, best: Best, handed: Handed) -> bool:
+        seen = handed.seen
+        if seen is None or seen.last or seen.done < self.tuning.interior_after:
+            return False
+        return best.gaps().lp > self.options.lp_gap
+
+    def __call__(self, best: Best, share: Share) -> Outcome:
+        from softmap.relaxation import lp  # imported late: few runs need it
+
+        model = self.problem.model
+        # always one thread: the rounding of HiGHS depends on the number of threads
+        limit = None if math.isinf(share.budget.left) else share.rest
+        found = lp.solve(model, "ipm", time_limit=limit, threads=1)
+        if found.status != "Optimal":
+            return Outcome(active=False, ran=False)
+        nodes = np.maximum(found.node_marginals, 0.0)
+        mass = np.add.reduceat(nodes, model.node_offset[:-1])
+        nodes /= np.repeat(mass, model.num_labels)
+        Judge(best).solution(found.lam, nodes)
+        seen = share.handed.seen
+        assert seen is not None
+        return Outcome(active=False, work=0, seen=seen.solved(found.lam, nodes, best.point_cost))
