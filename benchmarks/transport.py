@@ -168,6 +168,8 @@ def line(d, _peers):
         "Potts": softmap.Potts(1.0),
         "|x - y|": softmap.TruncatedLinear(1 / d, d),
         "|x - y| up to 0.1": softmap.TruncatedLinear(1 / d, d / 10),
+        "squared": softmap.TruncatedQuadratic(1 / d**2, d**2),
+        "squared up to 0.1": softmap.TruncatedQuadratic(1 / d**2, d**2 / 100),
     }
     print(f"\none edge, {d} x {d}, costs by family")
     table("", ACCURACIES)

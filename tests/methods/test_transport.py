@@ -244,6 +244,34 @@ def test_a_family_is_its_tables(family):
     assert_promises(dense, edges, [table] * 3, best)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_truncated_squares_are_their_tables(seed):
+    """Their plan takes O(d): masses that move to near labels, and all others, in order."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 16))
+    family = softmap.TruncatedQuadratic(rng.uniform(0.1, 2.0), rng.uniform(0.5, d * d / 3))
+    masses = rng.dirichlet(np.full(d, 0.5), size=3)
+    edges, table = [[0, 3], [1, 3], [2, 3]], family.as_table(0, d, d)
+    best = optimum([*masses, d], edges, [table] * 3)
+    found = transport.multimarginal([*masses, d], edges, family)
+    assert_promises(found, edges, [table] * 3, best)
+    assert found.relative_gap <= 1e-3 or found.gap <= 1e-12
+
+
+@pytest.mark.parametrize("cut", [1e9, 100.0**2])
+def test_squares_of_many_labels_are_their_tables(cut):
+    rng, d = np.random.default_rng(0), 128
+    a, b = rng.dirichlet(np.ones(d)), rng.dirichlet(np.ones(d))
+    a[20:], b[:10] = a[20:] * 0.1, b[:10] * 0.1  # masses move far
+    a, b = a / a.sum(), b / b.sum()
+    family = softmap.TruncatedQuadratic(1e-3, cut)
+    table = family.as_table(0, d, d)
+    found = transport.sinkhorn(a, b, family, gap=1e-4)
+    assert_promises(found, [[0, 1]], [table], optimum([a, b], [[0, 1]], [table]))
+    assert found.relative_gap <= 1e-4
+
+
 def test_potentials_and_plans_are_gradients():
     rng = np.random.default_rng(0)
     a, b, cost = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4)), rng.random((4, 4))
