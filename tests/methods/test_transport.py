@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import softmap
 from softmap import transport
 from softmap.methods.transport.problem import TransportProblem
-from softmap.methods.transport.results import LADDER
+from softmap.methods.transport.results import LADDER, Ladder
 from softmap.methods.transport.run import TransportRun
 from softmap.methods.transport.sampling import SampledProblem
 from softmap.model.potentials.base import softmin
@@ -99,6 +99,21 @@ def test_a_run_that_is_stopped_keeps_its_promises(seed, looks):
     run.start()
     run.climb()
     assert_promises(run.results()[0], edges, tables, optimum(marginals, edges, tables))
+
+
+def test_a_run_that_ends_in_its_first_level_has_a_bound():
+    rng = np.random.default_rng(0)
+    a, b = rng.dirichlet(np.ones(100), size=2)
+    limit = softmap.core.Deadline(1e6)
+    limit.stop_after(300)
+    endless = Ladder(loose=0.0)
+    squares = softmap.TruncatedQuadratic(1.0, 1e9)
+    run = TransportRun(TransportProblem.pairs([(a, b, squares)]), endless, 1e-4, limit)
+    run.start()
+    run.climb()
+    found = run.results()[0]
+    assert found.trace[0].passes < endless.most
+    assert 0.5 * found.cost < found.bound <= found.cost
 
 
 @pytest.mark.parametrize(("d", "eta"), [(5, 3.0), (70, 2.0), (70, 300.0)])
