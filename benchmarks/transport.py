@@ -6,6 +6,7 @@
     python -m benchmarks.transport line 10000            # costs by family, no tables
     python -m benchmarks.transport pair 10000 gpu        # on a CUDA device, all peers there, too
     python -m benchmarks.transport barycentre 10 1000
+    python -m benchmarks.transport squared 10 1000       # a barycentre by squared distances
     python -m benchmarks.transport tree 10 100
 
 On the CPU seconds are those of the process, on one thread; on a GPU they are wall seconds. The
@@ -168,6 +169,8 @@ def line(d, _peers):
         "Potts": softmap.Potts(1.0),
         "|x - y|": softmap.TruncatedLinear(1 / d, d),
         "|x - y| up to 0.1": softmap.TruncatedLinear(1 / d, d / 10),
+        "squared": softmap.TruncatedQuadratic(1 / d**2, d**2),
+        "squared up to 0.1": softmap.TruncatedQuadratic(1 / d**2, d**2 / 100),
     }
     print(f"\none edge, {d} x {d}, costs by family")
     table("", ACCURACIES)
@@ -183,25 +186,27 @@ def bumps(count, d, seed=1):
     return mass / mass.sum(axis=1, keepdims=True)
 
 
-def barycentre(count, d, peers):
-    """A star whose centre is free: |x - y| on a line."""
+def barycentre(count, d, peers, power=1):
+    """A star whose centre is free: |x - y| on a line, or its square."""
     import ot
 
     masses, x = bumps(count, d), np.arange(d) / d
     edges, marginals = [[k, count] for k in range(count)], [*masses, d]
-    family = softmap.TruncatedLinear(1 / d / count, d)
+    distance = softmap.TruncatedLinear if power == 1 else softmap.TruncatedQuadratic
+    family = distance(1 / d**power / count, d**power)
     best = transport.multimarginal(marginals, edges, family, gap=1e-4, time_limit=300)
     true = best.cost
-    print(f"\nbarycentre of {count} marginals, {d} labels, |x - y|, within {best.relative_gap:.0e}")
+    costs = f"|x - y|^{power}, within {best.relative_gap:.0e}"
+    print(f"\nbarycentre of {count} marginals, {d} labels, {costs}")
     table("", ACCURACIES)
     if not GPU:
         ours("softmap, family", marginals, edges, family, true)
-    cost = np.abs(x[:, None] - x)
+    cost = np.abs(x[:, None] - x) ** power
     if GPU or count * d <= 20_000:
         ours("softmap, tables", marginals, edges, cost / count, true, certify=False)
 
     def cost_of(p):
-        return float(np.mean([ot.wasserstein_1d(x, x, m, p / p.sum(), p=1) for m in masses]))
+        return float(np.mean([ot.wasserstein_1d(x, x, m, p / p.sum(), p=power) for m in masses]))
 
     regs = 10.0 ** -np.arange(1.0, 4.1, 0.5)
     for method in [peer for peer in peers if peer != "ott"]:
@@ -281,7 +286,8 @@ def _zeros(rows, cols):
 ALL = {
     False: """pair 1000, pair 10000 sinkhorn sinkhorn_log ott, line 10000,
         barycentre 10 1000 sinkhorn sinkhorn_log, barycentre 100 1000 sinkhorn,
-        barycentre 1000 1000 sinkhorn, tree 10 50, tree 30 50""",
+        barycentre 1000 1000 sinkhorn, squared 10 1000 sinkhorn, squared 100 1000 sinkhorn,
+        tree 10 50, tree 30 50""",
     True: "pair 1000, pair 10000, barycentre 10 1000 sinkhorn, barycentre 100 1000 sinkhorn",
 }
 
@@ -290,7 +296,9 @@ def one(words):
     what, *sizes = words
     counts = [int(size) for size in sizes if size.isdigit()]
     peers = [size for size in sizes if size in PEERS] or PEERS
-    {"pair": pair, "line": line, "barycentre": barycentre, "tree": tree}[what](*counts, peers)
+    squared = partial(barycentre, power=2)
+    run = {"pair": pair, "line": line, "barycentre": barycentre, "squared": squared, "tree": tree}
+    run[what](*counts, peers)
 
 
 def main():

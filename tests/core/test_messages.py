@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from softmap import core
 from softmap.errors import ModelError
-from softmap.model import Model, Potts
+from softmap.model import Model, Potts, TruncatedQuadratic
 from softmap.model.layout import layout
 from softmap.model.potentials import KernelData
 from support.families import FAMILIES, single
@@ -65,6 +67,80 @@ def test_entries_are_the_table(name, seed):
         a[x] = 0.0
         core.message(layout(model), side, a, out, np.inf)
         np.testing.assert_allclose(out, table[:, x], rtol=1e-15)
+
+
+def _many_labels(seed):
+    """A squared distance of at least 96 labels, and costs of the sender at all scales."""
+    rng = np.random.default_rng(seed)
+    d, weight = int(rng.integers(96, 300)), 10.0 ** rng.uniform(-6, 3)
+    x, top = np.arange(d), weight * d * d
+    truncation = rng.choice([1e9, rng.integers(96, d + 1) ** 2 - 0.5, 95.0**2 + 1])
+    a = np.array(
+        [
+            np.zeros(d),
+            -weight * (x - rng.uniform(0, d)) ** 2,  # equal for one label of the receiver
+            np.maximum(-weight * (x - rng.uniform(0, d)) ** 2, -0.1 * top),
+            top * 10.0 ** rng.uniform(-5, 1) * rng.normal(size=d),
+            0.1 * top * np.sin(x * rng.uniform(0.01, 0.5)) - weight * rng.uniform(0, 1) * x**2,
+            weight * rng.integers(0, 100, d),
+        ]
+    )[rng.integers(6)]
+    if rng.random() < 0.3:
+        a[rng.random(d) < rng.uniform(0, 1)] = np.inf
+    if rng.random() < 0.3:
+        a[: rng.integers(d)] = np.inf
+    a += rng.choice([0.0, 1e6 * top])
+    model = Model(np.zeros((2, d)), [[0, 1]], TruncatedQuadratic(weight, truncation))
+    return model, a, 1e-15 * (top + np.abs(a[np.isfinite(a)]).max(initial=0.0))
+
+
+@given(seed=st.integers(0, 2**32 - 1), eta=st.floats(-3, 6))
+def test_soft_messages_of_many_labels_equal_numpy(seed, eta):
+    model, a, error = _many_labels(seed)
+    potential, out = model.potentials[0], np.empty(len(a))
+    eta = float(10.0**eta / potential.weights[0] / len(a) ** 2 * 50)
+    expected = soft_message(potential, 0, 1, a, eta, len(a))
+    core.message(layout(model), 1, a, out, eta)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=3 * error + 1e-11 / eta)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_hard_messages_of_many_labels_equal_numpy(seed):
+    model, a, error = _many_labels(seed)
+    out = np.empty(len(a))
+    core.message(layout(model), 1, a, out, np.inf)
+    np.testing.assert_allclose(
+        out, hard_message(model.potentials[0], 0, 1, a, len(a)), rtol=0, atol=error
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_bounds_of_many_labels_are_just_below_the_exact_minimum(seed):
+    model, a, error = _many_labels(seed)
+    rng, a = np.random.default_rng(seed), np.where(np.isfinite(a), a, 0.0)
+    hard = hard_message(model.potentials[0], 0, 1, a, len(a))
+    lam = np.concatenate([a, -hard + rng.choice([0.0, error]) * rng.normal(size=len(a))])
+    found = np.empty(1)
+    core.edge_minima(layout(model), lam, found, 1)
+    table = model.table(0) + lam[: len(a), None] + lam[len(a) :]
+    near = np.argwhere(table <= table.min() + 10 * error)  # by rounding, one of them is least
+    potential = model.potentials[0]
+    weight, cut = Fraction(potential.weights[0]), Fraction(potential.truncation[0])
+    exact = min(
+        weight * min(Fraction(int(x - y) ** 2), cut) + Fraction(lam[x]) + Fraction(lam[len(a) + y])
+        for x, y in near
+    )
+    assert Fraction(found[0]) <= exact
+    assert exact - Fraction(found[0]) <= 2 * error
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+@pytest.mark.parametrize("eta", [1.0, np.inf])
+def test_messages_of_many_labels_from_what_is_no_number_end(bad, eta):
+    model, a, _ = _many_labels(0)
+    for some in (slice(None), slice(3), slice(50, 60)):
+        a[some] = bad
+        core.message(layout(model), 1, a, np.empty(len(a)), eta)
 
 
 def test_an_unknown_kind_is_refused():

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import softmap
 from softmap import transport
 from softmap.methods.transport.problem import TransportProblem
-from softmap.methods.transport.results import LADDER
+from softmap.methods.transport.results import LADDER, Ladder
 from softmap.methods.transport.run import TransportRun
 from softmap.methods.transport.sampling import SampledProblem
 from softmap.model.potentials.base import softmin
@@ -99,6 +99,21 @@ def test_a_run_that_is_stopped_keeps_its_promises(seed, looks):
     run.start()
     run.climb()
     assert_promises(run.results()[0], edges, tables, optimum(marginals, edges, tables))
+
+
+def test_a_run_that_ends_in_its_first_level_has_a_bound():
+    rng = np.random.default_rng(0)
+    a, b = rng.dirichlet(np.ones(100), size=2)
+    limit = softmap.core.Deadline(1e6)
+    limit.stop_after(300)
+    endless = Ladder(loose=0.0)
+    squares = softmap.TruncatedQuadratic(1.0, 1e9)
+    run = TransportRun(TransportProblem.pairs([(a, b, squares)]), endless, 1e-4, limit)
+    run.start()
+    run.climb()
+    found = run.results()[0]
+    assert found.trace[0].passes < endless.most
+    assert 0.5 * found.cost < found.bound <= found.cost
 
 
 @pytest.mark.parametrize(("d", "eta"), [(5, 3.0), (70, 2.0), (70, 300.0)])
@@ -242,6 +257,34 @@ def test_a_family_is_its_tables(family):
     assert found.relative_gap <= 1e-3
     dense = transport.multimarginal([*masses, None], edges, table)
     assert_promises(dense, edges, [table] * 3, best)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_truncated_squares_are_their_tables(seed):
+    """Their plan takes O(d): masses that move to near labels, and all others, in order."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 16))
+    family = softmap.TruncatedQuadratic(rng.uniform(0.1, 2.0), rng.uniform(0.5, d * d / 3))
+    masses = rng.dirichlet(np.full(d, 0.5), size=3)
+    edges, table = [[0, 3], [1, 3], [2, 3]], family.as_table(0, d, d)
+    best = optimum([*masses, d], edges, [table] * 3)
+    found = transport.multimarginal([*masses, d], edges, family)
+    assert_promises(found, edges, [table] * 3, best)
+    assert found.relative_gap <= 1e-3 or found.gap <= 1e-12
+
+
+@pytest.mark.parametrize("cut", [1e9, 100.0**2])
+def test_squares_of_many_labels_are_their_tables(cut):
+    rng, d = np.random.default_rng(0), 128
+    a, b = rng.dirichlet(np.ones(d)), rng.dirichlet(np.ones(d))
+    a[20:], b[:10] = a[20:] * 0.1, b[:10] * 0.1  # masses move far
+    a, b = a / a.sum(), b / b.sum()
+    family = softmap.TruncatedQuadratic(1e-3, cut)
+    table = family.as_table(0, d, d)
+    found = transport.sinkhorn(a, b, family, gap=1e-4)
+    assert_promises(found, [[0, 1]], [table], optimum([a, b], [[0, 1]], [table]))
+    assert found.relative_gap <= 1e-4
 
 
 def test_potentials_and_plans_are_gradients():

@@ -47,10 +47,25 @@ void compare(const Model &model, const Edges &edges, int receiver, double eta, N
     }
 }
 
+// Squared distances of many labels take other functions.
+void check_many_labels(Numbers &numbers) {
+    using Family = Truncated<QuadraticDistance>;
+    const Index edges[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (const double cut : {97.0 * 97.0, 110.5 * 110.5, 1e9}) {
+        Model model(quadratic, 30, lanes, 130, 5, 40);
+        std::fill(model.truncation.begin(), model.truncation.end(), cut);
+        for (const double eta : {1e-4, 0.01, 1.0, 40.0, 2000.0, infinity}) {
+            compare<lanes>(model, Family::at<lanes>(model.lay, 0, edges, 1), 1, eta, numbers);
+            compare<1>(model, Family::at<1>(model.lay, 0, edges, 1), 1, eta, numbers);
+        }
+    }
+}
+
 } // namespace
 
 void check_messages() {
     Numbers numbers(4);
+    check_many_labels(numbers);
     for (int kind = 0; kind < kinds; ++kind)
         for (const Index labels : {2, 3, 5, 8, 19}) {
             Model model(Kind(kind), 30, lanes, labels, 5, 40);

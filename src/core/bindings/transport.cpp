@@ -51,10 +51,14 @@ std::pair<double, double> coupled(HeldNetwork &self, Index e, double eta, In<dou
         pairs = self.network.pairs(e, eta, a.data(), b.data());
     }
     const Index g = lay.group_of(e);
+    const auto send = [&](int receiver, const double *from, double *to) {
+        Room room(message_room(lay.widest, 1));
+        kernels->send_one(lay, g, 2 * e + receiver, from, to, room.numbers(), eta);
+    };
     return Families::visit(lay.kind[g], [&](auto family) {
         const Coupled found =
             Rounding()(family.template at<1>(lay, g, &e, 1), a.data(), b.data(), p.data(), q.data(),
-                       eta, pairs, plan ? plan->data() : nullptr);
+                       eta, pairs, plan ? plan->data() : nullptr, send);
         return std::pair(found.cost, found.slack);
     });
 }

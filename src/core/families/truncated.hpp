@@ -2,6 +2,9 @@
 #pragma once
 
 #include "bands.hpp"
+#ifndef SOFTMAP_DEVICE
+#include "gaussians.hpp"
+#endif
 #include "line.hpp"
 #include "potts.hpp"
 
@@ -53,6 +56,10 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
         if (plain && Distance::linear && eta < infinity && eta * steepest > Pack<W>::safe)
             soft_scaled(a, out, reinterpret_cast<Pack<W> *>(room), eta);
+#ifndef SOFTMAP_DEVICE
+        else if (plain && !Distance::linear && reach >= wide)
+            by_parabolas(a, out, room, eta);
+#endif
         else if (plain)
             plain_message(a, out, room, eta);
         else
@@ -148,6 +155,47 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
                 out[y] = least(a[x] + near[x < y ? y - x : x - y], out[y]);
         }
     }
+
+#ifndef SOFTMAP_DEVICE
+    // The smallest reach from which on a sum over a window takes longer, in all lanes at once, than
+    // `Gaussians` and `Parabolas` lane by lane (decision 100).
+    static constexpr Index wide = 96;
+
+    // The quadratic message, one lane after the other.
+    void by_parabolas(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        const Index labels = this->senders;
+        double weights[W], ceilings[W];
+        weight.store(weights);
+        ceiling.store(ceilings);
+        const double *from = reinterpret_cast<const double *>(a);
+        double *to = reinterpret_cast<double *>(out);
+        if constexpr (W == 1) {
+            one_by_parabolas(weights[0], ceilings[0], from, to, room, eta);
+        } else {
+            double *own = room, *found = own + labels, *work = found + labels;
+            for (int k = 0; k < W; ++k) {
+                for (Index x = 0; x < labels; ++x)
+                    own[x] = from[x * W + k];
+                one_by_parabolas(weights[k], ceilings[k], own, found, work, eta);
+                for (Index y = 0; y < labels; ++y)
+                    to[y * W + k] = found[y];
+            }
+        }
+    }
+    void one_by_parabolas(double factor, double top, const double *a, double *out, double *room,
+                          double eta) const {
+        const Index labels = this->senders;
+        static_assert(Gaussians::room(wide) <= message_room(wide, 1));
+        if (eta < infinity) {
+            Gaussians(labels, reach, factor, top, room).message(a, out, eta);
+            return;
+        }
+        Parabolas(labels, factor, a, out);
+        const double far = *std::min_element(a, a + labels) + top;
+        for (Index y = 0; y < labels; ++y)
+            out[y] = std::min(out[y], far);
+    }
+#endif
 
     // Soft message in O(labels · reach): near labels one by one, far labels through prefix and
     // suffix sums of exponentials.

@@ -5,6 +5,10 @@
 // Altschuler et al. (2017): rows and columns with too much mass are scaled down, and a rank-one
 // plan with the missing mass is added. All sums are those of the rounded plan itself. At η = 0 the
 // monotone plan is taken for any costs: it needs O(d) of them.
+//
+// With truncated convex costs, the masses that the plan moves between near labels are first moved
+// by their monotone plan, which costs no more and has O(d) entries. All other masses cost at most
+// the truncation, by any plan: they count as missing, and get the monotone plan, too.
 #pragma once
 
 #include "families/all.hpp"
@@ -22,11 +26,12 @@ struct Coupled {
 };
 
 // `pairs`: those that carry mass, if they are known. `plan`: row-major output of zeros, or null.
+// send(receiver, from, to) computes a soft message to rows (0) or columns (1).
 class Rounding {
   public:
-    template <class View>
+    template <class View, class Send>
     Coupled operator()(const View &view, const double *a, const double *b, const double *p,
-                       const double *q, double eta, const Support *pairs, double *plan) {
+                       const double *q, double eta, const Support *pairs, double *plan, Send send) {
         rows_ = view.senders, cols_ = view.receivers;
         if constexpr (View::closed_transport)
             if (view.knows_transport())
@@ -36,6 +41,12 @@ class Rounding {
                 return monotone(view, p, q, plan);
         if (eta == 0.0)
             return monotone(view, p, q, plan);
+        if constexpr (View::banded)
+            if (view.plain) {
+                take_near(view, near_masses(view, b, a, eta, 0, send),
+                          near_masses(view, a, b, eta, 1, send));
+                return rounded(view, p, q, plan);
+            }
         pairs != nullptr ? take(view, *pairs, a, b, eta) : gather(view, a, b, eta);
         return rounded(view, p, q, plan);
     }
@@ -57,12 +68,20 @@ class Rounding {
 
     template <class View>
     Coupled monotone(const View &view, const double *p, const double *q, double *plan) {
-        double cost = 0.0, left = p[0], need = q[0];
-        for (Index x = 0, y = 0; x < rows_ && y < cols_;) {
-            const double mass = std::min(left, need);
+        double cost = 0.0;
+        each_monotone(p, q, [&](Index x, Index y, double mass) {
             cost += mass * view.entry(x, y).part[0];
             if (plan != nullptr)
                 plan[x * cols_ + y] += mass;
+        });
+        return {cost, 0.0};
+    }
+    // Calls put(x, y, mass) for the monotone plan, row by row.
+    template <class Put> void each_monotone(const double *p, const double *q, Put put) const {
+        double left = p[0], need = q[0];
+        for (Index x = 0, y = 0; x < rows_ && y < cols_;) {
+            const double mass = std::min(left, need);
+            put(x, y, mass);
             left -= mass, need -= mass;
             const bool row = left <= need; // the row is used up; rounding leaves no mass behind
             if (row && x + 1 < rows_)
@@ -74,20 +93,57 @@ class Rounding {
             else
                 break;
         }
-        return {cost, 0.0};
+    }
+
+    // The masses that the plan moves from or to each label of the receiver along near labels.
+    template <class View, class Send>
+    std::vector<double> near_masses(const View &view, const double *from, const double *own,
+                                    double eta, int receiver, Send send) {
+        const std::size_t labels = std::size_t(view.senders);
+        std::vector<double> value(labels), mass(labels), far(labels);
+        send(receiver, from, value.data());
+        const double low = *std::min_element(from, from + labels);
+        for (std::size_t x = 0; x < labels; ++x)
+            mass[x] = exp_one(-eta * (from[x] - low));
+        far_sums(view.senders, view.reach, reinterpret_cast<const Pack<1> *>(mass.data()),
+                 reinterpret_cast<Pack<1> *>(far.data()));
+        double least = infinity, all = 0.0;
+        for (std::size_t x = 0; x < labels; ++x)
+            least = std::min(least, value[x] + own[x]);
+        for (std::size_t x = 0; x < labels; ++x) {
+            const double cost = std::max(low + view.ceiling.part[0] - value[x], 0.0);
+            const double part = std::min(far[x] * exp_one(-eta * cost), 1.0);
+            const double one = exp_one(-eta * (value[x] + own[x] - least));
+            all += one;
+            mass[x] = one * (1.0 - part);
+        }
+        for (double &one : mass)
+            one /= all;
+        return mass;
+    }
+
+    // The monotone plan of the masses moved between near labels.
+    template <class View>
+    void take_near(const View &view, const std::vector<double> &rows,
+                   const std::vector<double> &cols) {
+        start_.assign(std::size_t(rows_ + 1), 0);
+        each_monotone(rows.data(), cols.data(), [&](Index x, Index y, double mass) {
+            put(y, view.entry(x, y).part[0], mass);
+            start_[x + 1] = Index(label_.size());
+        });
+        for (Index x = 0; x < rows_; ++x)
+            start_[x + 1] = std::max(start_[x + 1], start_[x]);
     }
 
     template <class View>
     Coupled rounded(const View &view, const double *p, const double *q, double *plan) {
-        double all = 0.0, slack = 0.0;
-        for (const double mass : mass_)
-            all += mass;
+        double slack = 0.0;
         std::vector<double> have(std::size_t(cols_), 0.0), rest(std::size_t(rows_), 0.0),
             need(q, q + cols_);
         for (Index x = 0; x < rows_; ++x) {
             double sum = 0.0;
             for (Index k = start_[x]; k < start_[x + 1]; ++k)
-                sum += mass_[k] /= all;
+                sum += mass_[k];
             slack += std::abs(sum - p[x]);
             const double scale = sum > p[x] ? p[x] / sum : 1.0;
             for (Index k = start_[x]; k < start_[x + 1]; ++k)
@@ -113,6 +169,9 @@ class Rounding {
         for (double &mass : need)
             lacking += mass = std::max(mass, 0.0);
         const double most = std::max(missing, lacking);
+        if constexpr (View::banded)
+            if (view.plain)
+                return {cost + monotone(view, rest.data(), need.data(), plan).cost, slack};
         if (most > 0.0)
             cost += spread(view, rest, need, most, plan);
         return {cost, slack};
@@ -165,7 +224,7 @@ class Rounding {
             }
             start_.push_back(Index(label_.size()));
         }
-        kernels->exponentials(mass_.data(), mass_.data(), Index(mass_.size()));
+        exponentiate();
     }
     // The same for pairs that are known.
     template <class View>
@@ -181,7 +240,15 @@ class Rounding {
         });
         for (double &mass : mass_)
             mass = -eta * (mass - low);
+        exponentiate();
+    }
+    void exponentiate() { // with sum 1
         kernels->exponentials(mass_.data(), mass_.data(), Index(mass_.size()));
+        double all = 0.0;
+        for (const double mass : mass_)
+            all += mass;
+        for (double &mass : mass_)
+            mass /= all;
     }
     void put(Index y, double cost, double mass) {
         label_.push_back(std::int32_t(y));

@@ -114,9 +114,9 @@ def multimarginal(
     edges : int array (m, 2)
         Pairs of nodes.
     costs : Potential, array (d, d), array (m, d, d), or list of arrays
-        Finite costs of the edges: a family (all messages of `Potts` and `TruncatedLinear` take
-        O(d), those of `TruncatedQuadratic` O(d times its reach)), one table for all edges, or one
-        table per edge.
+        Finite costs of the edges: a family (messages of `Potts` and `TruncatedLinear` take O(d),
+        those of `TruncatedQuadratic` about O(d log d)), one table for all edges, or one table per
+        edge.
     unary : sequence of arrays or None, optional
         Finite costs of the labels of each node.
     gap : float, default 1e-3

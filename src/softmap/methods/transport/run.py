@@ -168,7 +168,8 @@ class TransportRun:
     def _level(self, eta: float) -> bool:
         """Make the passes of a level; return False if the deadline passed."""
         edges = max(1, self.problem.model.m)
-        for _ in range(self.ladder.most // self.ladder.passes):
+        early = not self.best[0].trace and math.isfinite(self.limit.left)
+        for k in range(self.ladder.most // self.ladder.passes):
             done, loss = self.network.passes(
                 self.ladder.passes, eta, True, self.problem.ranges, self.limit
             )
@@ -177,6 +178,8 @@ class TransportRun:
                 return False
             if eta * loss <= self.ladder.loose * edges:
                 break
+            if early and k == 0:  # an answer even if time does not suffice for the level
+                self._check(eta)
         return True
 
     def _check(self, eta: float) -> None:
