@@ -72,6 +72,10 @@ def test_the_time_to_close_a_run_is_kept_back() -> None:
     assert budget.left < 9.0
     budget.time_of_pass(0.25)
     assert budget.closing == budget.bound_seconds + 0.5
+    budget.time_of_check(2.0)  # one that computes everything even at the end
+    budget.time_of_check(1.0)
+    budget.time_of_check(4.0)
+    assert budget.closing == budget.bound_seconds + 1.5
 
 
 def test_slices_end_before_the_run_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

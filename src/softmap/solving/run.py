@@ -69,7 +69,6 @@ class Run:
         self.best = Best(problem, options.upper_bound)
         self._warm = _warm_start(problem, options, self.best)
         method = _method(problem, options, self._warm)
-        self.budget.leave_out(method.uncounted)
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
         self.record = Record(problem, self.best, self.budget, trace)
@@ -86,10 +85,10 @@ class Run:
         self._handed = Handed()
         self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
+        self._first_answer()  # it comes first, so that set-up knows when it has to end
         if self.stages[0] is self.passes:
             self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
-        self._first_answer()
         if stored is not None:
             stored.restore(self.best, self.budget, self.passes, self.decode, recorded=recorded)
         self._unrecorded = False
@@ -264,6 +263,8 @@ class Run:
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
 
+        if not self.passes.storable:
+            raise OSError("the GPU was not ready within the time limit")
         with self.budget.interrupts.finishing():
             checkpoint.save(
                 path, self.options, self.best, self.budget, self.passes, self.decode,

@@ -55,6 +55,17 @@ class Offsets:
 class Arena:
     """The arrays of one model on a device, and the kernels of its shape.
 
+    Parameters
+    ----------
+    model : Model
+    device : Device
+    dtype : {"float32", "float64"}
+        Precision of the messages.
+    tiling : Tiling, optional
+        The tiles; by default those of `Tiling.of`.
+    deadline : core.Deadline, optional
+        Raises `core.OutOfTime` before a step that would begin after this.
+
     Attributes
     ----------
     shape : Shape
@@ -70,19 +81,25 @@ class Arena:
     """
 
     def __init__(
-        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
-    ) -> None:
+        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None,
+        deadline: core.Deadline | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.device = model, device
+        require = deadline.require if deadline is not None else bool
+        require()
         with device.working():
             self.tiling, self.links = tiling or Tiling.of(model), None
+            require()
             self.shape = shape_of(model, self.tiling, dtype)
             self._check_room(replace(self.shape, exact=True))
             raw = _Raw(model, device)
+            require()
             if self._tables:
                 self.shape = replace(self.shape, exact=raw.representable(dtype))
             self._choose_shape()
             if self.shape.linked:
                 self.links = TileLinks.of(self.tiling, model.edges)
+                require()
             self._check_room(self.shape)
             slots = device.upload(self.tiling.slot)
             self.arrays = self._uploaded(raw, slots)
