@@ -21,8 +21,11 @@ from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.cupy_device import Compiler, Kernels, Store
 from softmap.methods.cuda.waiting import Aside, waited
 from softmap.methods.transport import arrays
+from softmap.methods.transport.problem import TransportProblem
+from softmap.methods.transport.results import LADDER
+from softmap.methods.transport.run import TransportRun
 from softmap.relaxation.bounds import dual_bound
-from softmap.solving import device_batch
+from softmap.solving import batch, device_batch
 from softmap.solving.best import Best
 from softmap.solving.device_batch import BatchPasses
 from softmap.solving.judge import Judge
@@ -275,6 +278,20 @@ def test_a_batch_whose_kernels_are_late_has_first_answers(compiled):
     assert all(result.sweeps > 0 for result in again)
 
 
+@pytest.mark.parametrize("limit", [None, 1000.0])
+def test_what_follows_a_batch_has_the_time_that_is_left(limit, host, monkeypatch):
+    given = []
+    monkeypatch.setenv("SOFTMAP_CUDA", "host")
+    monkeypatch.setattr(batch, "_solved", lambda models, each, *_: given.extend(each) or models)
+    models = [softmap.generators.random_grid(6, 6, 4, seed=seed) for seed in range(3)]
+    softmap.solve_batch(models, backend="cuda", goal="optimal", time_limit=limit, gap=0.0)
+    assert given
+    for options in given:
+        assert options["backend"] == "cpu"
+        left = options["time_limit"]
+        assert left is None if limit is None else left < limit
+
+
 class SlowBatch:
     """A batch whose passes take a second of a clock."""
 
@@ -297,17 +314,17 @@ class SlowBatch:
     ("end", "launches"), [(3.5, [1, 1, 1, 1]), (-1.0, [1]), (100.0, [1] * 10), (np.inf, [10])]
 )
 def test_launches_of_a_batch_end_at_a_time_limit(end, launches, monkeypatch):
-    batch = SlowBatch()
-    monkeypatch.setattr(device_batch.time, "perf_counter", lambda: batch.now)
-    made = BatchPasses(batch, None).make([0], 10, end)
-    assert batch.launches == launches
+    slow = SlowBatch()
+    monkeypatch.setattr(device_batch.time, "perf_counter", lambda: slow.now)
+    made = BatchPasses(slow, None).make([0], 10, end)
+    assert slow.launches == launches
     assert made == sum(launches)
 
 
 def test_a_batch_makes_no_passes_before_their_kernel_is_compiled():
-    batch = SlowBatch(ready=False)
-    assert BatchPasses(batch, None).make([0], 10, np.inf) == 0
-    assert not batch.launches
+    slow = SlowBatch(ready=False)
+    assert BatchPasses(slow, None).make([0], 10, np.inf) == 0
+    assert not slow.launches
 
 
 # --- transport ------------------------------------------------------------------------------------
@@ -334,6 +351,43 @@ def test_transport_without_a_device_in_time_has_a_plan():
     assert best.bound <= found.cost
     assert found.plan().sum(axis=1) == pytest.approx(given[0])
     assert found.plan().sum(axis=0) == pytest.approx(given[1])
+
+
+def test_transport_keeps_back_the_time_of_its_last_answer():
+    problem = TransportProblem.pairs(
+        [([0.5, 0.5], [0.25, 0.75], np.array([[0.0, 1.0], [1.0, 0.0]]))]
+    )
+    limit = core.Deadline(1000.0)
+    run = TransportRun(problem, LADDER, 1e-3, limit)
+    run.start()
+    assert limit.end - 500.0 < run.limit.end < limit.end
+
+
+class NoPlans:
+    """Messages of the CPU, from which no plan is made in time."""
+
+    def __init__(self, problem):
+        self._compiled = problem.compiled()
+
+    def __getattr__(self, name):
+        return getattr(self._compiled, name)
+
+    def coupled(self, *given):
+        raise core.OutOfTime
+
+
+def test_transport_without_time_for_a_plan_keeps_the_first_one():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 20))
+    problem = TransportProblem.pairs([(a / a.sum(), b / b.sum(), rng.random((20, 20)))])
+    run = TransportRun(problem, LADDER, 1e-3, core.Deadline())
+    run.network = NoPlans(problem)
+    run.start()
+    first = run.best[0].cost
+    run.climb()
+    (found,) = run.results()
+    assert found.cost == first
+    assert found.trace[0].bound < found.bound <= found.cost
 
 
 # --- waiting --------------------------------------------------------------------------------------

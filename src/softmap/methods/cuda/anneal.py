@@ -228,11 +228,11 @@ class CudaAnneal(Annealed):
 
         Raises `OutOfTime` if the deadline passes first.
         """
-        if deadline is not None:
-            deadline.require()
-        self.scale, self.averaging = cost_scale(model), easily_coupled(model)
-        eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
         try:
+            if deadline is not None:
+                deadline.require()
+            self.scale, self.averaging = cost_scale(model), easily_coupled(model)
+            eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
         except core.OutOfTime:
             LOG.warning(
