@@ -213,7 +213,7 @@ class CudaAnneal(Annealed):
         device: Device | None = None,
     ) -> None:
         super().__init__(eta=eta, threads=threads)
-        self.dtype, self._given = np.dtype(dtype).name, device
+        self.dtype, self._given, self._warned = np.dtype(dtype).name, device, False
         if device is None:
             require_cupy()
 
@@ -235,10 +235,13 @@ class CudaAnneal(Annealed):
             eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
         except core.OutOfTime:
-            LOG.warning(
-                "backend='cuda': the device or its kernels were not ready in time, so that the run "
-                "ends with what the CPU has found; kernels are still compiled, for the next run"
-            )
+            if not self._warned:  # a run may try again, at its end
+                LOG.warning(
+                    "backend='cuda': the device or its kernels were not ready in time, so that the "
+                    "run ends with what the CPU has found; kernels are still compiled, for the "
+                    "next run"
+                )
+            self._warned = True
             raise
         self.cuda, self.device, self.on_device = engine, engine.device, engine.kept is not None
         self.leaves_cores = self.on_device  # type: ignore[misc]
