@@ -21,6 +21,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -89,6 +90,15 @@ def forked(work):
     return found | ({"failed": f"exit status {status}"} if status else {})
 
 
+FOLDERS: list[str] = []
+
+
+def new_folder():
+    """An empty folder, which `main` removes; a forked process must not."""
+    FOLDERS.append(tempfile.mkdtemp())
+    return FOLDERS[-1]
+
+
 def use_caches(folder):
     """Let CuPy and softmap keep compiled kernels in a folder."""
     os.environ.update(dict.fromkeys(CACHES, folder))
@@ -131,11 +141,10 @@ def show(name, kind, row):
     )
 
 
-def cold(run, limit):
+def cold(run, limit, folder):
     """A run before any kernel was compiled, and the next one."""
-    with tempfile.TemporaryDirectory() as folder:
-        use_caches(folder)
-        return {"first": timed(run, limit), "again": timed(run, limit)}
+    use_caches(folder)
+    return {"first": timed(run, limit), "again": timed(run, limit)}
 
 
 def stored(run, limit, folder):
@@ -161,20 +170,20 @@ def warm(runs, limits, folder):
 
 def rows_of(name, runs, limits):
     """Print the rows of a model; `runs` are names, functions of a limit, and whole runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = forked(partial(warm, runs, limits, folder))
-        if "failed" in found:
-            show(name, "warm", found)
-        for kind, row in found.items():
-            if kind.startswith("whole"):
-                print(f"{name:9} {kind}: the first run, without a limit, took {row:.2f} s")
-            elif isinstance(row, dict):
-                show(name, kind.rsplit(" ", 1)[0], row)
-        _, run, _ = runs[0]
-        for limit in limits:
-            show(name, "stored", forked(partial(stored, run, limit, folder)))
+    folder = new_folder()
+    found = forked(partial(warm, runs, limits, folder))
+    if "failed" in found:
+        show(name, "warm", found)
+    for kind, row in found.items():
+        if kind.startswith("whole"):
+            print(f"{name:9} {kind}: the first run, without a limit, took {row:.2f} s")
+        elif isinstance(row, dict):
+            show(name, kind.rsplit(" ", 1)[0], row)
+    _, run, _ = runs[0]
     for limit in limits:
-        found = forked(partial(cold, run, limit))
+        show(name, "stored", forked(partial(stored, run, limit, folder)))
+    for limit in limits:
+        found = forked(partial(cold, run, limit, new_folder()))
         first = {"failed": found["failed"]} if "failed" in found else found["first"]
         show(name, "cold", first | {"exit": found["exit"]})
         if "again" in found:
@@ -313,11 +322,13 @@ def main() -> None:
         if given.only != "phases":
             rows_of(name, runs(), given.limits)
         if name in MODELS and given.only != "rows":
-            with tempfile.TemporaryDirectory() as folder:
-                for kind, limit in (("cold", 6.0), ("stored", 3.0)):
-                    work = partial(phases, model, "map", folder, limit)
-                    show_phases(name, kind, forked(work))
+            folder = new_folder()
+            for kind, limit in (("cold", 6.0), ("stored", 3.0)):
+                work = partial(phases, model, "map", folder, limit)
+                show_phases(name, kind, forked(work))
 
 
 if __name__ == "__main__":
     main()
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)

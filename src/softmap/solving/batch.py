@@ -131,12 +131,13 @@ def _answers(
     models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
 ) -> Answers:
     """Solve relaxations on a device if requested, and everything else by `solve`."""
-    answers = Answers(len(models))
+    answers, began = Answers(len(models)), time.perf_counter()
     warm: dict[int, dict[str, Any]] = {}
     if models and each[0].get("backend") == "cuda":
         options = _parsed(each)
         for chosen, whole in buckets(models):
-            warm |= _relaxed(answers, models, options, chosen, whole)
+            warm |= _relaxed(answers, models, options, chosen, whole, began)
+            began = time.perf_counter()
     rest = answers.missing()
     left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
     solved = _solved([models[k] for k in rest], left, workers, processes)
@@ -146,12 +147,16 @@ def _answers(
 
 
 def _relaxed(
-    answers: Answers, models: list[Model], options: list[Options], chosen: list[int], whole: Joined
-) -> dict[int, dict[str, Any]]:
-    """Solve the relaxations of a group on a device; return options for what is left to `solve`."""
-    began = time.perf_counter()
+    answers: Answers, models: list[Model], options: list[Options], chosen: list[int],
+    whole: Joined, began: float,
+) -> dict[int, dict[str, Any]]:  # fmt: skip
+    """Solve the relaxations of a group on a device; return options for what is left to `solve`.
+
+    Time limits count from `began` (`time.perf_counter`).
+    """
+    given = [options[k] for k in chosen]
     try:
-        found = relax_batch([models[k] for k in chosen], [options[k] for k in chosen], whole)
+        found = relax_batch([models[k] for k in chosen], given, whole, began)
     except core.OutOfTime:  # the device was not ready
         for k in chosen:
             answers.later(k, partial(_first_answer, models[k], options[k]))

@@ -165,20 +165,23 @@ class _BatchProgress:
 
 
 def relax_batch(
-    models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None
-) -> Relaxations:
+    models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None,
+    began: float | None = None,
+) -> Relaxations:  # fmt: skip
     """Solve the relaxations of a group of models, one thread block per model.
 
-    Raises `core.OutOfTime` if all time limits pass before the device is ready.
+    Time limits count from `began` (`time.perf_counter`), by default from now. Raises
+    `core.OutOfTime` if all of them pass before the device is ready.
     """
+    began = time.perf_counter() if began is None else began
     from softmap.methods.cuda.batch import Batch
     from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
     from softmap.methods.cuda.waiting import Aside
 
-    began, number = time.perf_counter(), chosen_device()
     require_cupy()
     limit, dtype = max(options.seconds for options in each), each[0].precision
-    deadline = None if limit == math.inf else core.Deadline(limit)
+    deadline = None if limit == math.inf else core.Deadline().at(began + limit)
+    number = chosen_device()
     batch = Aside()(lambda: Batch(models, find_device(number), dtype, whole, deadline), deadline)
     setup = time.perf_counter() - began
     progress, looks, passes = _BatchProgress(batch, models, each), [], BatchPasses(batch, deadline)

@@ -61,7 +61,7 @@ class Run:
     def __init__(
         self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
     ) -> None:
-        self.options, self.budget = options, _budget(options, interrupts)
+        self.options, self.budget = options, _budget(model, options, interrupts)
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
@@ -243,7 +243,8 @@ class Run:
         with self.budget.timing_bound():
             best.offer_zero()
             if not best.found:
-                best.offer_labels(cheapest(model, model.unary))
+                with self.budget.timing_labels():
+                    best.offer_labels(cheapest(model, model.unary))
 
     def _finished(self, status: Status) -> Result:
         best, seen = self.best, replace(self.passes.seen(), last=True)
@@ -323,10 +324,11 @@ def prove_infeasible(
 # --- what a run is made of ------------------------------------------------------------------------
 
 
-def _budget(options: Options, interrupts: Interrupts) -> Budget:
+def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
+    apart = options.backend != "cpu" and not model.has_forbidden and not len(model.auxiliaries)
     return Budget(
         time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
-        interrupts=interrupts,
+        interrupts=interrupts, checked_apart=apart,
     )  # fmt: skip
 
 
