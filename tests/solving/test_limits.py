@@ -74,6 +74,18 @@ def test_the_time_to_close_a_run_is_kept_back() -> None:
     assert budget.closing == budget.bound_seconds + 0.5
 
 
+def test_the_time_to_close_a_run_on_a_gpu_has_no_bound_of_the_cpu_in_it() -> None:
+    budget = Budget(time_limit=100.0, checked_apart=True)
+    with budget.timing_bound(), budget.timing_labels():
+        pass
+    assert budget.closing == 2 * budget.labels_seconds
+    budget.bound_seconds, budget.labels_seconds = 7.0, 1.0
+    budget.time_of_pass(0.25)
+    for seconds in (2.0, 1.0, 4.0):  # noise only makes timings longer
+        budget.time_of_check(seconds)
+    assert budget.closing == 3.5
+
+
 def test_slices_end_before_the_run_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes that take most of the limit: the last one is stopped, and its bound is kept."""
     model = softmap.generators.potts_grid(20, 20, 3, seed=1)

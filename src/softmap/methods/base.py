@@ -204,10 +204,6 @@ class Algorithm(ABC):
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
         """Divide η by a factor, if the method chooses η itself."""
 
-    def uncounted(self) -> float:
-        """Return the seconds so far that do not count towards a time limit: those of compiling."""
-        return 0.0
-
     def restart_point(self, state: Any) -> Floats:
         """Return the λ that is the best warm start for another run."""
         return self.propose(state).lam

@@ -10,10 +10,12 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
+from softmap import core
 from softmap.arguments import count, flag, wrong
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
+from softmap.model.joining import Joined
 from softmap.solving.answers import Answer, Answers
 from softmap.solving.device_batch import buckets, relax_batch
 from softmap.solving.options import MOST_THREADS, Options
@@ -129,22 +131,55 @@ def _answers(
     models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
 ) -> Answers:
     """Solve relaxations on a device if requested, and everything else by `solve`."""
-    answers, warm = Answers(len(models)), {}
+    answers, began = Answers(len(models)), time.perf_counter()
+    warm: dict[int, dict[str, Any]] = {}
     if models and each[0].get("backend") == "cuda":
         options = _parsed(each)
         for chosen, whole in buckets(models):
-            found = relax_batch([models[k] for k in chosen], [options[k] for k in chosen], whole)
-            for at, k in enumerate(chosen):
-                if options[k].goal == "lp" or found.status(at) in FINAL:
-                    answers.later(k, partial(found.result, at))
-                else:
-                    warm[k] = {"warm_start": found.result(at)}
+            warm |= _relaxed(answers, models, options, chosen, whole, began)
+            began = time.perf_counter()
     rest = answers.missing()
     left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
     solved = _solved([models[k] for k in rest], left, workers, processes)
     for k, answer in zip(rest, solved, strict=True):
         answers.put(k, answer)
     return answers
+
+
+def _relaxed(
+    answers: Answers, models: list[Model], options: list[Options], chosen: list[int],
+    whole: Joined, began: float,
+) -> dict[int, dict[str, Any]]:  # fmt: skip
+    """Solve the relaxations of a group on a device; return options for what is left to `solve`.
+
+    Time limits count from `began` (`time.perf_counter`).
+    """
+    given = [options[k] for k in chosen]
+    try:
+        found = relax_batch([models[k] for k in chosen], given, whole, began)
+    except core.OutOfTime:  # the device was not ready
+        for k in chosen:
+            answers.later(k, partial(_first_answer, models[k], options[k]))
+        return {}
+    left: dict[int, dict[str, Any]] = {}
+    for at, k in enumerate(chosen):
+        if options[k].goal == "lp" or found.status(at) in FINAL:
+            answers.later(k, partial(found.result, at))
+        else:
+            left[k] = {"warm_start": found.result(at)}
+    spent = time.perf_counter() - began
+    for k in left:
+        if options[k].time_limit is not None:
+            left[k]["time_limit"] = max(0.0, options[k].seconds - spent)
+    return left
+
+
+def _first_answer(model: Model, options: Options) -> Answer:
+    """Return what is known of a model without any time: the bound of λ = 0, and first labels."""
+    return solve(
+        model, goal=options.goal, gap=options.gap, lp_gap=options.lp_gap, time_limit=0.0,
+        threads=1, tuning=options.tuning,
+    )  # fmt: skip
 
 
 def _parsed(each: list[dict[str, Any]]) -> list[Options]:

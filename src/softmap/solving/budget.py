@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from softmap.solving.interrupts import Interrupts
@@ -31,6 +31,8 @@ class Budget:
         Largest number of steps of the method.
     interrupts : Interrupts, optional
         The Ctrl-C flag.
+    checked_apart : bool, default False
+        Whether checks compute the bound where passes are made, on a GPU.
 
     Attributes
     ----------
@@ -42,6 +44,10 @@ class Budget:
         Time of one evaluation of the bound in this run, in seconds.
     pass_seconds : float
         Least time of a pass so far, in seconds; 0 before the first one.
+    labels_seconds : float
+        Time in which first labels were found and their energy computed, in seconds.
+    check_seconds : float
+        Least time so far of a check that cannot be cut short, in seconds; 0 without such a check.
     """
 
     def __init__(
@@ -51,12 +57,14 @@ class Budget:
         max_work: int | None = None,
         updates: int | None = None,
         interrupts: Interrupts | None = None,
+        checked_apart: bool = False,
     ) -> None:
         self.time_limit, self.max_work, self.updates = time_limit, max_work, updates
         self.interrupts = interrupts or Interrupts()
         self.work, self.setup_seconds = 0, 0.0
-        self.bound_seconds, self.pass_seconds = 0.0, 0.0
-        self._uncounted: Callable[[], float] = float
+        self.bound_seconds, self.labels_seconds = 0.0, 0.0
+        self.pass_seconds, self.check_seconds = 0.0, 0.0
+        self._checked_apart = checked_apart
         self._began, self._earlier = time.perf_counter(), 0.0
 
     def start(self) -> None:
@@ -77,11 +85,7 @@ class Budget:
     def left(self) -> float:
         """The seconds until stages must end, so that the run can be closed; +inf without limit."""
         spent = self.seconds + self.setup_seconds + self.closing
-        return self.time_limit + self._uncounted() - spent
-
-    def leave_out(self, seconds: Callable[[], float]) -> None:
-        """Leave the seconds of the run that a function counts out of the time limit."""
-        self._uncounted = seconds
+        return self.time_limit - spent
 
     def stop(self, updates: int = 0) -> Status | None:
         """Return the status of the limit that is reached, or None."""
@@ -107,8 +111,12 @@ class Budget:
     @property
     def closing(self) -> float:
         """The expected time to close the run, in seconds; at most half of the time limit."""
-        each = self.pass_seconds or self.bound_seconds  # before the first pass
-        expected = self.bound_seconds + 2 * each  # the last bound takes a pass, the result another
+        if self._checked_apart:  # the last check, and labels twice: to round and to price them
+            expected = 2 * self.labels_seconds + 2 * self.pass_seconds + self.check_seconds
+        else:
+            each = self.pass_seconds or self.bound_seconds  # before the first pass
+            # the last bound takes a pass, the result another
+            expected = self.bound_seconds + 2 * each
         return min(expected, 0.5 * self.time_limit)
 
     @contextmanager
@@ -118,6 +126,17 @@ class Budget:
         yield
         self.bound_seconds = time.perf_counter() - began
 
+    @contextmanager
+    def timing_labels(self) -> Iterator[None]:
+        """Time a block that finds labels and computes their energy."""
+        began = time.perf_counter()
+        yield
+        self.labels_seconds = time.perf_counter() - began
+
     def time_of_pass(self, seconds: float) -> None:
         """Note the time of a pass; noise only makes timings longer, so that the least counts."""
         self.pass_seconds = min(self.pass_seconds or seconds, seconds)
+
+    def time_of_check(self, seconds: float) -> None:
+        """Note the time of a check that computes everything even if the time is up."""
+        self.check_seconds = min(self.check_seconds or seconds, seconds)

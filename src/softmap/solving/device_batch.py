@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.pricing import energy_of
 from softmap.methods.policy import passes_to_next
 from softmap.model import Model
@@ -30,6 +31,7 @@ __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 PRICED = 1e-11  # relative difference of a point's cost between host and device (rounding)
+UNSEEN = 0.005  # seconds of passes between two looks at a time limit
 ORDINARY = (2.0**-30, 2.0**30)  # range of costs that need no scaling in single precision
 
 
@@ -119,6 +121,10 @@ class _BatchProgress:
         left = self.asked.max_work[active] / self.work_of[active] - self.passes[active]
         return max(1, int(min(passes_to_next(self._checks, done, 1.0), left.min())))
 
+    def end(self, began: float) -> float:
+        """Return when the first time limit of a running model passes, if it counts from `began`."""
+        return began + float(self.asked.time_limit[self.active].min())
+
     def passed(self, count: int) -> None:
         """Record passes of the running models."""
         self.passes[self.active] += count
@@ -159,24 +165,82 @@ class _BatchProgress:
 
 
 def relax_batch(
-    models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None
-) -> Relaxations:
-    """Solve the relaxations of a group of models, one thread block per model."""
-    from softmap.methods.cuda import find_device
-    from softmap.methods.cuda.batch import Batch
+    models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None,
+    began: float | None = None,
+) -> Relaxations:  # fmt: skip
+    """Solve the relaxations of a group of models, one thread block per model.
 
-    began = time.perf_counter()
-    dtype = each[0].precision
-    batch = Batch(models, find_device(), dtype, whole)
-    setup, started = time.perf_counter() - began, time.perf_counter()
-    progress, looks = _BatchProgress(batch, models, each), []
+    Time limits count from `began` (`time.perf_counter`), by default from now. Raises
+    `core.OutOfTime` if all of them pass before the device is ready.
+    """
+    began = time.perf_counter() if began is None else began
+    from softmap.methods.cuda.batch import Batch
+    from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
+    from softmap.methods.cuda.waiting import Aside
+
+    require_cupy()
+    limit, dtype = max(options.seconds for options in each), each[0].precision
+    deadline = None if limit == math.inf else core.Deadline().at(began + limit)
+    number = chosen_device()
+    batch = Aside()(lambda: Batch(models, find_device(number), dtype, whole, deadline), deadline)
+    setup = time.perf_counter() - began
+    progress, looks, passes = _BatchProgress(batch, models, each), [], BatchPasses(batch, deadline)
+    closing = math.inf  # the least time of a check so far, in seconds
     while len(progress.active):
-        count = progress.to_next_check(batch.passes_done)
-        batch.step(progress.active, count)
-        progress.passed(count)
-        looks.append(batch.look(progress.active, started))
-        progress.stop(batch.passes_done, time.perf_counter() - started)
+        kept = 0.0 if closing == math.inf else closing
+        wanted = progress.to_next_check(batch.passes_done)
+        progress.passed(passes.make(progress.active, wanted, progress.end(began) - kept))
+        looked = time.perf_counter()
+        looks.append(batch.look(progress.active, began + setup))
+        now = time.perf_counter()
+        closing = min(closing, now - looked)
+        progress.stop(batch.passes_done, now - began + closing)
     return Relaxations(batch, progress, looks, setup)
+
+
+class BatchPasses:
+    """The launches of passes of a batch: short ones if a time limit has to be kept.
+
+    Parameters
+    ----------
+    batch : Batch
+        The models on the device.
+    deadline : core.Deadline or None
+        The last of the time limits; None if no model has one.
+    """
+
+    def __init__(self, batch: Any, deadline: core.Deadline | None) -> None:
+        self._batch, self._deadline = batch, deadline
+
+    def make(self, active: Any, wanted: int, end: float) -> int:
+        """Make passes of the active models; return how many.
+
+        Parameters
+        ----------
+        active : int array
+            The models.
+        wanted : int
+            The number of passes.
+        end : float
+            Time of `time.perf_counter` after which no launch begins; there is one in any case.
+        """
+        batch, done = self._batch, 0
+        try:
+            batch.ready(self._deadline)
+        except core.OutOfTime:
+            return 0
+        at_once = wanted if end == math.inf else 1
+        while done < wanted:
+            at_once, began = min(at_once, wanted - done), time.perf_counter()
+            batch.step(active, at_once)
+            done += at_once
+            if end < math.inf:
+                batch.wait()
+                each = (time.perf_counter() - began) / at_once
+                at_once = max(1, int(UNSEEN / max(each, 1e-9)))
+                if time.perf_counter() >= end:
+                    break
+        return done
 
 
 class Relaxations:

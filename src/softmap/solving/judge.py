@@ -32,7 +32,14 @@ class Judge:
     ----------
     best : Best
         Keeps the best bound and point.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether `look` takes no longer than `bound`, so that every check computes all (on a GPU).
     """
+
+    whole = False
 
     def __init__(self, best: Best) -> None:
         self.best = best

@@ -62,11 +62,7 @@ class Run:
     def __init__(
         self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
     ) -> None:
-        self.options = options
-        self.budget = Budget(
-            time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
-            interrupts=interrupts,
-        )  # fmt: skip
+        self.options, self.budget = options, _budget(model, options, interrupts)
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
@@ -74,7 +70,6 @@ class Run:
         self.best = Best(problem, options.upper_bound)
         self._warm = _warm_start(problem, options, self.best)
         method = _method(problem, options, self._warm)
-        self.budget.leave_out(method.uncounted)
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
         self.record = Record(problem, self.best, self.budget, trace)
@@ -106,10 +101,10 @@ class Run:
         self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         self._unrecorded = False
+        self._first_answer()  # it comes first, so that set-up knows when it has to end
         if self.stages[0] is self.passes:
             self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
-        self._first_answer()
 
     def loop(self) -> Generator[Snapshot, None, Status]:
         """Give the stages their turns until the run ends; yield a snapshot after each."""
@@ -257,7 +252,8 @@ class Run:
         with self.budget.timing_bound():
             best.offer_zero()
             if not best.found:
-                best.offer_labels(cheapest(model, model.unary))
+                with self.budget.timing_labels():
+                    best.offer_labels(cheapest(model, model.unary))
 
     def _finished(self, status: Status) -> Result:
         best, seen = self.best, replace(self.passes.seen(), last=True)
@@ -277,6 +273,8 @@ class Run:
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
 
+        if not self.passes.storable:
+            raise OSError("the GPU was not ready within the time limit")
         with self.budget.interrupts.finishing():
             checkpoint.save(
                 path, self.options, self.best, self.budget, self.passes, self.decode,
@@ -333,6 +331,14 @@ def prove_infeasible(
 
 
 # --- what a run is made of ------------------------------------------------------------------------
+
+
+def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
+    apart = options.backend != "cpu" and not model.has_forbidden and not len(model.auxiliaries)
+    return Budget(
+        time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
+        interrupts=interrupts, checked_apart=apart,
+    )  # fmt: skip
 
 
 def _schedule(options: Options) -> ByTime | ByWork:

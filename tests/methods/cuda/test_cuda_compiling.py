@@ -38,13 +38,12 @@ def test_a_second_process_compiles_nothing(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "softmap"):
         one = Compiler(first, ["sm_90", "13.0"], Store(tmp_path))
         one.begin(names)
-        made = [one.binary(name) for name in names]
+        made = [one.kernel(name) for name in names]
         assert "compiling 2 GPU kernels" in caplog.text
         caplog.clear()
         other = Compiler(second, ["sm_90", "13.0"], Store(tmp_path))
         other.begin(names)
-        assert other.done()
-        assert [other.binary(name) for name in names] == made
+        assert [other.kernel(name) for name in names] == made
     assert sorted(first.names) == sorted(names)
     assert not second.names
     assert not caplog.text
@@ -53,18 +52,18 @@ def test_a_second_process_compiles_nothing(tmp_path, caplog):
 def test_another_device_or_compiler_has_binaries_of_its_own(tmp_path):
     for facts in (["sm_90", "13.0"], ["sm_80", "13.0"], ["sm_90", "13.1"]):
         compiler = Counting()
-        Compiler(compiler, facts, Store(tmp_path)).binary("tick")
+        Compiler(compiler, facts, Store(tmp_path)).kernel("tick")
         assert compiler.names
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "empty"])
 def test_a_damaged_binary_is_compiled_again(tmp_path, harm):
-    made = Compiler(Counting(), [], Store(tmp_path)).binary("tick")
+    made = Compiler(Counting(), [], Store(tmp_path)).kernel("tick")
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:-3], "changed": whole[:-1] + b"?", "empty": b""}[harm])
     compiler = Counting()
-    assert Compiler(compiler, [], Store(tmp_path)).binary("tick") == made
+    assert Compiler(compiler, [], Store(tmp_path)).kernel("tick") == made
     assert compiler.names
 
 
@@ -73,7 +72,7 @@ def test_a_folder_that_cannot_be_used_costs_time_only(tmp_path):
     blocked.write_text("")
     for folder in (blocked / "kernels", None):
         compiler = Counting()
-        assert Compiler(compiler, [], Store(folder)).binary("tick")
+        assert Compiler(compiler, [], Store(folder)).kernel("tick")
         assert compiler.names
 
 
@@ -84,7 +83,7 @@ def test_errors_of_the_compiler_reach_who_waits(tmp_path):
     compiler = Compiler(broken, [], Store(tmp_path))
     compiler.begin(["tick"])
     with pytest.raises(RuntimeError, match="expected a ;"):
-        compiler.binary("tick")
+        compiler.kernel("tick")
 
 
 def test_every_kernel_is_in_the_header_that_is_included_for_it():

@@ -99,17 +99,6 @@ def test_labels_are_searched_for_while_passes_go_on(name, place, monkeypatch):
     assert result.energy == pytest.approx(softmap.solve(model).energy, abs=1e-9)
 
 
-def test_a_time_limit_counts_from_the_call_without_compiling(place, monkeypatch):
-    model, times = GRIDS["potts"](), iter(range(10**6))
-    monkeypatch.setattr("softmap.solving.budget.time.perf_counter", lambda: float(next(times)))
-    monkeypatch.setattr(CudaAnneal, "uncounted", lambda self: 0.0)
-    short = softmap.solve(model, backend="cuda", goal="lp", lp_gap=0.0, gap=0.0, time_limit=90.0)
-    monkeypatch.setattr(CudaAnneal, "uncounted", lambda self: 100.0)
-    long = softmap.solve(model, backend="cuda", goal="lp", lp_gap=0.0, gap=0.0, time_limit=90.0)
-    assert short.status.name == long.status.name == "TIME_LIMIT"
-    assert long.sweeps > short.sweeps
-
-
 def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
     """λ of a large model takes longer to fetch than all passes between two checks."""
     monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=0))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any
@@ -12,16 +14,20 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
+from softmap.later import made
 from softmap.methods.base import Assessment, Floats, Proposal, State
 from softmap.methods.cuda.arena import Lam
-from softmap.methods.cuda.cupy_device import find_device
+from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceEngine, Kept
+from softmap.methods.cuda.waiting import Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.polytope import PrimalPoint, needs_coupling
+
+LOG = logging.getLogger("softmap")
 
 
 def judged_on_device(model: Model) -> bool:
@@ -59,9 +65,12 @@ class DeviceJudge:
         Where the engine keeps the best.
     """
 
+    whole = True
+
     def __init__(self, host: Any, engine: DeviceEngine, kept: Kept) -> None:
         self._host, self._engine, self._kept, self.best = host, engine, kept, host.best
         self.solution = host.solution
+        self._handed: PrimalPoint | None = None  # the last point that was handed out
 
     def bound(self, proposal: Any) -> float:
         """Judge the bound of a proposal only."""
@@ -79,6 +88,9 @@ class DeviceJudge:
             self.best.offer_lp_bound(found.bound, lambda: engine.arena.lam(kept.lam, Lam.CUT))
         least = int(np.argmin(found.primals))
         if found.primals[least] < self.best.point_cost:
+            if self._handed is not None:  # its κ is still in the arrays that are replaced now
+                made(self._handed, "coupling")
+                self._handed = None
             copy(points.mean_mu if least else points.mu, kept.mu)
             copy(messages.msg, kept.msg)
             self.best.offer_point(found.primals[least], partial(self._point, proposal.eta))
@@ -88,8 +100,9 @@ class DeviceJudge:
     def _point(self, eta: float) -> PrimalPoint:
         arena, kept = self._engine.arena, self._kept
         model, nodes = arena.model, arena.by_node(kept.mu)
-        coupling = arena.lam(kept.msg, Lam.COUPLINGS) if needs_coupling(model) else None
-        return PrimalPoint(model, nodes, None, coupling, eta)
+        lazy: Any = partial(arena.lam, kept.msg, Lam.COUPLINGS) if needs_coupling(model) else None
+        self._handed = PrimalPoint(model, nodes, None, lazy, eta)
+        return self._handed
 
 
 @dataclass(frozen=True)
@@ -200,9 +213,9 @@ class CudaAnneal(Annealed):
         device: Device | None = None,
     ) -> None:
         super().__init__(eta=eta, threads=threads)
-        self.dtype = np.dtype(dtype).name
-        self.device = device or find_device()
-        self._waited = self.device.waited
+        self.dtype, self._given, self._warned = np.dtype(dtype).name, device, False
+        if device is None:
+            require_cupy()
 
     def init(  # type: ignore[override]
         self,
@@ -211,31 +224,68 @@ class CudaAnneal(Annealed):
         seed: int,
         deadline: core.Deadline | None = None,
     ) -> CudaState:
-        if deadline is not None:
-            deadline.require()
-        self.averaging = easily_coupled(model)
-        self.on_device = judged_on_device(model)
+        """Return the initial state; CuPy is imported and kernels are compiled in the background.
+
+        Raises `OutOfTime` if the deadline passes first.
+        """
+        try:
+            if deadline is not None:
+                deadline.require()
+            self.scale, self.averaging = cost_scale(model), easily_coupled(model)
+            eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
+            engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
+        except core.OutOfTime:
+            if not self._warned:  # a run may try again, at its end
+                LOG.warning(
+                    "backend='cuda': the device or its kernels were not ready in time, so that the "
+                    "run ends with what the CPU has found; kernels are still compiled, for the "
+                    "next run"
+                )
+            self._warned = True
+            raise
+        self.cuda, self.device, self.on_device = engine, engine.device, engine.kept is not None
         self.leaves_cores = self.on_device  # type: ignore[misc]
         self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
-        self.cuda = DeviceEngine(
-            model, self.device, self.dtype,
-            averaging=self.averaging, keeping=self.on_device,
+        state = CudaState(messages=DeviceMessages(engine), eta=eta)
+        self._set(state)
+        return state
+
+    def _started(
+        self, model: Model, lam: Floats | None, eta: float, number: int | None,
+        deadline: core.Deadline | None,
+    ) -> DeviceEngine:  # fmt: skip
+        """Return an engine that is ready for passes; it runs beside the run, which it leaves alone.
+
+        Parameters
+        ----------
+        model : Model
+        lam : float64 array or None
+            The initial λ.
+        eta : float
+            The initial η.
+        number : int or None
+            The device that the caller uses.
+        deadline : core.Deadline or None
+            The end of the run.
+        """
+        engine = DeviceEngine(
+            model, self._given or find_device(number), self.dtype,
+            averaging=self.averaging, keeping=judged_on_device(model), deadline=deadline,
         )  # fmt: skip
         if deadline is not None:
             deadline.require()
-        self.scale = cost_scale(model)
-        self.cuda.start(lam)
-        eta = self.first_eta or self.rule.first / self.scale
-        state = CudaState(messages=DeviceMessages(self.cuda), eta=eta)
-        self._set(state)
-        self.cuda.record()
-        return state
+        engine.start(lam)
+        engine.clock.set_eta(eta, longest_momentum(self.rule, eta, self.scale))
+        engine.record()
+        return engine
 
     def step(  # type: ignore[override]
         self, state: CudaState, count: int, deadline: core.Deadline | None = None
     ) -> None:
         """Do `count` passes; a deadline is looked at between launches."""
         self._set(state)
+        with suppress(core.OutOfTime):  # kernels for this η may still be compiled
+            self.cuda.ready(deadline)
         before, at_once = state.passes, count if deadline is None else 1
         while count > 0 and not (deadline is not None and deadline.passed):
             at_once, began = min(at_once, count), time.perf_counter()
@@ -251,9 +301,6 @@ class CudaAnneal(Annealed):
         if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
             clock.set_eta(state.eta, longest_momentum(self.rule, state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
-
-    def uncounted(self) -> float:
-        return self.device.waited - self._waited
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]
         self._set(state)

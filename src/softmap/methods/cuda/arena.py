@@ -55,6 +55,17 @@ class Offsets:
 class Arena:
     """The arrays of one model on a device, and the kernels of its shape.
 
+    Parameters
+    ----------
+    model : Model
+    device : Device
+    dtype : {"float32", "float64"}
+        Precision of the messages.
+    tiling : Tiling, optional
+        The tiles; by default those of `Tiling.of`.
+    deadline : core.Deadline, optional
+        Raises `core.OutOfTime` before a step that would begin after this.
+
     Attributes
     ----------
     shape : Shape
@@ -70,19 +81,30 @@ class Arena:
     """
 
     def __init__(
-        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
-    ) -> None:
+        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None,
+        deadline: core.Deadline | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.device = model, device
+        require = deadline.require if deadline is not None else bool
+        require()
+        number = NUMBERS[dtype]
+        rounded = [f"rounded_apart<{number}>"] if _has_tables(model) else []
+        device.prepare([*rounded, *SCATTER.values()])  # compiled while tiles are made
         with device.working():
             self.tiling, self.links = tiling or Tiling.of(model), None
+            require()
             self.shape = shape_of(model, self.tiling, dtype)
             self._check_room(replace(self.shape, exact=True))
             raw = _Raw(model, device)
+            require()
             if self._tables:
                 self.shape = replace(self.shape, exact=raw.representable(dtype))
             self._choose_shape()
+            kinds = ["node_order", "arrange"] if self._tables else ["node_order"]
+            device.prepare([self.kernel(k, n) for k in kinds for n in ("double", number)])
             if self.shape.linked:
                 self.links = TileLinks.of(self.tiling, model.edges)
+                require()
             self._check_room(self.shape)
             slots = device.upload(self.tiling.slot)
             self.arrays = self._uploaded(raw, slots)
@@ -228,7 +250,6 @@ class Arena:
         """Arrange the costs of nodes in the order of tiles, in both precisions."""
         given = self.device.upload(self.model.unary)
         names = [self.kernel("node_order", kind) for kind in ("double", NUMBERS[self.dtype])]
-        self.device.prepare(names)
         for name, array in zip(names, ("unary", "unary_single"), strict=True):
             self.run(name, self.offsets.node, self.arrays[array], given, 0)
         self.device.synchronize()
@@ -237,7 +258,6 @@ class Arena:
         """Arrange the tables in the order of slots; the uploaded originals are freed."""
         number = NUMBERS[self.dtype]
         name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
-        self.device.prepare([name, exact])
         self.run(name, self.arrays["arranged"])
         if not self.shape.exact:
             self.run(exact, self.arrays["arranged_exact"])
@@ -247,7 +267,6 @@ class Arena:
 
     def _offsets(self, slots: Any) -> Offsets:
         device, model, tiling = self.device, self.model, self.tiling
-        device.prepare([SCATTER["int64"]])
         half = device.zeros(len(tiling.mate), np.int64)
         node = device.zeros(self.threads, np.int64)
         places = device.upload(tiling.place.astype(np.uint32))
@@ -314,7 +333,6 @@ class _Raw:
     def by_slot(self, slots: Any, size: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the edge parameters of all slots, and the endpoint (`side`) of each slot."""
         device, m = self.device, self.model.m
-        device.prepare([SCATTER[COLUMNS[name].dtype] for name in names] + [SCATTER["uint8"]])
         out = {"side": device.zeros(size, np.uint8)}
         ends = device.upload(np.tile(np.array([0, 1], dtype=np.uint8), m))
         scatter(device, ends, slots, out["side"], 1, 2 * m)
@@ -333,12 +351,15 @@ class _Raw:
     def representable(self, dtype: str, at_once: int = 1 << 24) -> bool:
         """Whether all table entries are exactly representable in `dtype`."""
         kernel = f"rounded_apart<{NUMBERS[dtype]}>"
-        self.device.prepare([kernel])
         apart = self.device.zeros(1, np.int32)
         for k in range(0, len(self.table), at_once):
             part = self.table[k : k + at_once]
             self.device.launch(kernel, len(part), [part, apart, len(part)])
         return not int(self.device.fetch(apart)[0])
+
+
+def _has_tables(model: Model) -> bool:
+    return any(potential.family == "tables" for potential in model.potentials)
 
 
 def _joined(parts: list[NDArray[Any]], dtype: DTypeLike, device: Device) -> Any:

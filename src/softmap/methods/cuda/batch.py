@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.methods.cuda.arena import Arena, Lam
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceClock, Kept, MessageArrays, Points
@@ -148,8 +149,9 @@ class Batch:
     """
 
     def __init__(
-        self, models: Sequence[Model], device: Device, dtype: str, whole: Joined | None = None
-    ) -> None:
+        self, models: Sequence[Model], device: Device, dtype: str, whole: Joined | None = None,
+        deadline: core.Deadline | None = None,
+    ) -> None:  # fmt: skip
         self._whole = whole = whole or joined(models)
         count = len(models)
         part = np.repeat(np.arange(count), np.diff(whole.node))
@@ -158,7 +160,7 @@ class Batch:
         # tiles are ragged unless a node has more half-edges than their counters can hold
         ragged = int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
         tiling = Tiling.of(whole.model, part * levels + level, ragged=ragged)
-        self.arena = arena = Arena(whole.model, device, dtype, tiling)
+        self.arena = arena = Arena(whole.model, device, dtype, tiling, deadline)
         self._messages, self._kept = MessageArrays.of(arena), Kept.of(arena)
         self._points = Points.of(arena, easily_coupled(whole.model))
         self._heats, self._blocks = Heats.of(arena), _BlockLaunches(arena, count, levels)
@@ -167,13 +169,11 @@ class Batch:
         self._eta = TUNING.annealing.first / self.scale
         self.best, self.passes_done = _Bests.of(count), 0
         device.synchronize()
-        device.prepare(self._kernels())
-
-    def _kernels(self) -> list[str]:
-        kernel = self.arena.kernel
         names = [self._passes(self._heat)]
-        names += [kernel(name) for name in ("batch_look", "batch_keep", "to_lam")]
-        return [*names, kernel("node_order", "double"), self._passes(self._heats.coldest)]
+        names += [arena.kernel(name) for name in ("batch_look", "batch_keep", "to_lam")]
+        names.append(arena.kernel("node_order", "double"))
+        device.prepare([*names, self._passes(self._heats.coldest)])
+        device.require(names)
 
     def _passes(self, heat: Heat) -> str:
         return self.arena.kernel("batch_passes", str(int(heat)))
@@ -181,6 +181,13 @@ class Batch:
     @property
     def _heat(self) -> Heat:
         return self._heats.at(float(self._eta.max()))
+
+    def ready(self, deadline: core.Deadline | None = None) -> None:
+        """Block until the kernel of the next passes can be launched.
+
+        Raises `core.OutOfTime` if the deadline passes first.
+        """
+        self.arena.device.require([self._passes(self._heat)], deadline)
 
     def step(self, active: Ints, count: int) -> None:
         """Do `count` passes of the active models, at the η of the last check."""
@@ -193,6 +200,10 @@ class Batch:
             count,
         )  # fmt: skip
         self.passes_done += count
+
+    def wait(self) -> None:
+        """Block until all passes are done."""
+        self.arena.device.synchronize()
 
     def look(self, active: Ints, began: float) -> Judged:
         """Check the active models, keep the best arrays, and raise η if the rule says so.

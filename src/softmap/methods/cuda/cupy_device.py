@@ -6,22 +6,26 @@ import hashlib
 import json
 import logging
 import os
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap import core
 from softmap.errors import MissingExtra, OptionError
 from softmap.machine import usable_cores
 from softmap.methods.cuda.devices import Device, HostDevice
 from softmap.methods.cuda.shapes import Shape
+from softmap.methods.cuda.waiting import waited
 
 LOG = logging.getLogger("softmap")
 FOLDER = "SOFTMAP_CACHE"
@@ -101,6 +105,10 @@ class Store:
 class Compiler:
     """A compiler of kernels for one kind of device; it compiles several in parallel.
 
+    Nobody has to wait for it: kernels that a run has asked for are compiled and stored even if the
+    run ends before. When the program ends, kernels that are being compiled are completed, and no
+    others are begun.
+
     Parameters
     ----------
     compile_one : callable
@@ -109,56 +117,59 @@ class Compiler:
         Further strings that identify a binary: the architecture, the compiler version.
     store : Store, optional
         The cache; the user's folder by default.
-
-    Attributes
-    ----------
-    waited : float
-        Seconds so far that `binary` was blocked.
+    load : callable, optional
+        Maps a binary to a kernel that can be launched; by default the binary itself.
     """
 
     def __init__(
         self, compile_one: Callable[[str, str, Sequence[str]], Binary], facts: Sequence[str],
-        store: Store | None = None,
+        store: Store | None = None, load: Callable[[Binary], Any] = lambda binary: binary,
     ) -> None:  # fmt: skip
-        self._compile, self._facts = compile_one, tuple(facts)
+        self._compile, self._load, self._facts = compile_one, load, tuple(facts)
         self._store = store or Store.of_user()
-        self.waited = 0.0
-        self._found: dict[str, Future[Binary]] = {}
-        self._pool = ThreadPoolExecutor(max_workers=max(2, usable_cores()))
+        self._found: dict[str, Future[Any]] = {}
+        self._lock = threading.Lock()  # two runs may ask for kernels at once
+        self._pool = ThreadPoolExecutor(max(2, usable_cores()), "softmap-compiler")
 
     def begin(self, names: Sequence[str]) -> None:
-        """Start to compile kernels in this order, in the background."""
-        new = [name for name in dict.fromkeys(names) if name not in self._found]
-        missing = []
-        for name in new:
-            self._found[name] = Future()
-            kept = self._store.load(self._key(name))
-            if kept is None:
-                missing.append(name)
-            else:
-                self._found[name].set_result(kept)
-        if missing:
-            LOG.info("compiling %d GPU kernels (first run of this kind here) ...", len(missing))
-        for name in missing:
-            self._found[name] = self._pool.submit(self._make, name)
+        """Start to compile and load kernels in this order, in the background."""
+        with self._lock:
+            new = [name for name in dict.fromkeys(names) if name not in self._found]
+            kept = {name: self._store.load(self._key(name)) for name in new}
+            missing = sum(binary is None for binary in kept.values())
+            if missing:
+                LOG.info("compiling %d GPU kernels (first run of this kind here) ...", missing)
+            for name, binary in kept.items():
+                self._found[name] = self._pool.submit(self._make, name, binary)
 
-    def done(self) -> bool:
-        """Whether no compilation is running."""
-        return all(future.done() for future in self._found.values())
+    def running(self) -> int:
+        """Return how many kernels are being compiled or loaded."""
+        return sum(future.running() for future in list(self._found.values()))
 
-    def binary(self, name: str) -> Binary:
-        """Return the binary of a kernel; block until it is compiled."""
-        self.begin([name])
-        began = time.perf_counter()
+    def kernel(self, name: str, deadline: core.Deadline | None = None) -> Any:
+        """Return a kernel that can be launched; block until it is compiled and loaded.
+
+        Raises `core.OutOfTime` if the deadline passes first.
+        """
+        if name not in self._found:
+            self.begin([name])
+        return waited(self._found[name], deadline)
+
+    def _make(self, name: str, binary: Binary | None) -> Any:
+        if binary is None:
+            if self._ending():  # nobody needs this kernel
+                raise CancelledError
+            binary = self._compile(self._text(name), name, self._options())
+            self._store.save(self._key(name), binary)
+        return self._load(binary)
+
+    def _ending(self) -> bool:
+        """Whether the program ends: Python then rejects new work for threads."""
         try:
-            return self._found[name].result()
-        finally:
-            self.waited += time.perf_counter() - began
-
-    def _make(self, name: str) -> Binary:
-        made = self._compile(self._text(name), name, self._options())
-        self._store.save(self._key(name), made)
-        return made
+            self._pool.submit(bool)
+        except RuntimeError:
+            return True
+        return False
 
     def _text(self, name: str) -> str:
         header = HEADERS.get(name.split("<")[0], "judging")
@@ -177,24 +188,37 @@ class Compiler:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".cubin"
 
 
-class _Kernels:
-    """The kernels of a device, loaded at their first launch and shared by all runs."""
+class Kernels:
+    """The kernels of a device, compiled and loaded in the background, and shared by all runs."""
 
-    def __init__(self, cupy: Any) -> None:
+    known: ClassVar[dict[int, Kernels]] = {}
+    lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, cupy: Any, number: int) -> None:
         version = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
-        arch = f"sm_{cupy.cuda.Device().compute_capability}"
-        self._cupy, self._option = cupy, f"-arch={arch}"
-        self.compiler = Compiler(self._compiled, [arch, version])
-        self._loaded: dict[str, Any] = {}
+        arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
+        self._cupy, self._number, self._option = cupy, number, f"-arch={arch}"
+        self.compiler = Compiler(self._compiled, [arch, version], load=self._loaded)
 
-    def function(self, name: str) -> Any:
-        """Return a loaded kernel."""
-        if name not in self._loaded:
-            own, code = self.compiler.binary(name)
-            module = self._cupy.cuda.function.Module()
-            module.load(code)
-            self._loaded[name] = module.get_function(own)
-        return self._loaded[name]
+    @classmethod
+    def of(cls, cupy: Any, number: int) -> Kernels:
+        """Return the kernels of a device."""
+        with cls.lock:
+            if number not in cls.known:
+                cls.known[number] = cls(cupy, number)
+            return cls.known[number]
+
+    @classmethod
+    def forget(cls) -> None:
+        """Drop all kernels: a forked process has neither the devices nor the threads."""
+        cls.known, cls.lock = {}, threading.Lock()
+
+    def _loaded(self, binary: Binary) -> Any:
+        own, code = binary
+        self._cupy.cuda.Device(self._number).use()  # in this thread of the compiler
+        module = self._cupy.cuda.function.Module()
+        module.load(code)
+        return module.get_function(own)
 
     def _compiled(self, text: str, name: str, options: Sequence[str]) -> Binary:
         nvrtc = self._cupy.cuda.nvrtc
@@ -210,58 +234,59 @@ class _Kernels:
             nvrtc.destroyProgram(program)
 
 
-_devices: dict[int, _Kernels] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Kernels.forget)
 
 
 class CupyDevice(Device):
-    """One GPU, with its own non-blocking stream."""
+    """The GPU of the thread that makes this object, with its own non-blocking stream.
+
+    Other threads may use it, too, one at a time.
+    """
 
     block = 256
     teams = True
     model_block = 256  # threads per block in batches, where a block works on one model
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
-        number = cupy.cuda.Device().id
-        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self._cupy, self._own = cupy, cupy.cuda.Device()
+        properties = cupy.cuda.runtime.getDeviceProperties(self._own.id)
         self.name = properties["name"].decode()
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        if number not in _devices:
-            _devices[number] = _Kernels(cupy)
-        self._kernels = _devices[number]
+        self._compiler = Kernels.of(cupy, self._own.id).compiler
         self._rehearsing = False
 
-    def working(self) -> Any:
-        return self._stream
-
-    @property
-    def waited(self) -> float:  # type: ignore[override]
-        return self._kernels.compiler.waited
+    @contextmanager
+    def working(self) -> Iterator[Any]:
+        with self._own, self._stream as stream:
+            yield stream
 
     def offers(self, shape: Shape) -> bool:
         return True
 
     def prepare(self, names: Sequence[str]) -> None:
-        self._kernels.compiler.begin(names)
+        self._compiler.begin(names)
 
-    def prepared(self) -> bool:
-        return self._kernels.compiler.done()
+    def require(self, names: Sequence[str], deadline: core.Deadline | None = None) -> None:
+        self._compiler.begin(names)
+        for name in names:
+            self._compiler.kernel(name, deadline)
 
     def upload(self, array: NDArray[Any]) -> Any:
         if isinstance(array, self._cupy.ndarray):
             return array
-        with self._stream:
+        with self.working():
             flat = np.ascontiguousarray(array)
             raw = flat.view(np.uint8) if flat.dtype.kind == "V" else flat
             return self._cupy.asarray(raw)
 
     def zeros(self, size: int, dtype: DTypeLike) -> Any:
-        with self._stream:
+        with self.working():
             return self._cupy.zeros(max(size, 1), dtype)
 
     def fetch(self, array: Any) -> NDArray[Any]:
-        with self._stream:
-            return self._cupy.asnumpy(array, stream=self._stream)
+        with self.working() as stream:
+            return self._cupy.asnumpy(array, stream=stream)
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
@@ -269,12 +294,13 @@ class CupyDevice(Device):
     def copy(self, source: Any, target: Any) -> None:
         if self._rehearsing:
             return
-        target.data.copy_from_device_async(source.data, source.nbytes, self._stream)
+        with self.working() as stream:
+            target.data.copy_from_device_async(source.data, source.nbytes, stream)
 
     def put(self, array: Any, values: NDArray[Any]) -> None:
-        with self._stream:
-            array[: len(values)].set(values, stream=self._stream)
-            self._stream.synchronize()
+        with self.working() as stream:
+            array[: len(values)].set(values, stream=stream)
+            stream.synchronize()
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
         self._launch(kernel, max(1, -(-threads // self.block)), self.block, arguments)
@@ -283,10 +309,10 @@ class CupyDevice(Device):
         self._launch(kernel, blocks, self.model_block, arguments)
 
     def _launch(self, kernel: str, blocks: int, block: int, arguments: Sequence[Any]) -> None:
-        function = self._kernels.function(kernel)
+        function = self._compiler.kernel(kernel)
         if self._rehearsing:
             return
-        with self._stream:
+        with self.working():
             function((blocks,), (block,), tuple(_argument(value) for value in arguments))
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -296,22 +322,26 @@ class CupyDevice(Device):
             work()
         finally:
             self._rehearsing = False
-        stream = self._stream
-        with stream:
+        with self.working() as stream:
             stream.begin_capture()
             try:
                 work()
             finally:
                 graph = stream.end_capture()
-        return lambda: graph.launch(stream)
+        return lambda: self._replay(graph)
+
+    def _replay(self, graph: Any) -> None:
+        with self.working() as stream:
+            graph.launch(stream)
 
     def synchronize(self) -> None:
         self._stream.synchronize()
 
     def room(self) -> int | None:
         """Return the free memory of the device in bytes, CuPy's memory pool included."""
-        free = self._cupy.cuda.runtime.memGetInfo()[0]
-        return int(free + self._cupy.get_default_memory_pool().free_bytes())
+        with self._own:
+            free = self._cupy.cuda.runtime.memGetInfo()[0]
+            return int(free + self._cupy.get_default_memory_pool().free_bytes())
 
 
 def _argument(value: Any) -> Any:
@@ -326,25 +356,56 @@ EXTRA = "cuda13"  # or cuda12, by the driver
 SWITCH = "SOFTMAP_CUDA"  # "host" runs the kernels without a device
 
 
-def find_device() -> Device:
-    """The device that kernels run on; an error says what is missing."""
-    return HostDevice() if os.environ.get(SWITCH) == "host" else CupyDevice(_usable_cupy())
+def find_device(number: int | None = None) -> Device:
+    """The device that kernels run on; an error says what is missing.
+
+    Parameters
+    ----------
+    number : int, optional
+        Number of the device; by default the current device of this thread.
+    """
+    if os.environ.get(SWITCH) == "host":
+        return HostDevice()
+    return CupyDevice(_usable_cupy(number))
 
 
-def find_arrays() -> tuple[Any, int | None]:
+def find_arrays(number: int | None = None) -> tuple[Any, int | None]:
     """The module of arrays on the device, and its free memory in bytes; numpy for the host."""
     if os.environ.get(SWITCH) == "host":
         return np, None
-    cupy = _usable_cupy()
+    cupy = _usable_cupy(number)
     return cupy, int(cupy.cuda.runtime.memGetInfo()[0])
 
 
-def _usable_cupy() -> Any:
+def require_cupy() -> None:
+    """Raise `MissingExtra` if CuPy is needed and not installed, without importing it."""
+    if os.environ.get(SWITCH) != "host" and find_spec("cupy") is None:
+        raise MissingExtra("backend='cuda'", EXTRA)
+
+
+def chosen_device() -> int | None:
+    """The number of the device that this thread uses; None if it has not used any.
+
+    Neither CuPy nor the driver is started by this call.
+    """
+    try:
+        driver = sys.modules["cupy"].cuda.driver
+        return int(driver.ctxGetDevice()) if driver.ctxGetCurrent() else None
+    except Exception:  # CuPy or the driver is not there yet, or another thread starts it right now
+        return None
+
+
+def _usable_cupy(number: int | None = None) -> Any:
     try:
         import cupy
     except ImportError as error:
         raise MissingExtra("backend='cuda'", EXTRA) from error
     try:
+        if number is not None:
+            cupy.cuda.Device(number).use()
+        # This starts driver and device. Unlike CuPy's other calls that do, it does not hold the
+        # interpreter's lock.
+        cupy.cuda.runtime.free(0)
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy's own, of several types; also a driver that is too old
         raise OptionError(f"backend='cuda': no CUDA device can be used ({error})") from error

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap import core
 from softmap.errors import OptionError
 from softmap.methods.cuda.shapes import Shape
 
@@ -28,14 +29,11 @@ class Device(Protocol):
         Number of threads per block; kernels write one partial sum per block.
     teams : bool
         Whether several warps can work on a tile; otherwise a block is one thread.
-    waited : float
-        Seconds so far that this process has waited for kernels to be compiled.
     """
 
     name: str
     block: int
     teams: bool
-    waited: float
 
     def working(self) -> AbstractContextManager[Any]:
         """Return a context in which allocations are ordered with launches."""
@@ -46,8 +44,8 @@ class Device(Protocol):
     def prepare(self, names: Sequence[str]) -> None:
         """Start to compile kernels, in the order in which they will be needed."""
 
-    def prepared(self) -> bool:
-        """Whether all requested kernels are compiled."""
+    def require(self, names: Sequence[str], deadline: core.Deadline | None = None) -> None:
+        """Block until kernels can be launched; raise `core.OutOfTime` at the deadline."""
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Return a copy of an array on the device."""
@@ -89,7 +87,6 @@ class HostDevice(Device):
     name = "host"
     block = 1
     teams = False
-    waited = 0.0
     general = 128  # number of labels of the general shape
 
     def __init__(self) -> None:
@@ -113,8 +110,8 @@ class HostDevice(Device):
         if missing:
             raise LookupError(f"not compiled for the host: {', '.join(missing)}")
 
-    def prepared(self) -> bool:
-        return True
+    def require(self, names: Sequence[str], deadline: core.Deadline | None = None) -> None:
+        self.prepare(names)
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")

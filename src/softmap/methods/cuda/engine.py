@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
@@ -236,6 +237,8 @@ class DeviceEngine:
         Whether to average marginals over the run.
     keeping : bool
         Whether to keep the best arrays of the run on the device.
+    deadline : core.Deadline, optional
+        The end of the run: set-up raises `core.OutOfTime` once it has passed.
 
     Attributes
     ----------
@@ -258,15 +261,16 @@ class DeviceEngine:
         *,
         averaging: bool = False,
         keeping: bool = False,
+        deadline: core.Deadline | None = None,
     ) -> None:
-        self.arena = arena = Arena(model, device, dtype)
+        self.arena = arena = Arena(model, device, dtype, deadline=deadline)
         self.messages, self.points = MessageArrays.of(arena), Points.of(arena, averaging)
         self.kept = Kept.of(arena) if keeping else None
         self.clock = DeviceClock(device)
         self._heats, self._levels = Heats.of(arena), Levels(arena)
         self._sums = BlockSums(arena, CheckedSum.BOUND + 1, CheckedSum.BOUND)
         self._recorder = Recorder(device)
-        device.prepare(self._kernels())
+        device.prepare([*self._kernels(), *self._levels.kernels(self._heats.coldest)])
 
     @property
     def model(self) -> Model:
@@ -281,7 +285,7 @@ class DeviceEngine:
     # --- launches ---
 
     def _kernels(self) -> list[str]:
-        """The kernels of a run in the order of first use: passes, checks, passes at larger η."""
+        """The kernels that a run needs from its start, in the order of first use."""
         arena, passes = self.arena, self._levels.kernels
         averaging = self.points.mean is not None
         names = ["tick", *passes(self._heats.at(self.clock.eta))]
@@ -292,8 +296,7 @@ class DeviceEngine:
         every += ["decide"] if self.kept is not None else []
         names += [*(arena.kernel(name) for name in every), "totals", *passes(Heat.HARD)]
         names += [arena.kernel(name) for name in ("to_lam", "from_lam")]
-        names += [arena.kernel("node_order", "double"), *passes(self._heats.coldest)]
-        return list(dict.fromkeys(names))
+        return [*dict.fromkeys(names), arena.kernel("node_order", "double")]
 
     def _pass(self, heat: Heat) -> None:
         m, control, products = self.messages, self.clock.control, self._levels.products
@@ -301,11 +304,17 @@ class DeviceEngine:
         self._levels.run(Half(True, heat, m.msg, m.prev, control))
         self._levels.run(Half(False, heat, m.msg, m.prev, control, m.shift))
 
+    def ready(self, deadline: core.Deadline | None = None) -> None:
+        """Block until the kernels of passes at the current η can be launched.
+
+        Raises `core.OutOfTime` if the deadline passes first.
+        """
+        self.device.require(self._levels.kernels(self._heats.at(self.clock.eta)), deadline)
+
     def record(self) -> None:
-        """Record the launches that a run repeats, in advance."""
+        """Record the launches that a run repeats, in advance; block until they are compiled."""
+        self.device.require(self._kernels())
         self._several_of(self._heats.at(self.clock.eta))
-        if not self.device.prepared():  # passes start while other kernels are being compiled
-            return
         averaging = self.points.mean is not None
         for averaged in {False, averaging}:
             self._look_of(averaged)

@@ -10,13 +10,16 @@ Schmitzer 2019). No bound depends on them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from softmap import core
 from softmap.machine import available_memory
-from softmap.methods.cuda.cupy_device import find_arrays
+from softmap.methods.cuda.cupy_device import chosen_device, find_arrays, require_cupy
+from softmap.methods.cuda.waiting import Aside
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.stacks import LEAST, EdgeStack, RoundedPlan, distance_tables
 from softmap.model.potentials import Potts, TruncatedLinear, TruncatedQuadratic
@@ -148,7 +151,7 @@ class ArrayNetwork:
 
         The coupling is added to `plan`. Its marginals are those of Altschuler et al. (2017).
         """
-        if self.problem.family or eta == 0.0:  # a plan that needs no messages, or few costs
+        if self.problem.family:  # few costs
             return self._on_host().coupled(edge, eta, p, q, plan)
         if "theta" not in self._point:
             self._point["theta"] = self._theta(self._msg)
@@ -265,9 +268,77 @@ def _levels(model: Any) -> tuple[Any, Any]:
     return forward, backward
 
 
-def open_network(problem: TransportProblem, backend: str) -> Any:
-    """Return the network of a problem on a backend, "cpu" or "cuda"."""
-    if backend == "cpu":
-        return problem.compiled()
-    xp, room = find_arrays()
-    return ArrayNetwork(problem, xp, available_memory() if room is None else room)
+class TimedNetwork:
+    """An `ArrayNetwork` on a device, none of whose calls outlasts the end of a run.
+
+    CuPy is imported and compiles its kernels when they are first used, in any of the calls. With a
+    time limit, calls are made in another thread.
+
+    Parameters
+    ----------
+    problem : TransportProblem
+        Costs and masses.
+    limit : core.Deadline
+        The end of the run.
+    """
+
+    def __init__(self, problem: TransportProblem, limit: core.Deadline) -> None:
+        require_cupy()
+        self._problem, self._number, self._aside = problem, chosen_device(), Aside()
+        self._limit = None if limit.end == math.inf else limit
+        self._network: ArrayNetwork | None = None
+
+    def passes(
+        self, count: int, eta: float, momentum: bool, ranges: Any, deadline: Any = None
+    ) -> tuple[int, float]:
+        """As `ArrayNetwork.passes`; no pass counts that was not done in time."""
+        with suppress(core.OutOfTime):
+            given = count, eta, momentum, ranges, deadline
+            found: tuple[int, float] = self._done(lambda network: network.passes(*given))
+            return found
+        return 0, math.inf
+
+    def multipliers(self, eta: float, lam: Any, deadline: Any = None) -> bool:
+        """As `ArrayNetwork.multipliers`."""
+        with suppress(core.OutOfTime):
+            return bool(self._done(lambda network: network.multipliers(eta, lam, deadline)))
+        return False
+
+    def sides(self, eta: float, out: Any, deadline: Any = None) -> bool:
+        """As `ArrayNetwork.sides`."""
+        with suppress(core.OutOfTime):
+            return bool(self._done(lambda network: network.sides(eta, out, deadline)))
+        return False
+
+    def messages(self, out: Any) -> None:
+        """As `ArrayNetwork.messages`; raises `core.OutOfTime` at the end of the run."""
+        self._done(lambda network: network.messages(out))
+
+    def set_messages(self, msg: Any) -> None:
+        """As `ArrayNetwork.set_messages`; without effect at the end of the run."""
+        with suppress(core.OutOfTime):
+            self._done(lambda network: network.set_messages(msg))
+
+    def coupled(
+        self, edge: int, eta: float, p: Any, q: Any, plan: Any = None
+    ) -> tuple[float, float]:
+        """As `ArrayNetwork.coupled`; raises `core.OutOfTime` at the end of the run."""
+        found: tuple[float, float] = self._done(
+            lambda network: network.coupled(edge, eta, p, q, plan)
+        )
+        return found
+
+    def _done(self, work: Callable[[ArrayNetwork], Any]) -> Any:
+        return self._aside(lambda: work(self._opened()), self._limit)
+
+    def _opened(self) -> ArrayNetwork:
+        if self._network is None:
+            xp, room = find_arrays(self._number)
+            room = available_memory() if room is None else room
+            self._network = ArrayNetwork(self._problem, xp, room)
+        return self._network
+
+
+def open_network(problem: TransportProblem, backend: str, limit: core.Deadline) -> Any:
+    """Return the network of a problem on a backend, "cpu" or "cuda", for a run until a limit."""
+    return problem.compiled() if backend == "cpu" else TimedNetwork(problem, limit)

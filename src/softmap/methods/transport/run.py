@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from softmap import core
 from softmap.methods.transport.arrays import open_network
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import Floats, Ladder, Moment, Transport
@@ -115,16 +119,26 @@ class TransportRun:
         parts: list[TransportProblem] | None = None,
     ) -> None:
         self.problem, self.ladder = problem, ladder
-        self.limit, self.on_moment = limit, on_moment
-        self.network = open_network(problem, backend)
+        self.limit, self.on_moment, self._backend = limit, on_moment, backend
         self.best = [BestTransport(part, gap) for part in parts or [problem]]
         self.passes = 0
 
+    @cached_property
+    def network(self) -> Any:
+        """The messages, made after the first answer."""
+        return open_network(self.problem, self._backend, self.limit)
+
     def start(self) -> None:
-        """Offer the bound of λ = 0 and a plan that needs no messages: an answer at any moment."""
+        """Offer the bound of λ = 0 and a plan that needs no messages: an answer at any moment.
+
+        The last bound and plan of the run take about as long: so much earlier do passes end.
+        """
+        began = time.perf_counter()
         for best in self.best:
             best.offer_bound(np.zeros(int(best.problem.model.half_offset[-1])))
-        self._offer_plans(0.0, None)
+        self._offer_plans(0.0, None, self.problem.compiled())
+        closing = min(time.perf_counter() - began, 0.5 * self.limit.left)
+        self.limit = self.limit.at(self.limit.end - closing)
 
     def climb(self) -> None:
         """Make passes level by level, and a check after each, until the gap is closed."""
@@ -186,7 +200,8 @@ class TransportRun:
         entries = len(self.problem.owner)
         lam, sides = np.empty(entries), np.empty(entries)
         if self.network.sides(eta, sides, self.limit):
-            self._offer_plans(eta, sides)
+            with suppress(core.OutOfTime):
+                self._offer_plans(eta, sides, self.network)
         if self.network.multipliers(eta, lam, self.limit):
             parts = self._parts(lam, lambda problem: len(problem.owner))
             for best, part in zip(self.best, parts, strict=True):
@@ -196,8 +211,8 @@ class TransportRun:
         """Return the parts of an array that belong to each problem."""
         return np.split(flat, np.cumsum([size(best.problem) for best in self.best[:-1]]))
 
-    def _offer_plans(self, eta: float, sides: Floats | None) -> None:
-        """Offer the plans of the messages; without sides, those of no messages."""
+    def _offer_plans(self, eta: float, sides: Floats | None, network: Any) -> None:
+        """Offer the plans of the messages of a network; without sides, those of no messages."""
         whole, messages = self.problem, np.empty(len(self.problem.owner))
         if sides is None:
             sides = (1.0 / whole.model.num_labels).repeat(whole.model.num_labels)[whole.owner]
@@ -205,11 +220,11 @@ class TransportRun:
         ends = [np.ascontiguousarray(part) for part in whole.split(marginals)]
         costs = np.array(
             [
-                self.network.coupled(e, eta, ends[i], ends[j])[0]
+                network.coupled(e, eta, ends[i], ends[j])[0]
                 for e, (i, j) in enumerate(whole.model.edges)
             ]
         )
-        self.network.messages(messages)
+        network.messages(messages)
         for best, edges, masses, own in zip(
             self.best,
             self._parts(costs, lambda problem: problem.model.m),

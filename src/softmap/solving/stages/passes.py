@@ -159,7 +159,7 @@ class PassChecks:
         self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
     ) -> Assessment:
         """Compute the bound, and a point if asked for; let the method raise η."""
-        if ask is Ask.BOUND or found.abandoned:
+        if (ask is Ask.BOUND or found.abandoned) and not self.judge.whole:
             bound = self.judge.bound(found)
             if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
                 best.offer_lam(found.lam)
@@ -254,6 +254,11 @@ class Passes(Stage):
         return Outcome(active=limit is None, ended=limit, work=0, seen=seen)
 
     # --- storing ----------------------------------------------------------------------------------
+
+    @property
+    def storable(self) -> bool:
+        """Whether `snapshot` takes no time; on a GPU that is not ready it takes seconds."""
+        return self._state is not None or self.options.backend == "cpu"
 
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
         """Return the state of the method and the numbers of `Progress`, for a checkpoint."""
@@ -355,8 +360,10 @@ class Passes(Stage):
         if at.checked_at == at.done and not share.run_end.passed:
             return None  # nothing has changed since the last check
         at.checked_at, primal = at.done, best.point_cost
-        cold = self._first is None
+        cold, began = self._first is None, time.perf_counter()
         found, verdict = self._checks.check(best, self._state, at, share, last=last, cold=cold)
+        if self._checks.judge.whole:  # the last check takes as long as any
+            share.budget.time_of_check(time.perf_counter() - began)
         at.eta = found.eta
         solved = best.gaps().lp <= self.options.lp_gap
         at.solved_at = (at.solved_at or at.done) if solved else 0
