@@ -47,7 +47,44 @@ static void check_wave() {
         }
 }
 
+// An exception in one thread ends the call, wherever it is thrown; the next call works.
+static void check_failures() {
+    struct Failure {};
+    for (const int count : {1, 2, 3, 7})
+        for (int where = 0; where < 12; ++where) {
+            std::atomic<int> thrown{0}, begun{0};
+            bool caught = false;
+            const auto fail_at = [&](int place) {
+                if (place == where && begun++ == 0) {
+                    ++thrown;
+                    throw Failure();
+                }
+            };
+            try {
+                together(count, [&](Member &me) {
+                    for (int k = 0; k < 4; ++k) {
+                        fail_at(3 * k); // between two phases
+                        me.phase([&](Part) { fail_at(3 * k + 1); });
+                        me.wave(
+                            20, 8, [](Index, int b) { return (Bands(7) << b >> 1) & Bands(255); },
+                            [&](Index step, int, int) {
+                                if (step == 11)
+                                    fail_at(3 * k + 2);
+                            });
+                    }
+                });
+            } catch (const Failure &) {
+                caught = true;
+            }
+            CHECK(caught && thrown == 1);
+            std::atomic<int> parts{0};
+            together(count, [&](Member &me) { me.phase([&](Part) { ++parts; }); });
+            CHECK(parts == count);
+        }
+}
+
 void check_threads() {
+    check_failures();
     constexpr int phases = 200, items = 1000;
     for (const int count : {1, 2, 3, 4, 7}) {
         std::vector<int> seen(items, 0);

@@ -7,16 +7,21 @@ namespace softmap {
 
 void together(int threads, Task<Member &> work) {
     Team team(threads);
-    const auto run = [&](int thread) {
+    const auto run = [&](int thread) noexcept {
         Member me(thread, team);
-        work(me);
+        team.attempt([&] { work(me); });
     };
     std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t)
-        others.emplace_back(run, t);
+    others.reserve(std::size_t(threads - 1));
+    try {
+        for (int t = 1; t < threads; ++t)
+            others.emplace_back(run, t);
+    } catch (...) { // the threads that have started take all parts
+    }
     run(0);
     for (auto &other : others)
         other.join();
+    team.rethrow();
 }
 
 void split(int threads, Index count, Task<Index, Index> work) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <vector>
 
 namespace softmap {
@@ -26,7 +27,8 @@ struct Part {
 
 // The state that the threads of a call share: in how many phases each part was taken, and how many
 // parts of all phases are finished. Both counters only grow, so that a delayed thread sees which
-// phases are over.
+// phases are over. After an exception in one thread the others do no further work: they leave at
+// the end of their phase.
 class Team {
   public:
     explicit Team(int threads) : wave(threads), threads_(threads), taken_(std::size_t(threads)) {}
@@ -34,6 +36,25 @@ class Team {
     int threads() const { return threads_; }
 
     Wave wave;
+
+    // Calls work() unless a thread has failed; keeps the first exception.
+    template <class F> void attempt(F work) noexcept {
+        try {
+            if (!failed())
+                work();
+        } catch (const Abandoned &) {
+        } catch (...) {
+            fail(std::current_exception());
+        }
+    }
+
+    bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+    // Throws the first exception again, after all threads have ended.
+    void rethrow() const {
+        if (error_)
+            std::rethrow_exception(error_);
+    }
 
     // Claims part `index` of a phase for the calling thread; false if another thread has it.
     bool take(int index, std::uint32_t phase) {
@@ -82,8 +103,18 @@ class Team {
         __builtin_ia32_pause();
 #endif
     }
+    void fail(std::exception_ptr error) {
+        if (!failing_.exchange(true, std::memory_order_acq_rel)) {
+            error_ = error;
+            failed_.store(true, std::memory_order_release);
+            wave.abandon();
+        }
+    }
+
     const int threads_;
     std::vector<Taken> taken_;
+    std::exception_ptr error_;
+    std::atomic<bool> failing_{false}, failed_{false};
     alignas(64) std::atomic<std::uint32_t> finished_{0};
 };
 
@@ -94,7 +125,8 @@ class Member {
     Member(int thread, Team &team) : thread(thread), team_(team) {}
 
     // Calls work(part) for the parts of the next phase that no other thread takes, beginning with
-    // the part of this thread's own index, and waits until the phase is finished.
+    // the part of this thread's own index, and waits until the phase is finished. Throws if a
+    // thread has failed.
     template <class F> void phase(F work) {
         const int parts = team_.threads();
         if (parts == 1)
@@ -102,11 +134,13 @@ class Member {
         for (int k = 0; k < parts; ++k) {
             const int index = (thread + k) % parts;
             if (team_.take(index, phase_)) {
-                work(Part{index, parts});
+                team_.attempt([&] { work(Part{index, parts}); });
                 team_.finish(phase_);
             }
         }
         team_.wait(phase_++);
+        if (team_.failed())
+            throw Abandoned();
     }
 
     // A phase in which one thread calls work().
@@ -149,7 +183,8 @@ template <class... Given> class Task {
     void (*call_)(const void *, Given...);
 };
 
-// Calls work(member) on `threads` threads, one of which is the calling thread.
+// Calls work(member) on `threads` threads, one of which is the calling thread; on fewer if no more
+// can be started. The first exception of any of them is thrown again when all have ended.
 void together(int threads, Task<Member &> work);
 
 inline constexpr Index worthwhile =

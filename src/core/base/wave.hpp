@@ -43,6 +43,9 @@ struct Grouping {
     }
 };
 
+// Thrown in the threads that have to leave because another one has failed.
+struct Abandoned {};
+
 // The state of the wavefronts of a call, shared by its threads. Counters only grow, from one
 // wavefront to the next, so that a delayed thread sees which wavefronts are over.
 class Wave {
@@ -58,7 +61,8 @@ class Wave {
     // Calls work(step, b, b + 1) for every step < steps and band b < bands; `after(step, b)` is the
     // set of bands that must have finished the earlier steps. All threads must call this with equal
     // arguments, and all wavefronts of a call have the same number of bands. The function returns
-    // when all bands have finished. With one thread it calls work(step, 0, bands).
+    // when all bands have finished, and throws if a thread has failed. With one thread it calls
+    // work(step, 0, bands).
     template <class After, class Work>
     void run(int thread, Place &place, std::int64_t steps, int bands, After after, Work work) {
         if (threads_ == 1 || steps == 0) {
@@ -70,7 +74,8 @@ class Wave {
         const auto advance = [&](int b) { return step_of(b, base, steps, after, work); };
         const int first = thread * bands / threads_, last = (thread + 1) * bands / threads_;
         const auto over = [&] {
-            return std::int64_t(finished_.load(std::memory_order_acquire) - end) >= 0;
+            return std::int64_t(finished_.load(std::memory_order_acquire) - end) >= 0 ||
+                   abandoned_.load(std::memory_order_acquire);
         };
         const auto advance_any = [&] {
             for (int k = 0; k < bands; ++k)
@@ -95,7 +100,15 @@ class Wave {
             else
                 sleep_unless([&] { return over() || advance_any(); });
         }
+        if (abandoned_.load(std::memory_order_acquire))
+            throw Abandoned();
         place = {base + std::uint64_t(steps), end};
+    }
+
+    // Lets all threads leave their wavefront: one of them has failed, and its band never ends.
+    void abandon() {
+        abandoned_.store(true, std::memory_order_release);
+        wake_sleepers();
     }
 
   private:
@@ -161,6 +174,7 @@ class Wave {
     alignas(64) std::atomic<std::uint64_t> finished_{0}; // bands that finished a wavefront
     alignas(64) std::atomic<std::uint32_t> events_{0};   // changes when a sleeper must look again
     std::atomic<int> sleepers_{0};
+    std::atomic<bool> abandoned_{false};
 };
 
 } // namespace softmap

@@ -41,8 +41,9 @@ TIMES = Times()
 class Interior(Stage):
     """The LP solved by an interior-point method that eliminates the edges; the judge evaluates it.
 
-    It is called once: when the passes have taken as long as the method is expected to take, and
-    are expected to take as long again.
+    It is called once, if nothing but the LP is wanted: when the passes have taken as long as the
+    method is expected to take, and are expected to take as long again. Where labels are wanted,
+    other stages use the time better.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class Interior(Stage):
 
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
-        self._wanted = method.exact_finish and options.lp_gap >= TIMES.accurate
+        wanted = options.goal == "lp" and options.lp_gap >= TIMES.accurate
+        self._wanted = wanted and method.exact_finish
         self._method: core.InteriorPoint | None = None
         self._called = False
         self._pass = 1.0  # time of a pass, in ns
