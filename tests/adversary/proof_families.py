@@ -184,6 +184,8 @@ def cores(rng: np.random.Generator, folder: Path) -> Made:
         search = CoreGuided(problem.model, problem.given, 1 << 20)
         while not search.done:
             search.run(energy=math.inf, conflicts=int(rng.choice([1, 3, 1 << 40])))
+        if math.isinf(search.bound):  # without any labelling there is no bound to prove
+            return None
         steps = folder / "steps"
         body = b"".join(_cores(search, Log(steps, search.write(steps))))
         write_proof(path, problem.given, body, problem.exponent)

@@ -24,9 +24,9 @@ class TransportNetwork {
     TransportNetwork(const Layout &lay, const double *mass, const std::uint8_t *fixed)
         : lay_(lay), mass_(mass), fixed_(fixed), msg_(std::size_t(lay.half_at(2 * lay.m))),
           drift_(msg_.size()), theta_(std::size_t(lay.node_offset[lay.n])),
-          chains_(std::size_t(lay.n)), group_(std::size_t(lay.m)), support_(std::size_t(lay.m)),
-          a_(std::size_t(lay.widest)), b_(a_.size()), out_(a_.size()), scaled_(a_.size()),
-          room_(message_room(lay.widest, 1)) {
+          chains_(std::size_t(lay.n)), group_(std::size_t(lay.m)), support_(std::size_t(2 * lay.m)),
+          shared_(std::size_t(lay.m), 1), a_(std::size_t(lay.widest)), b_(a_.size()),
+          out_(a_.size()), scaled_(a_.size()), room_(message_room(lay.widest, 1)) {
         for (Index i = 0; i < lay.n; ++i) {
             Index earlier = 0, later = 0;
             each_half(i, [&](Index h) { ++(backward_into(h) ? later : earlier); });
@@ -118,7 +118,7 @@ class TransportNetwork {
 
     // The pairs of edge e that carry mass if its endpoints send rows and cols; null if all may.
     const Support *pairs(Index e, double eta, const double *rows, const double *cols) const {
-        const Support &found = support_[e];
+        const Support &found = support_[2 * e];
         const bool serves =
             found.sparse() && found.serves(1, rows, eta) && found.serves(0, cols, eta);
         return serves ? &found : nullptr;
@@ -252,10 +252,11 @@ class TransportNetwork {
     static constexpr Index large = 4096; // entries of a table from which on a support is used
     // Entries of the dense matrices of all edges together: 4 GiB.
     static constexpr Index all_factors = Index(1) << 30;
+    // Both directions of an edge share a support as long as it serves both.
     Support *support_of(Index h) {
         const Index e = h >> 1;
         const bool table = lay_.kind[group_[e]] == 0 && labels(h) * labels(h ^ 1) >= large;
-        return table ? &support_[e] : nullptr;
+        return table ? &support_[shared_[e] ? 2 * e : h] : nullptr;
     }
     DenseTable table_of(Index e) const {
         const Index g = group_[e];
@@ -273,11 +274,17 @@ class TransportNetwork {
         const DenseTable table = table_of(h >> 1);
         const int receiver = int(h & 1);
         if (eta < infinity && own != nullptr) {
+            const Index e = h >> 1, most = all_factors / (lay_.m * (shared_[e] ? 1 : 2));
             if (!support->serves(receiver, from, eta) && !support->crowded(eta))
-                support->build(table, receiver, from, own, eta, all_factors / lay_.m);
+                support->build(table, receiver, from, own, eta, most);
             if (support->serves(receiver, from, eta)) {
-                support->message(receiver, from, out);
-                return;
+                if (support->message(receiver, from, out))
+                    return;
+                if (shared_[e]) { // it was built for the other direction
+                    shared_[e] = 0;
+                    *support = Support();
+                    return send(h, from, out, eta, own);
+                }
             }
         }
         kernels->table_message(table, receiver, from, out, eta);
@@ -298,7 +305,8 @@ class TransportNetwork {
     const std::uint8_t *fixed_;
     std::vector<double> msg_, drift_, theta_, hard_, chains_;
     std::vector<Index> group_;
-    std::vector<Support> support_;
+    std::vector<Support> support_; // by half-edge that receives
+    std::vector<std::uint8_t> shared_;
     std::vector<double> a_, b_, out_, scaled_;
     Room room_;
     Clock clock_{1.0, 0.0, 0.0};

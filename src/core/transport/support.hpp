@@ -3,10 +3,11 @@
 // Costs are first reduced: r(x, y) = C(x, y) + row[x] + col[y] >= 0, with an entry 0 in every row
 // and every column. Pairs with η r > `depth` are left out. A soft message is then a product of a
 // sparse matrix of factors exp(-η r) and a vector (Schmitzer 2019: stabilised sparse scaling).
-// Pairs that are left out change messages by less than exp(-depth + 2 · drift), relative to them.
-// At small η most pairs carry mass: then the factors of all of them are kept as one dense matrix,
-// in single precision.
-// No bound depends on the support, and plans are rounded to exact marginals afterwards.
+// Pairs that are left out change messages in the direction that it was built for by less than
+// exp(-depth + 2 · drift), relative to them. In the other direction the labels of a pair with
+// factor 1 may have no mass; then `message` refuses. At small η most pairs carry mass: then the
+// factors of all of them are kept as one dense matrix, in single precision. No bound depends on the
+// support, and plans are rounded to exact marginals afterwards.
 #pragma once
 
 #include "dense.hpp"
@@ -58,8 +59,9 @@ class Support {
         crowded_ = !gather_pairs(t) && !gather_all(t, most);
     }
 
-    // As `table_message` at η, over the pairs of the support.
-    void message(int receiver, const double *from, double *out) {
+    // As `table_message` at η, over the pairs of the support. Returns false if pairs that are left
+    // out may carry most of the mass that some label receives.
+    bool message(int receiver, const double *from, double *out) {
         const std::vector<double> &sender = receiver == 1 ? row_ : col_;
         const std::vector<double> &other = receiver == 1 ? col_ : row_;
         double low = infinity;
@@ -69,8 +71,11 @@ class Support {
         for (std::size_t k = 0; k < sender.size(); ++k)
             mass_[k] = exp_one(-eta_ * (from[k] - sender[k] - low));
         receiver == 1 ? to_cols(out) : to_rows(out);
+        if (*std::min_element(out, out + other.size()) < (sparse() ? least : least_dense))
+            return false;
         for (std::size_t k = 0; k < other.size(); ++k)
-            out[k] = low - other[k] - log_one(std::max(out[k], 1e-300)) / eta_;
+            out[k] = low - other[k] - log_one(out[k]) / eta_;
+        return true;
     }
 
     // Whether pairs are left out, so that `each_pair` may be called.
@@ -84,6 +89,9 @@ class Support {
 
   private:
     static constexpr Index block = 64; // labels that are skipped together if none carries mass
+    // Least sum of products that what is left out, exp(-depth) per label, does not change much; and
+    // least one that no factor in single precision is too small for.
+    static constexpr double least = 2e-9, least_dense = 1e-30;
 
     // Fills the sparse matrix; returns false if it would not be sparse.
     bool gather_pairs(const DenseTable &t) {
