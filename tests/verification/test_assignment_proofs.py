@@ -26,7 +26,14 @@ from softmap.solving.result import load_result
 from softmap.solving.stages import permute
 from softmap.solving.trace import Status
 from softmap.verification import Verdict
-from softmap.verification.assignment import LARGEST, MOST_LABELS, _Grid, _pairs, assignment_bound
+from softmap.verification.assignment import (
+    LARGEST,
+    MOST_LABELS,
+    _Grid,
+    _pairs,
+    _separated,
+    assignment_bound,
+)
 from softmap.verification.integers import Flat, flat_model
 from softmap.verification.limit import TableLimit
 from softmap.verification.permutations import PermutationTree
@@ -132,6 +139,8 @@ def test_a_bound_by_multipliers_is_checked_stored_and_written(weak, tmp_path):
     assert softmap.verify(weak)["bound"].verdict is Verdict.CHECKED
     above = replace(weak, bound=math.nextafter(weak.bound, math.inf))
     assert softmap.verify(above)["bound"].verdict is Verdict.FALSE
+    for bound in (math.inf, math.nan):
+        assert softmap.verify(replace(weak, bound=bound))["bound"].verdict is Verdict.FALSE
     none = replace(weak, proof=Proof(ProofKind.ASSIGNMENT))
     assert softmap.verify(none)["bound"].verdict is Verdict.FALSE
     weak.save(tmp_path / "result.npz")
@@ -287,6 +296,27 @@ def plain(n: int = 2, d: int = 2, **options) -> softmap.Model:
 
 def zeros(n: int = 2, d: int = 2, exponent: int = 0) -> list[np.ndarray]:
     return [np.array([n, d, exponent]), *(np.zeros(k, int) for k in (n * d * n, n * d * d, d))]
+
+
+def test_a_shared_label_becomes_one_of_each_variable():
+    """Variable 1 of two has label 4 of five in place of the shared one."""
+    costs = np.array([1.0, 2.0, 3.0])
+    assert _separated(costs, 1, 1, 2, 5).tolist() == [1.0, math.inf, 3.0, math.inf, 2.0]
+    assert _separated(costs, 3, 1, 2, 5).tolist() == [1.0, 2.0, 3.0, math.inf, math.inf]
+
+
+def test_at_most_one_label_is_shared_by_constraints_that_say_so():
+    table = np.array([[0.0, 0.0, 0.0], [0.0, math.inf, 0.0]])
+    one = softmap.Model([np.zeros(2), np.zeros(3)], [[0, 1]], softmap.SharedTables([table], [0]))
+    assert assignment_bound(one, *zeros(2, 5)) == 0  # n labels more than any variable has
+    two = np.where(np.arange(9).reshape(3, 3) == 0, math.inf, 0.0)  # labels 1 and 2 are shared
+    several = softmap.Model(np.zeros((2, 3)), [[0, 1]], softmap.SharedTables([two], [0]))
+    rows = [np.arange(7)] * 7
+    other = softmap.Model.from_factors([7] * 7, [softmap.Linear(range(7), rows, low=3, high=20)])
+    assert len(other.required) == 1
+    for model, n, d in ((several, 2, 5), (other, 7, 7)):
+        with pytest.raises(Rejected, match="same label"):
+            assignment_bound(model, *zeros(n, d))
 
 
 def test_every_array_has_its_length_and_the_shape_three_numbers():

@@ -103,6 +103,7 @@ def test_a_stated_optimum_beside_a_true_and_weaker_proof_is_not_accepted(
     assert report.verdict is Verdict.STATED
     assert not report
     assert report.holds
+    assert "less than was stated" not in softmap.verify(result, proof=path)["proof"].numbers
     softmap.write(model, tmp_path / "m.npz")
     result.save(tmp_path / "r.npz")
     words = ["verify", str(tmp_path / "r.npz"), str(tmp_path / "m.npz"), "--proof"]

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import tracemalloc
 import zlib
 from fractions import Fraction
 from pathlib import Path
@@ -60,6 +61,16 @@ def test_records_have_their_places(records, said):
         checker.step(*record)
     with pytest.raises(Rejected, match=said):
         checker.step(*records[-1])
+
+
+def test_leaves_of_spins_are_those_of_one_tree():
+    """Two leaves, one for each label of the first variable; the multipliers are those of none."""
+    checker = Checker(MODEL, 0, TableLimit())
+    multipliers = [np.full(2, -40.0).view(np.int64), ints(), ints()]
+    for label in (0, 1):
+        checker.step("spins", [ints(0, label), *multipliers])
+    found, _ = checker.result(-math.inf)
+    assert -200 < found <= 2  # the optimum
 
 
 def test_hard_constraints_without_a_conflict_prove_no_infeasibility():
@@ -127,6 +138,21 @@ def test_no_more_than_the_stated_size_is_decompressed():
     with pytest.raises(FormatError, match="truncated"):
         written.writelines(parts)
     assert written.tell() == 11
+
+
+def test_what_follows_the_stated_size_is_not_decompressed(monkeypatch):
+    """Each further piece of the file was decompressed whole, however large it became."""
+    monkeypatch.setattr("softmap.verification.records.CHUNK", 4096)
+    body = zlib.compress(bytes(1 << 24))
+    assert b"".join(_inflated(body, 0, 1 << 24, Path("x"))) == bytes(1 << 24)
+    tracemalloc.start()
+    written = io.BytesIO()
+    with pytest.raises(FormatError, match="truncated"):
+        written.writelines(_inflated(body, 0, 10, Path("x")))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert written.tell() == 11
+    assert peak < 1 << 20
 
 
 # --- clusters -------------------------------------------------------------------------------------

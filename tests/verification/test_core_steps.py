@@ -366,6 +366,7 @@ def test_sums_hold_for_the_labels_that_a_factor_allows(seed):
 def test_weights_of_factors_that_forbid():
     counted = softmap.Cardinality([0, 1], 1, [INF, INF, INF])
     assert _weights(counted, [2, 2], 0)[1:] == (3, 3)  # no count is possible
+    assert _weights(softmap.AllDifferent([0, 1]), [2, 2], 0)[1:] == (-math.inf, 1)
     for factor in (softmap.Linear([0, 1], [1, 1], low=1, penalty=2.0), softmap.Parity([0, 1])):
         with pytest.raises(Rejected, match="not a hard one"):
             _weights(factor, [2, 2], 0)
@@ -610,6 +611,8 @@ def test_sums_of_hard_factors_and_of_the_labels_of_a_variable():
     with pytest.raises(Rejected, match="have no literals"):
         named(model, (*range(11),), 14).sum_of(0, 0, 0)
     proof.given((2, 0), ())
+    with pytest.raises(Rejected, match="can hold"):
+        copy.deepcopy(proof).learned((-3,), (3, 0))  # alone
     proof.learned((-3, -4), (3, 0))  # one label
     proof.learned((-4, -5, -6), (2, 0))  # 4 + 2 + 2 exceed 7
     with pytest.raises(Rejected, match="can hold"):

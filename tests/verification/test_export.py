@@ -54,6 +54,16 @@ def test_edges_name_factor_and_axis():
         assert scopes[factor] == ends if axis is None else scopes[factor][axis] == ends[1]
 
 
+def test_edges_of_pairs_have_numbers_in_their_order():
+    pairs = [(0, 1), (1, 2), (2, 3)]
+    model = softmap.Model.from_factors([2] * 4, [(pair, np.eye(2)) for pair in pairs])
+    found = integer_model(model)
+    for (factor, axis), ends in zip(found["edges"], model.edges.tolist(), strict=True):
+        assert axis is None
+        assert found["factors"][factor]["scope"] == ends
+    assert sorted(factor for factor, _ in found["edges"]) == [0, 1, 2]
+
+
 def test_file_is_json(tmp_path):
     model = softmap.generators.random_tree(5, seed=1)
     export_model(tmp_path / "model.json", model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from fractions import Fraction
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale
+from softmap.verification.limit import Refused
 from softmap.verification.records import Rejected
 from softmap.verification.reduction import LARGEST_MOVE, Reduction, _dominates
+from support.effort import with_room
 
 INF = np.inf
 
@@ -307,6 +310,12 @@ def test_a_split_numbers_its_pairs_by_their_last_variable():
     assert left.tables[2].tolist() == [[0, 5], [0, 0]]
     assert left.tables[3].tolist() == [[0, 3], [0, 0]]
     assert optimum(left) == before
+    apart = np.zeros((2, 2, 2, 2))
+    apart[1, :, :, 1] += 2  # the first and the last one
+    apart[:, 1, 1] += 3  # the second and the third one
+    left = reduction([[0, 0]] * 4, [((0, 1, 2, 3), apart)])
+    left.split((0,))
+    assert left.scopes == {1: (1, 2), 2: (0, 3)}
     every = reduction([[0, 0]] * 4, [((0, 1, 2, 3), np.indices((2,) * 4).sum(axis=0) ** 2 % 5)])
     every.split((0,))
     order = [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]
@@ -388,6 +397,16 @@ def test_variables_are_eliminated_by_minimisation(seed, forbidden):
         if left.closed:
             return
     assert left.bound() == before
+
+
+def test_elimination_counts_the_tables_of_its_sums():
+    """Each of two labels adds up three tables of one entry per label of the neighbours."""
+    pair, alike = np.zeros((2, 2)), [np.zeros(2)] * 3
+    for entries, refused in ((23, True), (24, False)):
+        flat = Flat(alike, [((0, 1), pair), ((0, 2), pair)], Fraction(0))
+        left = Reduction(flat, Scale(1, 0, 100), with_room(entries, 4))
+        with pytest.raises(Refused) if refused else contextlib.nullcontext():
+            left.eliminate((0,))
 
 
 def test_the_factors_of_a_variable_with_one_label_stay_apart():

@@ -219,3 +219,9 @@ def test_reduced_costs_are_lower_bounds_and_close(seed):
     for value in (1e308, math.inf):
         with pytest.raises(OverflowError):
             reduced_costs(model, np.full(len(lam), value), model.n)
+
+
+def test_a_variable_without_labels_has_no_bound():
+    model = alone([np.full(2, math.inf), np.array([0.0, 1.0])])
+    with pytest.raises(Rejected, match="a variable has no label"):
+        _RankedDual(model, ints(0, 1), np.zeros(0))

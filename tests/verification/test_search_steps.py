@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
 from softmap.verification import sides
 from softmap.verification.integers import FORBIDDEN, HALF
+from softmap.verification.limit import Refused
 from softmap.verification.records import Rejected
 from softmap.verification.sides import LARGEST_COST
 from softmap.verification.tree import Tree
+from support.effort import with_room
 
 DIFFER = np.array([[0, 4], [4, 0]])
 
@@ -42,8 +46,9 @@ def limit(made, word: int) -> int:
 
 def test_words_are_those_of_labels_of_factors():
     for word in (-1, 4, 100):
-        with pytest.raises(Rejected, match="there is no label"):
-            step(tree(), words=(word,), amounts=(0,))
+        for words in ((word,), (word, 0), (0, word)):
+            with pytest.raises(Rejected, match="there is no label"):
+                step(tree(), words=words, amounts=(0,) * len(words))
     for word in range(4):
         step(tree(), words=(word,), amounts=(0,))
 
@@ -88,6 +93,8 @@ def test_no_more_is_moved_from_a_label_than_it_costs():
     step(tree(), words=(2,), amounts=(-5,))
     with pytest.raises(Rejected, match="from a label"):
         step(tree(), words=(2,), amounts=(-6,))
+    with pytest.raises(Rejected, match="from a label"):  # what is below 0 loses 0 to the factor
+        step(tree(), words=(0,), amounts=(0,), variables=(0,), falls=(1,))
 
 
 def test_the_bound_rises_by_what_every_label_costs():
@@ -162,6 +169,8 @@ def test_a_label_removed_twice_is_removed_once():
     assert made.bound() == 0
     step(made, out=(-2,))
     assert made.bound() == 3  # no label is left: every labelling reaches the cut
+    made = step(step(tree([[5, 5], [5, 0]]), out=(-1, -2)), out=(-3,))
+    assert made.bound() == 3  # labels of another variable are left, and one was removed since
 
 
 def test_what_was_moved_to_the_bound_is_no_part_of_the_reason():
@@ -288,6 +297,22 @@ def test_forbidden_sums_stay_forbidden():
     made.combine((), (0, 1), (0, 1))
     step(made, words=(8,), amounts=(HALF,))
     assert made.bound() == 0
+
+
+def test_a_factor_that_was_combined_is_no_reason():
+    made = three((1, 3))
+    made.combine((), (0, 1), (1, 2))
+    with pytest.raises(Rejected, match="removed is a reason"):
+        step(made, out=(0,))
+
+
+def test_combined_tables_are_counted_with_the_costs_of_a_variable():
+    """Two tables and unary costs, added up for 8 joint labels."""
+    for entries, refused in ((23, True), (24, False)):
+        factors = [([0, 1], DIFFER), ([0, 2], DIFFER)]
+        made = Tree([[0, 0]] * 3, factors, with_room(entries, 8))
+        with pytest.raises(Refused) if refused else contextlib.nullcontext():
+            made.combine((0,), (0, 1), (1, 2))
 
 
 def test_a_combination_is_undone_with_its_node():

@@ -111,6 +111,15 @@ def test_a_leaf_proves_what_its_multipliers_say(path, field, seed):
     assert leaves.bound() <= min(labellings(flat)[1])
 
 
+def test_triangle_inequalities_hold_for_all_spins():
+    """A sum of the three products, with the signs of a kind, is at least -1, and may be -1."""
+    for signs in PRODUCTS:
+        sums = [
+            int(signs @ [x * y, x * z, y * z]) for x, y, z in itertools.product((-1, 1), repeat=3)
+        ]
+        assert min(sums) == -1
+
+
 @pytest.mark.parametrize("factor", [2.0**-500, 2.0**-30, 2.0**30, 2.0**500])
 def test_other_units_give_the_same_bound(factor):
     flat = random_flat(5)

@@ -19,7 +19,8 @@ from softmap.verification.integers import Flat
 from softmap.verification.limit import Refused, TableLimit
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
-from softmap.verification.squares import squares_bound
+from softmap.verification.squares import TINY, UNIT, _own, _pairs, _rest, squares_bound
+from support.effort import with_room
 from support.proof_files import packed, put_together, taken_apart
 
 SIZES = (2, 3, 1, 4)
@@ -102,6 +103,44 @@ def test_rounding_errors_are_subtracted_where_rows_are_tiny_and_huge():
     rows *= np.array([[1e-10], [1], [1e-20], [1]])
     found = squares_bound(flat, TableLimit(), np.array([0]), bits(np.zeros((4, 2))), bits(rows))
     assert found <= -(Fraction(1e140) ** 2)
+
+
+def test_bounds_on_rounding_errors_are_those_of_all_terms():
+    """Sums of numbers that cancel: what remains is less than 0 by the bound on the errors."""
+    none, one = np.zeros((2, 3)), np.array([[0.0, 1.0], [-1.0, 0.0]])
+    assert _own(np.zeros(2), np.zeros((2, 2)), none).tolist() == [-TINY] * 2
+    own = _own(np.zeros(1), np.array([[1.0, -1.0]]), none[:1])
+    assert own.tolist() == [-(2 * UNIT * (3 + 2 + 8) * 2)]
+    zero = np.zeros((2, 2))
+    assert np.allclose(_rest(zero, zero, zero, none), -TINY, rtol=1e-9, atol=0.0)
+    assert _rest(zero, zero, one, none)[0, 1] == -16 * UNIT
+    assert _rest(zero, zero + 5, zero, none)[0, 1] == -5 * UNIT
+    rows = np.array([[0.0, 0.0, 0.0], [1e150, 0.0, 0.0]])  # beside a row that may have underflown
+    assert math.isclose(_rest(zero, zero, zero, rows)[0, 1], -44 * UNIT, rel_tol=1e-9)
+
+
+def test_the_sizes_of_the_costs_of_pairs_count_every_table():
+    table = np.array([[3.0, -1.0], [0.0, math.inf]])
+    first = np.array([0, 2, 4])
+    for tables, sizes in (
+        ([table], [[30.0, 10.0], [0.0, 0.0]]),
+        ([table, np.full((2, 2), 2.0)], [[60.0, 36.0], [24.0, 24.0]]),
+    ):
+        flat = Flat([np.zeros(2)] * 2, [((0, 1), one) for one in tables], Fraction(0))
+        costs, found = _pairs(flat, first, 0)
+        assert costs[:2, 2:].tolist() == sum(tables).tolist()
+        assert found[:2, 2:].tolist() == sizes
+
+
+def test_units_and_work_at_their_limits():
+    flat = Flat([np.zeros(2)] * 2, [], Fraction(0))
+    for power in (5000, -5000):
+        given = np.array([power]), bits(np.zeros(8)), bits(np.zeros(4))
+        assert squares_bound(flat, TableLimit(), *given) < 0
+    wide = np.array([0]), bits(np.zeros(8)), bits(np.zeros(4 * 640))
+    assert squares_bound(flat, with_room(16 * 18, 16), *wide) < 0
+    with pytest.raises(Refused):  # 16 pairs of labels, 8 + 640 / 64 times
+        squares_bound(flat, with_room(16 * 18 - 1, 16), *wide)
 
 
 def test_records_that_are_none_are_rejected():

@@ -21,6 +21,8 @@ from softmap.verification.dual import (
     dual_proves,
     exact_bound,
     largest_cost,
+    outer_terms,
+    stacks,
 )
 from softmap.verification.exact import TINIEST
 from softmap.verification.point import EPSILON, _price, _unplaced, membership
@@ -183,6 +185,11 @@ def test_costs_that_are_near():
     assert _close(1e-291, -1e-291)
     assert not _close(1e-280, -1e-280)
     assert not _close(math.nan, math.nan)
+    limit = 1e-290
+    for _ in range(3):
+        limit = 1e-290 + ALLOWED.rounding * limit
+    assert _close(limit, 0.0)
+    assert not _close(math.nextafter(limit, INF), 0.0)
     assert _ulp(1.0) == 2.0**-52
     assert _ulp(INF) == 0.0
 
@@ -214,9 +221,17 @@ def test_the_names_of_statements(tight, tmp_path):
     assert verify(tight, tight.model)["model"].verdict is CHECKED
     other = softmap.generators.potts_grid(3, 3, 3, seed=4)
     assert verify(tight, other)["model"].verdict is FALSE
+    same = softmap.generators.potts_grid(3, 3, 3, seed=3)
+    assert verify(tight, same)["model"].verdict is CHECKED
     tight.save(tmp_path / "r.npz", with_model=False)
     assert verify(tmp_path / "r.npz", tight.model)["file"].verdict is CHECKED
-    for wrong in (lambda: verify(3), lambda: verify(tight, 3)):
+    model, path = tight.model, tmp_path / "r.npz"
+    for wrong in (
+        lambda: verify(3),
+        lambda: verify(tight, 3),
+        lambda: verify(model),
+        lambda: verify(model, model, proof=path),
+    ):
         with pytest.raises(OptionError, match="verify: expected"):
             wrong()
 
@@ -384,6 +399,26 @@ def test_other_statuses_claim_nothing(loose):
     assert status(loose, status=Status.TIME_LIMIT, tolerances=(0.0, 0.0)) is CHECKED
 
 
+def test_gaps_between_tiny_costs_are_stated(loose):
+    """Costs below 1e-290 were rounded: their gap is compared only if it is a rounding error."""
+    model, optimal = loose.model, {"status": Status.OPTIMAL}
+    bound = 2.0**-1060
+    rounded = (4 + 2 * (model.n + model.m)) * TINIEST
+    assert status(loose, bound=bound, energy=bound + rounded, **optimal) is CHECKED
+    above = bound + rounded + TINIEST
+    assert status(loose, bound=bound, energy=above, **optimal) is STATED
+    for bound, expected in ((ALLOWED.least, FALSE), (0.5 * ALLOWED.least, STATED)):
+        assert status(loose, bound=bound, energy=1.0, **optimal) is expected
+
+
+def test_clusters_without_a_lam_are_none(loose):
+    model = softmap.Model(np.zeros((3, 1)), [[0, 1]], np.zeros((1, 1, 1)))
+    proof = Proof(ProofKind.TIGHTENED, ((0, 1, 2),), None)
+    report = verify(dataclasses.replace(softmap.solve(model), proof=proof))
+    assert report["bound"].verdict is FALSE
+    assert "λ has 0 numbers" in report["bound"].numbers
+
+
 def test_what_rests_on_a_search_is_stated(loose):
     searched = {"proof": Proof(ProofKind.SEARCH, nodes=5), "bound": loose.energy}
     assert status(loose, status=Status.OPTIMAL, **searched) is STATED
@@ -412,6 +447,22 @@ def test_the_last_row_of_a_trace_is_the_result(loose):
     near = 2.0**-42 * largest_cost(loose.model)
     assert trace(loose, primal=row.primal - near) is CHECKED
     assert trace(loose, primal=row.primal - 1e3 * near) is FALSE
+
+
+def test_the_last_primal_value_is_that_of_the_result_up_to_rounding(loose):
+    """Up to the digits of the largest cost and of the constant, or to its own."""
+    model = loose.model.replace(constant=100.0)
+    digits = ALLOWED.rounding * (largest_cost(model) + 100.0)
+
+    def last(before: float, stated: float) -> Verdict:
+        row = dataclasses.replace(loose.trace[-1], primal=before)
+        return verdict(loose, "trace", model=model, primal=stated, trace=Trace([row]))
+
+    for before, stated, expected in (
+        (digits, 0.0, CHECKED), (1.01 * digits, 0.0, FALSE), (1.0 + digits, 1.0, CHECKED),
+        (1e6 + 1.5e6 * ALLOWED.rounding, 1e6, CHECKED), (1e6 + 1e7 * digits, 1e6, FALSE),
+    ):  # fmt: skip
+        assert last(before, stated) is expected
 
 
 @pytest.mark.parametrize(
@@ -496,6 +547,52 @@ def test_bounds_are_decided_exactly_at_every_scale(scale, seed):
     undefined = dual_proves(model, lam, math.nan)
     assert (undefined.proved, undefined.size) == (False, INF)
     assert math.isnan(undefined.found)
+
+
+def test_weights_are_0_and_tables_infinite_at_forbidden_pairs():
+    table = np.array([[[1.0, INF], [2.0, 3.0]]])
+    model = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.SharedTables(table, [0], [2.0]))
+    ((_, weights, tables),) = stacks(model)
+    assert weights.tolist() == [[[2.0, 0.0], [2.0, 2.0]]]
+    assert tables.tolist() == table.tolist()
+
+
+def test_the_largest_cost_is_finite_and_of_any_sign():
+    model = softmap.Model([[0.0, 5.0], [-7.0, INF]], [[0, 1]], np.ones((1, 2, 2)))
+    assert largest_cost(model) == 7.0
+
+
+def test_costs_are_multiplied_only_if_all_numbers_are_tiny():
+    """A number near 2^700 overflows if it is multiplied by 2^400."""
+    large = 2.0**700
+    for unary, lam, constant in (
+        (large, [0.0] * 4, 0.0), (0.0, [large, large, 0.0, 0.0], 0.0), (1.0, [0.0] * 4, large),
+    ):  # fmt: skip
+        unaries = [[unary, unary], [0.0, 0.0]]
+        model = softmap.Model(unaries, [[0, 1]], np.zeros((1, 2, 2)), constant=constant)
+        assert dual_proves(model, np.array(lam), 0.0).proved
+    model = softmap.Model([[0.0], [0.0]], [[0, 1]], np.zeros((1, 1, 1)))
+    found = dual_proves(model, np.array([1.7e308, 0.0]), 0.0)  # the sizes of its terms overflow
+    assert (found.proved, found.size) == (False, INF)
+
+
+def test_a_bound_beside_products_that_underflow_is_decided_in_fractions():
+    tiny = 2.0**-540 * (1 + 2.0**-52)
+    shared = softmap.SharedTables(np.full((1, 2, 2), tiny), [0], [tiny])
+    model = softmap.Model(np.zeros((2, 2)), [[0, 1]], shared, constant=1.0)
+    lam, exact = np.zeros(4), 1 + Fraction(tiny) ** 2
+    assert exact_bound(model, lam, 400) == exact
+    assert exact_bound(model, lam) <= exact
+    assert dual_proves(model, lam, 1.0).proved
+    assert not dual_proves(model, lam, 1.0 + 2.0**-52).proved
+
+
+def test_inner_nodes_have_a_cost_for_each_label():
+    model, none = softmap.Model(np.zeros((2, 2)), [[0, 1]], np.zeros((1, 2, 2))), np.zeros(0, int)
+    inner = np.array([0])
+    assert outer_terms(model, np.zeros(4), inner, none, np.zeros(2)) is not None
+    for size in (1, 3):
+        assert outer_terms(model, np.zeros(4), inner, none, np.zeros(size)) is None
 
 
 def test_clusters_need_variables_and_a_lam_of_their_size():

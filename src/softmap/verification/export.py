@@ -87,10 +87,10 @@ def _edges(model: Model, scopes: list[list[int]]) -> list[tuple[int, int | None]
     edges: list[tuple[int, int | None]] = []
     number = 0
     for first, second in model.edges.tolist():
-        if first < n and second < n:
+        if first < n:
             edges.append((number, None))
             number += 1
-        elif second < n:
+        else:  # from an auxiliary node to a variable
             factor = pairs + first - n
             edges.append((factor, scopes[factor].index(second)))
     return edges

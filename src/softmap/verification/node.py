@@ -29,14 +29,16 @@ class Mark:
 
     Attributes
     ----------
-    lower, empty : int
-        The lower bound, and the number of variables without labels.
+    lower : int
+        The lower bound.
+    empty : bool
+        Whether a variable has no label.
     factors, words : int
         The number of factors and of words.
     """
 
     lower: int
-    empty: int
+    empty: bool
     factors: int
     words: int
     lists: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class NodeCosts:
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
-        self._empty = 0  # number of variables without labels
+        self._empty = False  # whether a variable has no label
         self._factors: list[Factor] = []
         self._sides: list[Side] = []  # of each word
         self.lower, self.upper = 0, HALF
@@ -215,10 +217,9 @@ class NodeCosts:
     def _remove(self, x: int, labels: Iterable[int]) -> None:
         """Remove labels of a variable, as far as they are present."""
         live = self._live[x]
-        if live:
-            self._marks[-1].keep_labels(live)
-            live.difference_update(labels)
-            self._empty += not live
+        self._marks[-1].keep_labels(live)
+        live.difference_update(labels)
+        self._empty = self._empty or not live
 
     def _restrict(self, decision: Decision) -> None:
         """Remove the labels that a decision excludes: kind 0 is =, 1 is ≠, 2 is ≤, 3 is >."""

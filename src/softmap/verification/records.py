@@ -106,10 +106,10 @@ def _inflated(data: mmap, begin: int, size: int, path: Path) -> Iterator[bytes]:
     try:
         for at in range(begin, len(data), CHUNK):
             part = stream.decompress(data[at : at + CHUNK], left)
-            while part and left > 0:
-                left -= len(part)
-                yield part
-                part = stream.decompress(stream.unconsumed_tail, left) if left > 0 else b""
+            left -= len(part)
+            yield part
+            if not left:  # which means no limit to zlib
+                break
     except zlib.error as error:
         raise FormatError(f"the records cannot be decompressed ({error})", path) from error
     if not stream.eof or stream.unused_data:

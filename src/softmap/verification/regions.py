@@ -70,8 +70,7 @@ def _built(model: Model, scopes: list[Scope]) -> Model:
     labels, factors = model.num_labels.tolist(), _factors(model)
     between: dict[Scope, list[int]] = {}
     for e, (i, j) in enumerate(model.edges.tolist()):
-        if max(i, j) < model.num_variables:
-            between.setdefault((min(i, j), max(i, j)), []).append(e)
+        between.setdefault((min(i, j), max(i, j)), []).append(e)
     pairs = _pairs(scopes, factors, between)
     place = {pair: model.n + k for k, pair in enumerate(pairs)}
     first = model.n + len(pairs)
