@@ -17,7 +17,7 @@ _INFINITE = 1e20  # bounds of this absolute value are infinite, as other solvers
 
 
 @dataclass
-class Program:
+class ProgramData:
     """Least (or greatest) `offset + Σ cost · column` within bounds of columns and rows.
 
     Attributes
@@ -108,7 +108,7 @@ _AIMS = {"min": False, "minimise": False, "minimize": False, "minimum": False} |
 }  # fmt: skip
 
 
-def lp_program(content: Content) -> Program:
+def lp_program(content: Content) -> ProgramData:
     """Return the program of a text in CPLEX's LP format."""
     return _LpText(content).program
 
@@ -121,7 +121,7 @@ class _LpText:
         self._match = _LP_TOKEN.match
         self._end = self._begin = 0
         self.kind = self.word = ""
-        self.program = Program()
+        self.program = ProgramData()
         self._columns: dict[str, int] = {}
         self._binary: set[int] = set()
         self._next()
@@ -307,7 +307,7 @@ _OBJECTIVE, _FREE = -1, -2  # numbers of rows that are not constraints
 _BOUNDS_WITHOUT_NUMBER = {"FR", "MI", "PL", "BV"}
 
 
-def mps_program(content: Content) -> Program:
+def mps_program(content: Content) -> ProgramData:
     """Return the program of a text in free MPS format (names without blanks)."""
     return _MpsText(content).program
 
@@ -316,7 +316,7 @@ class _MpsText:
     """The sections of an MPS text, line by line."""
 
     def __init__(self, content: Content) -> None:
-        self._content, self.program = content, Program()
+        self._content, self.program = content, ProgramData()
         self._rows: dict[str, int] = {}
         self._kinds: list[str] = []
         self._columns: dict[str, int] = {}

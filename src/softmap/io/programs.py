@@ -12,7 +12,7 @@ import numpy as np
 
 from softmap.errors import FormatError
 from softmap.io.limits import LIMITS
-from softmap.io.program_texts import Program, lp_program, mps_program
+from softmap.io.program_texts import ProgramData, lp_program, mps_program
 from softmap.io.streams import Content
 from softmap.model import Model
 from softmap.model.factors import Assembly
@@ -37,7 +37,7 @@ def parse_mps(content: Content) -> Model:
 class _ProgramReader:
     """Reader of columns and rows; errors name them."""
 
-    def __init__(self, content: Content, program: Program) -> None:
+    def __init__(self, content: Content, program: ProgramData) -> None:
         self.content = content
         self.names, self.rows = program.names, program.rows
         if not self.names:
@@ -63,7 +63,7 @@ class _ProgramReader:
     def _error(self, expected: str, found: str) -> FormatError:
         return self.content.error(expected, found)
 
-    def _columns(self, program: Program) -> tuple[Ints, Ints]:
+    def _columns(self, program: ProgramData) -> tuple[Ints, Ints]:
         """Return the least value and the number of values of each column."""
         given = np.array(program.low), np.array(program.high)
         low, high = np.ceil(given[0]), np.floor(given[1])
@@ -171,7 +171,7 @@ def _row_factor(columns: Ints, weights: Ints, sizes: Ints, low: float, high: flo
     return Linear(columns, rows, low=ends[0], high=ends[1])
 
 
-def _by_rows(program: Program) -> tuple[Ints, Ints, Costs]:
+def _by_rows(program: ProgramData) -> tuple[Ints, Ints, Costs]:
     """Return the matrix as starts of rows, columns and coefficients, one per row and column."""
     count, width = len(program.rows), len(program.names)
     cell = np.array(program.row, dtype=np.int64) * width + np.array(program.column, dtype=np.int64)
