@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 __all__ = [
-    "TUNING", "AnnealingRule", "Checks", "ClusterSizes", "SearchEffort", "SpinSteps", "Tuning",
+    "TUNING", "AnnealingRule", "Checks", "ClusterSizes", "InteriorTimes", "SearchEffort",
+    "SpinSteps", "Tuning",
 ]  # fmt: skip
 
 
@@ -52,6 +53,17 @@ class SearchEffort:
     heat: float = 3.0  # temperature, in √(cost scale · gap per variable); D10
     fused: int = 2_000  # least number of variables for fusion and expansion moves; D31
     cut: int = 200  # most visited arcs of a fusion move per edge and variable; D31
+
+
+@dataclass(frozen=True)
+class InteriorTimes:
+    """What interior points and passes take on one core: only the ratios matter; D101."""
+
+    steps: int = 22  # steps from the start to a gap of 1e-6, on er1000; fewer on smaller models
+    product: float = 0.35  # ns, one multiplication of a step's factorisation
+    pair: float = 300.0  # ns, the other work of a step per pair of labels of an edge
+    entry: float = 8.0  # ns, of a pass per pair of labels and direction, for tables
+    label: float = 5.0  # ns, of a pass per label of a half-edge, for other families
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,7 @@ class Tuning:
     coarse_passes: int = 8  # passes over the coarse model, and least number of a run; D26
     proving: int = 50  # passes to prove labels that solve the LP, beside as many as solved it; D22
     interior_after: int = 5_000  # passes before the interior-point method of HiGHS; D11
+    interior: InteriorTimes = field(default_factory=InteriorTimes)
     interior_size: int = 50_000  # most node states and pairs of an LP for either one; D11, D101
     lazy_entries: int = 1 << 19  # λ with more entries is made when asked for; D43
     # --- labels that are found before the passes --------------------------------------------------

@@ -38,9 +38,8 @@ def test_it_closes_a_gap_in_fewer_passes(value):
 
 
 def test_it_is_called_once_if_the_gap_stays_open():
-    short = replace(interior.TIMES, accurate=0.0)
     with (
-        patch.object(interior, "TIMES", short),
+        patch.object(interior, "ACCURATE", 0.0),
         patch.object(interior, "interior_point", wraps=interior.interior_point) as called,
     ):
         result = solve(MODEL, lp_gap=1e-15, gap=0.0, threads=1, max_work=2 * MODEL.m * 2_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,23 +18,12 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Share, Stage
 from softmap.solving.trace import StageName
+from softmap.tuning import InteriorTimes
 
 __all__ = ["Interior", "interior_point"]
 
 
-@dataclass(frozen=True)
-class Times:
-    """What steps and passes take on one core, in nanoseconds: only their ratio matters (D101)."""
-
-    steps: int = 22  # steps from the start to a gap of 1e-6, on er1000; fewer on smaller models
-    product: float = 0.35  # of one multiplication of a step's factorisation
-    pair: float = 300.0  # of the other work of a step per pair of labels of an edge
-    entry: float = 8.0  # of a pass per pair of labels and direction, for tables
-    label: float = 5.0  # of a pass per label of a half-edge, for other families
-    accurate: float = 1e-7  # least relative gap that rounding errors allow
-
-
-TIMES = Times()
+ACCURATE = 1e-7  # least relative gap that rounding errors allow (D101)
 
 
 class Interior(Stage):
@@ -59,7 +47,7 @@ class Interior(Stage):
 
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
-        wanted = options.goal == "lp" and options.lp_gap >= TIMES.accurate
+        wanted = options.goal == "lp" and options.lp_gap >= ACCURATE
         self._wanted = wanted and method.exact_finish
         self._method: core.InteriorPoint | None = None
         self._called = False
@@ -71,7 +59,7 @@ class Interior(Stage):
         small = size <= self.tuning.interior_size and not len(model.auxiliaries)
         if not (self._wanted and small and model.m) or self.options.whole_run:
             return False
-        self._pass = _time_of_pass(model)
+        self._pass = _time_of_pass(model, self.tuning.interior)
         return not model.has_forbidden
 
     def urgent(self, best: Best, handed: Handed) -> bool:
@@ -79,12 +67,13 @@ class Interior(Stage):
         if seen is None or seen.last or self._called or not math.isfinite(best.gaps().lp):
             return False
         left = min(1.0, best.gaps().lp / self.options.lp_gap - 1.0) * seen.done * self._pass
-        pairs = TIMES.pair * self.problem.model.edge_size
-        if left < TIMES.steps * pairs:  # so that most runs need no elimination order
+        times = self.tuning.interior
+        pairs = times.pair * self.problem.model.edge_size
+        if left < times.steps * pairs:  # so that most runs need no elimination order
             return False
         if self._method is None:
             self._method = interior_point(self.problem.model)
-        return left >= TIMES.steps * (pairs + TIMES.product * self._method.work)
+        return left >= times.steps * (pairs + times.product * self._method.work)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         method, seen = self._method, share.handed.seen
@@ -118,7 +107,7 @@ def interior_point(model: Model) -> core.InteriorPoint:
     )
 
 
-def _time_of_pass(model: Model) -> float:
+def _time_of_pass(model: Model, times: InteriorTimes) -> float:
     """Estimate of the time of a pass in nanoseconds, by sizes alone."""
     time = 0.0
     for g, potential in enumerate(model.potentials):
@@ -126,5 +115,5 @@ def _time_of_pass(model: Model) -> float:
         entries = model.edge_offset[last] - model.edge_offset[first]
         halves = model.half_offset[2 * last] - model.half_offset[2 * first]
         tables = isinstance(potential, Tables)
-        time += TIMES.entry * 2 * entries if tables else TIMES.label * halves
+        time += times.entry * 2 * entries if tables else times.label * halves
     return float(time)
