@@ -29,12 +29,13 @@ def test_importing_softmap_loads_nothing_heavy():
     assert not HEAVY & set(json.loads(loaded))
 
 
-def test_importing_softmap_costs_less_than_half_a_second_more_than_numpy():
+def test_importing_softmap_loads_few_modules_beside_numpy():
+    """A count, not a time: a busy machine does not change it."""
     code = (
-        "import time, numpy; start = time.perf_counter(); import softmap; "
-        "print(time.perf_counter() - start)"
+        "import sys, numpy; before = set(sys.modules); import softmap; "
+        "print(len(set(sys.modules) - before))"
     )
-    assert float(run_python(code)) < 0.5
+    assert int(run_python(code)) <= 10
 
 
 @pytest.mark.parametrize("name", softmap.__all__)
