@@ -78,3 +78,19 @@ def test_conversions_have_one_home_under_either_name():
         "assert softmap.interop.dimod.from_bqm is from_bqm\n"
     )
     assert "softmap.io.interop.dimod" in loaded_after(code)
+
+
+DENSE = """
+import itertools
+import softmap
+pairs = list(itertools.combinations(range(12), 2))
+model = softmap.Model([[0.0, k - 5.5] for k in range(12)], pairs, softmap.Potts([1.0] * len(pairs)))
+assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
+"""
+
+
+def test_a_dense_model_that_a_cut_solves_does_not_import_the_semidefinite_bound():
+    """The stage is made for it, but has no turn: its import took ten times as long as the cut."""
+    loaded = loaded_after(DENSE)
+    assert "softmap.solving.stages.semidefinite" in loaded
+    assert not loaded.intersection(("softmap.proof.spins", "fractions", "scipy"))

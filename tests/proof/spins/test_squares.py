@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import softmap
 from adversary.proofs import energies
 from softmap import core
-from softmap.proof.spins.form import indicators
 from softmap.proof.spins.indicators import IndicatorForm, Squares
 from softmap.proof.spins.squares import SquareBound, _threshold
 from softmap.relaxation.consistency import tighten
+from softmap.solving.stages.semidefinite import indicators
 from softmap.verification.integers import flat_model
 from softmap.verification.limit import TableLimit
 from softmap.verification.squares import squares_bound

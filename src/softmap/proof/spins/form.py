@@ -18,24 +18,11 @@ from softmap import core
 from softmap.model import Model
 from softmap.relaxation.flat import flatten
 
-__all__ = ["SpinForm", "indicators", "of_pairs"]
+__all__ = ["SpinForm"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 EXACT = 2.0**50  # sums of multiples of a power of two are exact up to this number of them
-
-
-def of_pairs(model: Model) -> bool:
-    """Whether the model has two labels per variable, and factors of pairs only."""
-    plain = not len(model.auxiliaries) and not len(model.running)
-    return plain and model.m > 0 and bool((model.num_labels == 2).all())
-
-
-def indicators(model: Model) -> int:
-    """The possible labels but one per variable, and one more, of a model of pairs; else 0."""
-    if len(model.auxiliaries) or len(model.running) or not model.m:
-        return 0
-    return int(np.isfinite(model.unary).sum()) - model.n + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +50,7 @@ class SpinForm:
 
     @classmethod
     def of(cls, model: Model) -> SpinForm | None:
-        """Return the form of a model (see `of_pairs`); None if it has hard constraints."""
+        """Return the form of a model of two labels and pairs; None if it has hard constraints."""
         flat = flatten(model)
         n, ends = len(flat.num_labels), flat.scope.reshape(-1, 2)
         unary, tables = flat.unary.reshape(n, 2), flat.tables.reshape(-1, 2, 2)

@@ -7,7 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from softmap import core
+from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
@@ -18,7 +21,20 @@ if TYPE_CHECKING:
     from softmap.proof.spins.squares import SquareBound
     from softmap.proof.spins.tree import SpinTree
 
-__all__ = ["Semidefinite"]
+__all__ = ["Semidefinite", "indicators", "of_pairs"]
+
+
+def of_pairs(model: Model) -> bool:
+    """Whether the model has two labels per variable, and factors of pairs only."""
+    plain = not len(model.auxiliaries) and not len(model.running)
+    return plain and model.m > 0 and bool((model.num_labels == 2).all())
+
+
+def indicators(model: Model) -> int:
+    """The possible labels but one per variable, and one more, of a model of pairs; else 0."""
+    if len(model.auxiliaries) or len(model.running) or not model.m:
+        return 0
+    return int(np.isfinite(model.unary).sum()) - model.n + 1
 
 
 class Semidefinite(Stage):
@@ -39,8 +55,6 @@ class Semidefinite(Stage):
         model, tuning = self.problem.model, self.tuning
         if self.options.seconds < 5 * self._import:
             return False  # an import cannot be interrupted
-        from softmap.proof.spins.form import indicators, of_pairs  # late: few models are dense
-
         self._free = indicators(model)
         self._many = not of_pairs(model)
         if not self._many:
