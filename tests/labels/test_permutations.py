@@ -10,7 +10,8 @@ import pytest
 
 import softmap
 from softmap import core
-from softmap.labels.permutations import Permutation, shared_labels
+from softmap.labels.different import shared_labels
+from softmap.labels.permutations import Permutation
 from softmap.solving.problem import Problem
 from support.permutations import (
     labellings,

@@ -94,3 +94,21 @@ def test_a_dense_model_that_a_cut_solves_does_not_import_the_semidefinite_bound(
     loaded = loaded_after(DENSE)
     assert "softmap.solving.stages.semidefinite" in loaded
     assert not loaded.intersection(("softmap.proof.spins", "fractions", "scipy"))
+
+
+HARD = """
+import itertools
+import numpy as np
+import softmap
+tables = np.random.default_rng(0).normal(size=(6, 3, 3))
+tables[0, 0, 0] = np.inf
+model = softmap.Model(np.zeros((4, 3)), list(itertools.combinations(range(4), 2)), softmap.Tables(tables))
+assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
+"""
+
+
+def test_a_model_with_hard_constraints_does_not_import_the_search_for_permutations():
+    """Each such run asks whether its labels all differ; few of them do."""
+    loaded = loaded_after(HARD)
+    assert "softmap.solving.stages.permute" in loaded
+    assert "softmap.labels.permutations" not in loaded

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.labels.different import shared_labels
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Multipliers, Proof, ProofKind
@@ -44,8 +45,6 @@ class Permute(Once):
         self._shared: list[int] | None = []
         if not self._few:
             return False
-        from softmap.labels.permutations import shared_labels  # imported late
-
         self._shared = shared_labels(model, self.problem.given)
         return self._shared is not None and self._few
 
