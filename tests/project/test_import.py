@@ -102,7 +102,8 @@ import numpy as np
 import softmap
 tables = np.random.default_rng(0).normal(size=(6, 3, 3))
 tables[0, 0, 0] = np.inf
-model = softmap.Model(np.zeros((4, 3)), list(itertools.combinations(range(4), 2)), softmap.Tables(tables))
+pairs = list(itertools.combinations(range(4), 2))
+model = softmap.Model(np.zeros((4, 3)), pairs, softmap.Tables(tables))
 assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
 """
 

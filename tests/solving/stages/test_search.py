@@ -16,8 +16,9 @@ from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share
+from softmap.solving.stage import Handed, Seen, Share
 from softmap.solving.stages.search import Search, search_threads
+from softmap.tuning import TUNING
 from support.stage_runs import begun
 
 pytestmark = pytest.mark.threads
@@ -26,6 +27,11 @@ pytestmark = pytest.mark.threads
 def _endless():
     """A model whose search takes hours."""
     return generators.erdos_renyi(200, 6, seed=1)
+
+
+def _seen(done: int) -> Handed:
+    """A check of the passes after as many steps."""
+    return Handed(Seen(done, done, float(done), 1.0, lambda: np.zeros(0)))
 
 
 def _press(after: float) -> threading.Timer:
@@ -77,3 +83,18 @@ def test_runs_with_one_and_several_threads_prove_the_same_optimum():
     assert all(r.status is Status.OPTIMAL for r in found)
     assert found[1].energy == pytest.approx(found[0].energy, rel=1e-9)
     assert max(r.bound for r in found) <= min(r.energy for r in found) + 1e-9
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0])
+def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
+    """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""
+    model, checks = _endless(), TUNING.checks
+    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    search = Search(Problem.plain(model), Options(time_limit=seconds))
+    assert search.applies()
+    assert not search.narrow  # else it comes early in any case
+    urgent = [done for done in range(1, 2 * checks.early) if search.urgent(best, _seen(done))]
+    assert urgent[0] == (checks.early if seconds is None else checks.first)
+    search(best, Share(Budget(), work=1, early=True, handed=_seen(urgent[0])))
+    assert not search.urgent(best, _seen(4 * urgent[0] - 1))
+    assert search.urgent(best, _seen(4 * urgent[0]))

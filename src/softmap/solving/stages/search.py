@@ -61,7 +61,8 @@ class Search(Stage):
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
-        self._next = self.tuning.checks.early  # step of the next early slice
+        checks, timed = self.tuning.checks, self.options.seconds < math.inf
+        self._next = checks.first if timed else checks.early  # step of the next early slice
         self._entries = flat_entries(self.problem.model)
         return self._entries <= self.tuning.searched_entries
 
@@ -79,7 +80,7 @@ class Search(Stage):
             return False
         if seen.done >= self._next:
             return self._small or self.narrow
-        return self._next == self.tuning.checks.early and self.narrow
+        return self._next <= self.tuning.checks.early and self.narrow
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:
