@@ -6,26 +6,32 @@ none was. The answers are compared with enumeration.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import math
+import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import softmap
+import softmap.__main__ as entry
 from adversary.proofs import campaign, optimum, random_model
 from softmap.app.cli.app import main
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.bounds import dual_bound
+from softmap.solving.run import Run
 from softmap.solving.trace import Status
 
 __all__ = ["EXACT_KINDS"]
@@ -248,38 +254,87 @@ def _saved(rng: np.random.Generator) -> str | None:
 
 
 def _quiet(words: list[str]) -> int:
-    import contextlib
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with _muted():
         return main(words)
 
 
+@contextlib.contextmanager
+def _muted() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
 def _terminated(rng: np.random.Generator) -> str | None:
-    """SIGTERM ends a command as Ctrl-C does: with a result, and without temporary files."""
-    if rng.random() > 0.05:  # a process takes as long as many other trials
-        return None
+    """SIGTERM ends a command as Ctrl-C does: with a result, and without temporary files.
+
+    The command runs in a fork of this process: a new one would spend its time on imports.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = softmap.generators.potts_grid(60, 60, 5, seed=int(rng.integers(1000)))
+        side = int(rng.integers(3, 14))
+        model = softmap.generators.potts_grid(side, side, 5, seed=int(rng.integers(1000)))
         softmap.write(model, folder / "m.npz")
-        words = ["solve", "m.npz", "--no-progress", "--gap", "0", "--save", "r.npz", "--proof", "p"]
-        command = [sys.executable, "-m", "softmap", *words]
-        with subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as child:
-            time.sleep(float(rng.uniform(1.5, 4.0)))
-            child.send_signal(signal.SIGTERM)
-            child.communicate(timeout=120)
-        rest = {path.name for path in folder.iterdir()} - {"m.npz", "r.npz", "p"}
+        words = ["solve", "m.npz", "--no-progress", "--gap", "0", "--save", "r.npz"]
+        words += ["--proof", "p"] if rng.random() < 0.7 else []
+        words += ["--checkpoint", "c.npz"] if rng.random() < 0.5 else []
+        running = bool(rng.random() < 0.8)
+        code = _ended(words, folder, float(rng.choice([0.0, 0.01, 0.1])) * rng.uniform(), running)
+        rest = {path.name for path in folder.iterdir()} - {"m.npz", "r.npz", "p", "c.npz"}
         if rest:
             return f"files remain: {sorted(rest)}"
-        if child.returncode not in (0, 130, -signal.SIGTERM):
-            return f"exit code {child.returncode}"
+        if code not in ((0, 130) if running else (0, 130, -signal.SIGTERM)):
+            return f"exit code {code}"
         saved = folder / "r.npz"
-        if saved.exists() and not softmap.verify(saved, model).holds:
+        if not saved.exists():
+            return "nothing was saved" if running or code == 0 else None
+        if not softmap.verify(saved, model).holds:
             return "the saved result is false"
+        if (folder / "p").exists() and not softmap.verify(saved, model, proof=folder / "p").holds:
+            return "the proof of the saved result is false"
         return None
+
+
+@cache
+def _imported() -> None:
+    """Import what the command imports late: forks then have it."""
+    with tempfile.TemporaryDirectory() as name:
+        model, result, proof = (str(Path(name) / one) for one in ("m.npz", "r.npz", "p"))
+        softmap.write(softmap.generators.potts_grid(3, 3, 2, seed=1), model)
+        _quiet(["solve", model, "--no-progress", "--save", result, "--proof", proof])
+
+
+def _ended(words: list[str], folder: Path, wait: float, running: bool) -> int:
+    """The exit code of a command that gets SIGTERM some seconds after it, or its run, has begun."""
+    _imported()
+    begun, told = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 97
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.chdir(folder)
+            sys.argv = ["softmap", *words]
+            loop = Run.loop
+
+            def noted(run: Run) -> Iterator[None]:
+                os.write(told, b"1")
+                return loop(run)
+
+            with _muted(), mock.patch.object(Run, "loop", noted):
+                if not running:
+                    os.write(told, b"1")
+                code = entry.main()
+        except KeyboardInterrupt:  # before the command, or after its end
+            code = 130
+        finally:
+            os._exit(code)
+    os.close(told)
+    os.read(begun, 1)
+    os.close(begun)
+    time.sleep(wait)
+    os.kill(child, signal.SIGTERM)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 EXACT_KINDS: dict[str, Kind] = {

@@ -29,6 +29,7 @@ from adversary.specs import Spec
 from adversary.sum_kinds import SUM_KINDS
 from softmap.app.cli.app import main
 from softmap.model import chains, many
+from support.exact_sums import AllCosts
 
 __all__ = ["KINDS", "tried"]
 
@@ -73,29 +74,74 @@ def _written_out(rng: np.random.Generator) -> Iterator[None]:
         yield
 
 
-def _factor(rng: np.random.Generator, scope: list[int], sizes: list[int]) -> many.Many:
-    """A factor of some family; hard, or with a penalty."""
+Tabled = Callable[[np.ndarray], np.ndarray]  # labels, one row per variable, to costs
+
+
+def _factor(
+    rng: np.random.Generator, scope: list[int], sizes: list[int]
+) -> tuple[many.Many, np.ndarray]:
+    """A factor of some family, hard or with a penalty, and its table from the family's meaning."""
     k = len(scope)
     penalty = float(rng.choice([math.inf, 1.5]))
     costs = np.where(rng.random(k + 1) < 0.3, math.inf, rng.integers(0, 5, k + 1).astype(float))
     if rng.random() < 0.5:
         costs = (np.arange(k + 1) - rng.uniform(0, k)) ** 2
     label = int(rng.integers(0, 2))
-    made: list[Callable[[], many.Many]] = [
-        lambda: many.Cardinality(scope, label, costs),
-        lambda: many.Among(scope, [rng.integers(0, d, 2).tolist() for d in sizes], costs),
-        lambda: many.AtMostOne(scope, label, penalty),
-        lambda: many.ExactlyOne(scope, label, penalty),
-        lambda: many.Or(scope, label, penalty),
-        lambda: many.Parity(scope, bool(rng.integers(2)), penalty=penalty),
-        lambda: many.Max(scope, rng.normal(size=max(sizes))),
-        lambda: many.Linear(
-            scope, rng.integers(-2, 4, k).tolist(), low=float(rng.integers(-2, 3)),
-            high=float(rng.integers(2, 6)), penalty=penalty,
-        ),
-        lambda: many.AllDifferent(scope),
-    ]  # fmt: skip
-    return made[rng.integers(len(made))]()
+
+    def counted(cost: Callable[[np.ndarray], np.ndarray]) -> Tabled:
+        return lambda x: cost((x == label).sum(axis=0))
+
+    def unless(holds: Callable[[np.ndarray], np.ndarray]) -> Tabled:
+        return lambda x: np.where(holds(x), 0.0, penalty)
+
+    def among() -> tuple[many.Many, Tabled]:
+        sets = [rng.integers(0, d, 2).tolist() for d in sizes]
+        inside = [np.isin(np.arange(d), own) for d, own in zip(sizes, sets, strict=True)]
+
+        def cost(x: np.ndarray) -> np.ndarray:
+            return costs[np.sum([own[y] for own, y in zip(inside, x, strict=True)], axis=0)]
+
+        return many.Among(scope, sets, costs), cost
+
+    def largest() -> tuple[many.Many, Tabled]:
+        own = rng.normal(size=max(sizes))
+        return many.Max(scope, own), lambda x: own[x.max(axis=0)]
+
+    def parity() -> tuple[many.Many, Tabled]:
+        odd = bool(rng.integers(2))
+        return many.Parity(scope, odd, penalty=penalty), unless(lambda x: x.sum(axis=0) % 2 == odd)
+
+    def linear() -> tuple[many.Many, Tabled]:
+        weights = rng.integers(-2, 4, k).tolist()
+        low, high = float(rng.integers(-2, 3)), float(rng.integers(2, 6))
+
+        def within(x: np.ndarray) -> np.ndarray:
+            total = np.tensordot(weights, x, 1)
+            return (low <= total) & (total <= high)
+
+        return many.Linear(scope, weights, low=low, high=high, penalty=penalty), unless(within)
+
+    def penal(kind: Any, holds: Callable[[np.ndarray], np.ndarray]) -> tuple[many.Many, Tabled]:
+        found = kind(scope, label, penalty)
+        return found, counted(lambda count: np.where(holds(count), 0.0, penalty))
+
+    def distinct(x: np.ndarray) -> np.ndarray:
+        ranked = np.sort(x, axis=0)
+        return np.where((ranked[1:] == ranked[:-1]).any(axis=0), math.inf, 0.0)
+
+    made: list[Callable[[], tuple[many.Many, Tabled]]] = [
+        lambda: (many.Cardinality(scope, label, costs), counted(lambda count: costs[count])),
+        among,
+        lambda: penal(many.AtMostOne, lambda count: count <= 1),
+        lambda: penal(many.ExactlyOne, lambda count: count == 1),
+        lambda: penal(many.Or, lambda count: count >= 1),
+        parity,
+        largest,
+        linear,
+        lambda: (many.AllDifferent(scope), distinct),
+    ]
+    factor, cost = made[rng.integers(len(made))]()
+    return factor, cost(np.indices(sizes))
 
 
 def _chained(rng: np.random.Generator) -> str | None:
@@ -106,22 +152,26 @@ def _chained(rng: np.random.Generator) -> str | None:
         np.where(rng.random(d) < 0.1, math.inf, rng.normal(size=d) * 10.0 ** rng.integers(-2, 3))
         for d in sizes
     ]
-    factors = []
+    factors, tables = list[many.Many](), list[tuple[list[int], np.ndarray]]()
     for _ in range(int(rng.integers(1, 3))):
         scope = rng.permutation(n)[: int(rng.integers(2, n + 1))].tolist()
-        factors.append(_factor(rng, scope, [sizes[i] for i in scope]))
+        factor, table = _factor(rng, scope, [sizes[i] for i in scope])
+        factors.append(factor)
+        tables.append((scope, table))
     evidence = {int(i): int(rng.integers(sizes[i])) for i in rng.permutation(n)[: rng.integers(3)]}
+    every = np.indices(sizes)
+    costs = np.sum([u[every[i]] for i, u in enumerate(unary)], axis=0)
+    costs += np.sum([table[tuple(every[scope])] for scope, table in tables], axis=0)
+    left = tuple(
+        slice(evidence[i], evidence[i] + 1) if i in evidence else slice(None) for i in range(n)
+    )
+    least, possible = float(costs[left].min()), bool(costs.min() < math.inf)
 
     def cost(labels: tuple[int, ...]) -> float:
         paid = [float(u[x]) for u, x in zip(unary, labels, strict=True)]
-        own = [[labels[i] for i in f.variables] for f in factors]
-        counts = [[sizes[i] for i in f.variables] for f in factors]
-        paid += [f.cost(x, d) for f, x, d in zip(factors, own, counts, strict=True)]
+        paid += [float(table[tuple(labels[i] for i in scope)]) for scope, table in tables]
         return math.inf if math.inf in paid else math.fsum(paid)
 
-    left = [[evidence[i]] if i in evidence else range(d) for i, d in enumerate(sizes)]
-    least = min(map(cost, itertools.product(*left)))
-    possible = min(map(cost, itertools.product(*map(range, sizes)))) < math.inf
     try:
         with _written_out(rng):
             parts = [((i,), u) for i, u in enumerate(unary)]
@@ -149,6 +199,10 @@ def _chained(rng: np.random.Generator) -> str | None:
         return "the bound is above the optimum"
     if result.primal > result.energy:
         return "the primal is above the energy"
+    for factor, (scope, table) in zip(factors, tables, strict=True):
+        own = tuple(labels[i] for i in scope)
+        if factor.cost(own, table.shape) != table[own]:
+            return f"{factor} does not cost what its family means"
     return None if softmap.verify(result).holds else "verify rejects"
 
 
@@ -203,28 +257,17 @@ def _warmed(rng: np.random.Generator) -> str | None:
 # --- offsets --------------------------------------------------------------------------------------
 
 
-def _log_partition(spec: Spec, eta: float) -> tuple[Fraction, float]:
-    """The least energy in real numbers, and log of the sum of exp(-η (energy - least))."""
-    energies = [
-        sum(spec.exact_terms(labels), Fraction(0))
-        for labels in spec.labellings()
-        if math.inf not in spec.terms(labels)
-    ]
-    least = min(energies)
-    return least, math.log(math.fsum(math.exp(-eta * float(e - least)) for e in energies))
+def _log_partition(costs: AllCosts, eta: float) -> float:
+    """Log of the sum of exp(-η (energy - least energy))."""
+    return math.log(math.fsum(np.exp(-eta * costs.above_least()).ravel().tolist()))
 
 
-def _marginals(spec: Spec, eta: float) -> np.ndarray:
+def _marginals(costs: AllCosts, eta: float) -> np.ndarray:
     """Node marginals of the Gibbs distribution, by enumeration."""
-    labellings = list(spec.labellings())
-    energies = [sum(spec.exact_terms(labels), Fraction(0)) for labels in labellings]
-    least = min(energies)
-    weights = np.array([math.exp(-eta * float(e - least)) for e in energies])
-    at = np.cumsum([0, *map(len, spec.unary)])
-    found = np.zeros(at[-1])
-    for labels, weight in zip(labellings, weights / weights.sum(), strict=True):
-        found[at[:-1] + labels] += weight
-    return found
+    weights = np.exp(-eta * costs.above_least())
+    weights /= weights.sum()
+    axes = range(weights.ndim)
+    return np.concatenate([weights.sum(axis=tuple(k for k in axes if k != i)) for i in axes])
 
 
 def _offset(rng: np.random.Generator) -> str | None:
@@ -267,15 +310,16 @@ def _others(
         return "certificate: a bound above the optimum, or an energy that is not the labels'"
     if not softmap.arc_consistency(model).all():
         return "arc_consistency: a state that nothing forbids"
-    least, rest = _log_partition(spec, eta)
+    costs = spec.real_costs()
+    rest = _log_partition(costs, eta)
     for entries in (1 << 20, 1):
         low, high = softmap.log_partition_bounds(model, eta, entries=entries, rounds=5)
-        true = rest - Fraction(eta) * least
+        true = rest - Fraction(eta) * exact
         if Fraction(low) > true + Fraction(1e-9) or Fraction(high) < true - Fraction(1e-9):
             return f"log_partition_bounds (entries={entries}): {low!r} {high!r} {float(true)!r}"
-    if np.abs(softmap.exact_marginals(model, eta).nodes - _marginals(spec, eta)).max() > 1e-6:
+    if np.abs(softmap.exact_marginals(model, eta).nodes - _marginals(costs, eta)).max() > 1e-6:
         return "exact_marginals: other marginals"
-    ranked = sorted(sum(spec.exact_terms(x), Fraction(0)) for x in spec.labellings())
+    ranked = sorted(cost for _, cost in costs.each())
     for place, entry in enumerate(softmap.solve_mbest(model, 3, threads=1)):
         if Fraction(entry.bound) > ranked[place] or entry.energy != model.energy(entry.labels):
             return f"solve_mbest: a false bound, or energy, at place {place}"

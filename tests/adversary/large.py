@@ -11,11 +11,12 @@ from softmap.methods.sweeps import anneal, chains
 from softmap.solving.options import Options
 from softmap.tuning import TUNING
 
+LAZY = replace(TUNING, lazy_entries=0)
 WAYS = (
     # the best bound takes the memory of momentum
     (chains, "CHAINS", replace(chains.CHAINS, spare=0)),
     # λ is handed out as what it is made of
-    (Options, "tuning", property(lambda _: replace(TUNING, lazy_entries=0), lambda *_: None)),
+    (Options, "tuning", property(lambda _: LAZY, lambda *_: None)),
     # pictures of more than one block begin with these, whatever their costs are
     (anneal, "TUNING", replace(TUNING, coarse_pixels=5)),
 )

@@ -20,16 +20,8 @@ FEASIBLE = 1e-9
 
 def optimum(spec: Spec) -> tuple[float, Fraction | None]:
     """The least energy of float costs, rounded once, and the least one in real numbers."""
-    energies = []
-    for labels in spec.labellings():
-        terms = spec.terms(labels)
-        if math.inf not in terms:
-            energies.append((math.fsum(terms), math.fsum(map(abs, terms)), labels))
-    if not energies:
-        return math.inf, None
-    best, size, _ = min(energies)
-    near = [x for e, s, x in energies if e - best <= 1e-12 * (size + s)]
-    return best, min(sum(spec.exact_terms(labels)) for labels in near)
+    least = spec.all_costs().least
+    return (math.inf, None) if least is None else (float(least), spec.real_costs().least)
 
 
 def relaxation(spec: Spec) -> float | None:

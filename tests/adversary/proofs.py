@@ -26,6 +26,7 @@ from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.consistency import tighten
 from softmap.verification.conclusion import What
 from softmap.verification.proof import Checked, check_proof
+from support.exact_sums import AllCosts, Units
 from support.proof_files import SlowChecker, packed, put_together, taken_apart, write_proof
 
 
@@ -55,22 +56,34 @@ def random_model(rng: np.random.Generator) -> softmap.Model:
     return model.replace(unary=unary, constant=float(rng.integers(-3, 4)))
 
 
+def every_cost(model: softmap.Model) -> tuple[np.ndarray, AllCosts]:
+    """All labellings, one per row, and their exact costs."""
+    counts = model.num_labels[: model.num_variables].tolist()
+    labels = np.indices(counts).reshape(len(counts), -1).T
+    states = np.concatenate([labels, model.auxiliaries.states(labels)], axis=1)
+    first, second = model.edges.T
+    tables = [model.table(e) for e in range(model.m)]
+    units = Units([model.unary, *tables, [model.constant]], terms=model.n + model.m + 1)
+    (unary, *pairs, constant), (open_to, *open_pairs, _) = units.tables, units.allowed
+    at = model.node_offset[:-1] + states
+    total, allowed = constant[0] + unary[at].sum(axis=1), open_to[at].all(axis=1)
+    for table, fine, i, j in zip(pairs, open_pairs, first, second, strict=True):
+        x, y = states[:, i], states[:, j]
+        total = total + table[x, y]
+        allowed &= fine[x, y]
+    return labels, AllCosts(total, allowed, units.unit)
+
+
 def energies(model: softmap.Model) -> dict[tuple[int, ...], Fraction]:
     """The exact cost of every labelling that is allowed, by its labels."""
-    found = {}
-    tables = [model.table(e) for e in range(model.m)]
-    for x in itertools.product(*(range(d) for d in model.num_labels[: model.num_variables])):
-        states = np.concatenate([x, model.auxiliaries.states(np.array(x))]).astype(int)
-        terms = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
-        terms += [float(t[tuple(states[e])]) for t, e in zip(tables, model.edges, strict=True)]
-        if np.isfinite(terms).all():
-            found[x] = sum(map(Fraction, terms))
-    return found
+    labels, costs = every_cost(model)
+    rows = [*map(tuple, labels.tolist())]
+    return {rows[k]: cost for (k,), cost in costs.each()}
 
 
 def optimum(model: softmap.Model) -> Fraction | None:
     """The least energy, added up in fractions; None where no labelling is allowed."""
-    return min(energies(model).values(), default=None)
+    return every_cost(model)[1].least
 
 
 @dataclass(frozen=True)
@@ -207,26 +220,28 @@ def infeasible_problem(seed: int, folder: Path) -> str | None:
         factors = [(p, np.where(table, np.inf, 1.0)) for p, table in forbidden.items()]
         return softmap.Model.from_factors([d] * n, factors)
 
+    without = model(tables)
     try:
-        softmap.solve(model(tables), proof=folder / "infeasible", threads=1)
+        softmap.solve(without, proof=folder / "infeasible", threads=1)
         return None  # it has a labelling
     except softmap.InfeasibleModel:
         pass
-    found = check_proof(folder / "infeasible", model(tables))
+    found = check_proof(folder / "infeasible", without)
     if found.conclusion is None or found.conclusion.what is not What.INFEASIBLE:
         return "a proof of infeasibility does not conclude it"
     labels = rng.integers(0, d, n)
     for (i, j), table in tables.items():
         table[labels[i], labels[j]] = False
+    having = model(tables)
     header, records = taken_apart(folder / "infeasible")
-    header["model"] = model(tables).fingerprint()
+    header["model"] = having.fingerprint()
     for _ in range(4):
         put_together(folder / "changed", header, packed(changed(records, rng)))
         try:
-            check_proof(folder / "changed", model(tables))
+            found = check_proof(folder / "changed", having)
         except FormatError:
             continue
-        if check_proof(folder / "changed", model(tables)).conclusion is not None:
+        if found.conclusion is not None:
             return "a feasible model is proved infeasible"
     return None
 

@@ -33,9 +33,9 @@ SHARE = 10  # trials handed to a worker at a time
 TOGETHER = 60  # models of a share on a device, which are also solved as a batch
 MODELS = "models"  # the kind that is told to the device, and made smaller when it is found
 OFTEN = {
-    MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2, "proofs": 2, "codes": 2,
-    "cuts": 2, "elimination": 2, "permutations": 2, "infeasible": 2, "cutoffs": 2,
-    "saved results": 1, "terminated": 1, "transport": 2, "sums": 2, "proof files": 2,
+    MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2, "proofs": 2, "codes": 4,
+    "cuts": 4, "elimination": 4, "permutations": 2, "infeasible": 4, "cutoffs": 4,
+    "saved results": 1, "terminated": 1, "transport": 4, "sums": 4, "proof files": 2,
     "file faults": 2, "memory faults": 2,
 }  # per share  # fmt: skip
 PATIENCE = 600.0  # seconds after which a share is ended

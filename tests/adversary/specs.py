@@ -10,8 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 import softmap
+from support.exact_sums import AllCosts, all_costs
 
 Table = list[list[float]]
+ROUNDED = ("shared", "linear", "quadratic")  # families whose costs are products
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,24 @@ class Edge:
             return 0.0 if self.maps[x] == y else math.inf
         distance = abs(x - y) if self.family == "linear" else (x - y) ** 2
         return self.weight * min(float(distance), self.truncation)
+
+    def costs(self, rows: int, cols: int) -> np.ndarray:
+        """All entries of `cost`."""
+        if self.family in ROUNDED:
+            return self.weight * self.unweighted(rows, cols)
+        return self.unweighted(rows, cols)
+
+    def unweighted(self, rows: int, cols: int) -> np.ndarray:
+        """The costs; those of a family of products before they are multiplied by the weight."""
+        if self.family in ("tables", "shared"):
+            return np.array(self.table, dtype=np.float64)
+        first, second = np.arange(rows)[:, None], np.arange(cols)
+        if self.family == "potts":
+            return np.where(first == second, 0.0, self.weight)
+        if self.family == "projection":
+            return np.where(np.array(self.maps)[:, None] == second, 0.0, math.inf)
+        power = 1 if self.family == "linear" else 2
+        return np.minimum(np.abs(first - second) ** power * 1.0, self.truncation)
 
     def exact(self, x: int, y: int) -> Fraction:
         """The finite cost of a pair in real numbers: products are not rounded."""
@@ -98,6 +118,25 @@ class Spec:
         paid += [e.exact(labels[e.ends[0]], labels[e.ends[1]]) for e in self.edges]
         return [*paid, Fraction(self.constant)]
 
+    def all_costs(self) -> AllCosts:
+        """The exact sums of the float costs of all labellings."""
+        parts = [(e.ends, e.costs(*self._shape(e))) for e in self.edges]
+        return self._summed(parts)
+
+    def real_costs(self) -> AllCosts:
+        """The costs of all labellings in real numbers: products are not rounded."""
+        if not any(e.family in ROUNDED for e in self.edges):
+            return self.all_costs()
+        weights = [e.weight if e.family in ROUNDED else 1.0 for e in self.edges]
+        tables = [e.unweighted(*self._shape(e)) for e in self.edges]
+        return self._summed(
+            [(e.ends, t, w) for e, t, w in zip(self.edges, tables, weights, strict=True)]
+        )
+
+    def _summed(self, parts: list) -> AllCosts:
+        unary = [((i,), u) for i, u in enumerate(self.unary)]
+        return all_costs([len(u) for u in self.unary], [*unary, *parts], self.constant)
+
     def labellings(self):
         """All of them."""
         return itertools.product(*(range(len(u)) for u in self.unary))
@@ -122,9 +161,7 @@ class Spec:
         """Every finite number that is a cost."""
         found = [self.constant, *itertools.chain(*self.unary)]
         for e in self.edges:
-            rows, cols = self._shape(e)
-            found += [e.cost(x, y) for x in range(rows) for y in range(cols)]
-            found += [e.weight]
+            found += [*e.costs(*self._shape(e)).ravel().tolist(), e.weight]
         return [v for v in found if math.isfinite(v)]
 
     def code(self) -> str:

@@ -71,10 +71,10 @@ def _summed(rng: np.random.Generator) -> str | None:
 
 
 def _log_sum(costs: list[Fraction], eta: float) -> float:
-    """The logarithm of the sum of `exp(-η cost)`."""
-    least = min(costs)
-    rest = math.log(math.fsum(math.exp(-eta * float(cost - least)) for cost in costs))
-    return rest - float(Fraction(eta) * least)
+    """The logarithm of the sum of `exp(-η cost)`, up to rounding errors of η times a cost."""
+    least = float(min(costs))
+    rest = math.log(math.fsum(math.exp(-eta * (float(cost) - least)) for cost in costs))
+    return rest - eta * least
 
 
 def _marginal_map(

@@ -21,7 +21,8 @@ class Interrupts:
 
     Two Ctrl-C within a second, also in two consecutive runs, abort the whole program: the run then
     ends with a KeyboardInterrupt. The signal SIGTERM has the effect of Ctrl-C. Contexts may be
-    nested. Nothing happens outside the main thread, or if the program has its own signal handler.
+    nested, also those of two objects: the inner one stops, and the outer one then knows why.
+    Nothing happens outside the main thread, or if the program has its own signal handler.
 
     Attributes
     ----------
@@ -45,6 +46,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.noted = self.twice = self.broken = False
         self._before: dict[int, Any] = {}
+        self._outer: Interrupts | None = None
         self._depth = self._patient = 0
         self._stop = core.Deadline()
 
@@ -99,13 +101,26 @@ class Interrupts:
         if threading.current_thread() is not threading.main_thread():
             return
         for number, usual in self.replaced.items():
-            if (before := signal.getsignal(number)) in usual:
+            before = signal.getsignal(number)
+            owner = getattr(before, "__self__", None)
+            if isinstance(owner, Interrupts):
+                self._outer = owner
+            if before in usual or owner is self._outer is not None:
                 self._before[number] = before
                 signal.signal(number, self._note)
+        if self._outer is not None and self._outer.noted:
+            self._noted()
 
     def _remove(self) -> None:
         while self._before:
             signal.signal(*self._before.popitem())
+        if self._outer is not None and self.noted:
+            self._outer._noted()
+        self._outer = None
+
+    def _noted(self) -> None:
+        self.noted = True
+        self._stop.stop()
 
     def press(self) -> None:
         """Record a Ctrl-C."""
@@ -117,5 +132,4 @@ class Interrupts:
         self.press()
         if (self.noted or self.twice) and not self._patient:
             raise KeyboardInterrupt
-        self.noted = True
-        self._stop.stop()
+        self._noted()

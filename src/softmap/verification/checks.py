@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -120,8 +120,8 @@ def verify(
     if proof is not None:
         found, said = _proof(checked_path(proof), result, effort)
         first.append(said)
-    bound = _bound(result, found)
     relaxed = _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
+    bound = _bound(result, found, relaxed)
     rest = relaxed, _primal(result), _order(result)
     status = _status(result, stated=bound.verdict is Verdict.STATED)
     return Report((*first, _energy(result), bound, *rest, status, _trace(result)))
@@ -211,12 +211,17 @@ def _labels(result: Result) -> Any:
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-def _bound(result: Result, checked: Checked | None) -> Statement:
-    """Check the bound by its source: a proof file, λ, λ of a tightened model, or a search."""
+def _bound(result: Result, checked: Checked | None, relaxed: Statement) -> Statement:
+    """Check the bound by its source: a proof file, λ, λ of a tightened model, or a search.
+
+    `relaxed` is the statement about the LP bound: often λ proves both, and the two are equal.
+    """
     proof = result.proof
     if checked is not None and checked.proves(result.bound):
         return Statement("bound", Verdict.CHECKED, f"{result.bound!r} stated, the proof proves it")
     if proof.kind is ProofKind.RELAXATION:
+        if result.bound == result.lp_bound:
+            return replace(relaxed, name="bound")
         return _relaxed("bound", result.model, result.lam, result.bound, "λ")
     if proof.kind is ProofKind.TIGHTENED:
         held = 0 if proof.lam is None else np.size(proof.lam)

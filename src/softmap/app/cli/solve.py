@@ -106,6 +106,7 @@ def solve_command(
     import softmap
     from softmap.app.cli.competition import Lines
     from softmap.app.cli.summary import exit_code
+    from softmap.solving.interrupts import Interrupts
     from softmap.views.progress import display
 
     targets = _targets(given)
@@ -119,11 +120,12 @@ def solve_command(
             options |= {"diversity": diversity, "mbest": mbest}
             raise typer.Exit(_other_question(loaded, query, options, targets, as_json))
         lines = None if competition is None else Lines(competition, loaded)
-        with targets.solving(), lines or display(not no_progress, time_limit) as show:
-            result = _run(loaded, resume, on_snapshot=show, **options)
+        with Interrupts():  # a signal after the run does not lose what it found
+            with targets.solving(), lines or display(not no_progress, time_limit) as show:
+                result = _run(loaded, resume, on_snapshot=show, **options)
+            _tell(result, targets, as_json, model.name, lines)
     except softmap.InfeasibleModel as error:
         raise typer.Exit(_infeasible(error, targets, as_json, competition)) from None
-    _tell(result, targets, as_json, model.name, lines)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
