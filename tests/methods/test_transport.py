@@ -1,6 +1,9 @@
 """`softmap.transport`: bounds and plans against HiGHS, passes against numpy, and gradients."""
 
 import itertools
+import pickle
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from scipy.optimize import linprog
 
 import softmap
 from softmap import transport
+from softmap.methods.transport import calls
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import LADDER, Ladder
 from softmap.methods.transport.run import TransportRun
@@ -332,18 +336,125 @@ def test_a_batch_is_its_members():
     assert stacked[1].cost == pytest.approx(2 * stacked[0].cost)
 
 
+HALF, EYE = [0.5, 0.5], np.eye(2)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "cost", "words"),
     [
-        ([0.5, 0.4], [1.0, 0.0], np.eye(2), r"marginals\[0\]"),
-        ([1.5, -0.5], [1.0, 0.0], np.eye(2), r"marginals\[0\]"),
-        ([0.5, 0.5], [1.0, 0.0], [[0.0, np.inf], [1.0, 0.0]], "finite"),
-        (np.full((2, 2), 0.5), np.full((3, 2), 0.5), np.eye(2), "batch"),
+        ([0.5, 0.4], [1.0, 0.0], EYE, "masses a have the sum 0.9"),
+        ([1.0, 0.0], [0.5, 0.6], EYE, "masses b have the sum 1.1"),
+        ([1.5, -0.5], [1.0, 0.0], EYE, "a has the mass -0.5 at 1"),
+        ([HALF, [np.nan, 1.0]], HALF, EYE, r"a\[1\] has the mass nan at 0"),
+        (1.0, [1.0], [[0.0]], "a must be one list"),
+        ([], [], np.zeros((0, 0)), "a must be one list"),
+        (HALF, HALF, [[0.0, np.inf], [1.0, 0.0]], "finite"),
+        (HALF, HALF, [[0.0, np.nan], [1.0, 0.0]], "nan"),
+        (HALF, HALF, [0.0, 1.0], "costs must be a table"),
+        (HALF, HALF, np.zeros((2, 3)), "2 and 2 labels"),
+        (np.full((2, 2), 0.5), np.full((3, 2), 0.5), EYE, "batch"),
+        (np.full((3, 2), 0.5), HALF, softmap.Potts([1.0, 2.0]), "batch"),
     ],
 )
 def test_what_does_not_fit_is_rejected(a, b, cost, words):
     with pytest.raises(softmap.ModelError, match=words):
         transport.sinkhorn(a, b, cost)
+
+
+@pytest.mark.parametrize(
+    ("marginals", "edges", "costs", "unary", "words"),
+    [
+        (None, [[0, 1]], EYE, None, "marginals must be a list"),
+        ([HALF, -1], [[0, 1]], EYE, None, r"marginals\[1\]=-1"),
+        ([HALF, 2.5], [[0, 1]], EYE, None, r"marginals\[1\]=2.5"),
+        ([HALF, "2"], [[0, 1]], EYE, None, r"marginals\[1\]='2'"),
+        ([HALF, [0.5, 0.6]], [[0, 1]], EYE, None, r"masses marginals\[1\] have the sum 1.1"),
+        ([HALF, HALF], [[0, 1.5]], EYE, None, "edges must be integers"),
+        ([HALF, HALF], [0, 1], EYE, None, "two columns"),
+        ([HALF, HALF], [[0, 2]], EYE, None, "variables are 0..1"),
+        ([HALF, HALF], [[0, 1]], [EYE, EYE], None, "one for each of 1 edges"),
+        ([HALF, HALF], [[0, 1]], EYE, [[0.0, 1.0]], "each of 2 nodes"),
+        ([HALF, HALF], [[0, 1]], EYE, 3.0, "unary must be a list"),
+        ([HALF, HALF], [[0, 1]], EYE, [None, [0.0, 1.0, 2.0]], "node 1 has 2 labels"),
+        ([HALF, HALF], [[0, 1]], EYE, [None, [0.0, np.inf]], "finite"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_rejected(marginals, edges, costs, unary, words):
+    with pytest.raises((softmap.ModelError, softmap.OptionError), match=words):
+        transport.multimarginal(marginals, edges, costs, unary=unary)
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 0}, {"threads": 1.5}, {"gap": -1.0}, {"time_limit": np.nan}]
+)
+def test_options_are_checked(options):
+    with pytest.raises(softmap.OptionError, match=next(iter(options))):
+        transport.sinkhorn([HALF, HALF], HALF, EYE, **options)
+
+
+def test_masses_in_single_precision_are_scaled_to_sum_one():
+    rng, d = np.random.default_rng(0), 1000
+    masses = (rng.random((2, d)) / d).astype(np.float32)
+    masses /= masses.sum(axis=1, keepdims=True)
+    assert abs(masses[0].astype(float).sum() - 1) > 1e-9  # as doubles they are rejected
+    found = transport.sinkhorn(*masses, softmap.TruncatedLinear(1.0, d), gap=1e-2)
+    wide = [m / m.sum() for m in masses.astype(float)]
+    exact = float(np.abs(wide[0].cumsum() - wide[1].cumsum()).sum())
+    assert found.bound <= exact <= found.cost * (1 + 1e-12)
+    with pytest.raises(softmap.ModelError, match="sum"):
+        transport.sinkhorn(masses[0].astype(float), masses[1], softmap.Potts(1.0))
+
+
+def test_rows_of_numbers_are_one_table():
+    rows = [[0.0, 3.0, 1.0], [1.0, 2.0, 2.0]]
+    marginals, edges = [[0.5, 0.5], [0.1, 0.2, 0.7]], [[0, 1]]
+    found = transport.multimarginal(marginals, edges, rows)
+    assert found.cost == transport.multimarginal(marginals, edges, np.array(rows)).cost
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_weights_of_a_batch_belong_to_its_members(backend, monkeypatch):
+    monkeypatch.setenv("SOFTMAP_CUDA", "host")
+    weights = np.array([1.0, 5.0])
+    found = transport.sinkhorn(HALF, [0.1, 0.9], softmap.Potts(weights), backend=backend)
+    for one, weight in zip(found, weights, strict=True):
+        assert one.bound <= 0.4 * weight <= one.cost + 1e-12
+        assert one.relative_gap <= 1e-3
+
+
+def test_an_exception_ends_all_members_of_a_batch(monkeypatch):
+    """Ctrl-C, for example: without it a long member would end before the call does."""
+    begun, ended = threading.Event(), []
+
+    def member(part, gap, time_limit, *, within):
+        if part.mass[2] == 1.0:
+            begun.wait(60)
+            raise KeyboardInterrupt
+        begun.set()
+        for _ in range(6_000):  # a minute, if nothing stops it
+            if within.passed:
+                ended.append(part)
+                break
+            time.sleep(0.01)
+        return [None]
+
+    monkeypatch.setattr(calls, "_solve", member)
+    with pytest.raises(KeyboardInterrupt):
+        transport.sinkhorn(HALF, [[1.0, 0.0], HALF], EYE, threads=2)
+    assert len(ended) == 1
+
+
+def test_a_result_is_pickled_with_its_plans():
+    found = transport.sinkhorn(HALF, [0.1, 0.9], EYE)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.plan(), found.plan())
+    assert (again.cost, again.bound) == (found.cost, found.bound)
+
+
+@pytest.mark.parametrize("edge", [1, -1, "0"])
+def test_an_edge_that_is_not_there_has_no_plan(edge):
+    with pytest.raises(softmap.OptionError, match="edge="):
+        transport.sinkhorn(HALF, HALF, EYE).plan(edge)
 
 
 def test_a_moment_can_stop_the_run():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from softmap import core
-from softmap.arguments import not_negative, wrong
+from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import ModelError
 from softmap.machine import usable_cores
-from softmap.methods.transport.problem import TransportProblem
+from softmap.methods.transport.problem import TransportProblem, masses
 from softmap.methods.transport.results import LADDER, Ladder, Moment, Transport
 from softmap.methods.transport.run import TransportRun
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import numbers
+from softmap.model.potentials.base import numbers, plain
 
 
 def sinkhorn(
@@ -40,7 +39,7 @@ def sinkhorn(
         Masses of the targets, with sum 1.
     costs : array (n, m) or (batch, n, m), or Potential
         Finite costs; a `Potts`, `TruncatedLinear` or `TruncatedQuadratic` between the positions of
-        masses needs no table.
+        masses needs no table. One with several weights is that of a batch.
     gap : float, default 1e-3
         Relative gap between cost and bound at which to stop.
     time_limit : float, optional
@@ -66,26 +65,62 @@ def sinkhorn(
     """
     members, batch = _members(a, b, costs)
     parts = [TransportProblem.pairs([member]) for member in members]
+    together = usable_cores() if threads is None else count("threads", threads, 1)
     if not batch:
         return _solve(parts[0], gap, time_limit, backend)[0]
     if backend != "cpu":
-        return _solve(TransportProblem.pairs(members), gap, time_limit, backend, parts=parts)
-    with ThreadPoolExecutor(threads or usable_cores()) as pool:
-        return list(pool.map(lambda part: _solve(part, gap, time_limit)[0], parts))
+        union = TransportProblem.pairs(members, costs if isinstance(costs, Potential) else None)
+        return _solve(union, gap, time_limit, backend, parts=parts)
+    return _each(parts, gap, time_limit, together)
+
+
+def _each(
+    parts: list[TransportProblem], gap: float, time_limit: float | None, threads: int
+) -> list[Transport]:
+    """Return the transport of each problem; an exception, such as Ctrl-C, ends all of them."""
+    limit = core.Deadline()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            return list(
+                pool.map(lambda part: _solve(part, gap, time_limit, within=limit)[0], parts)
+            )
+        except BaseException:
+            limit.stop()
+            raise
 
 
 def _members(a: ArrayLike, b: ArrayLike, costs: Any) -> tuple[list[Any], bool]:
     """Return pairs of masses with their costs, and whether they were given as a batch."""
-    first, second, family = numbers(a, "a"), numbers(b, "b"), isinstance(costs, Potential)
+    first, second, family = plain(a), plain(b), isinstance(costs, Potential)
     table = costs if family else numbers(costs, "costs")
-    stacked = first.ndim > 1, second.ndim > 1, not family and table.ndim > 2
-    given = list(zip((first, second, table), stacked, strict=True))
-    sizes = {len(part) for part, several in given if several}
+    if not family and table.ndim not in (2, 3):
+        raise ModelError(f"costs must be a table, or one per member of a batch, not {table.shape}")
+    shapes = numbers(first, "a").shape, numbers(second, "b").shape
+    many_costs = len(costs) > 1 if family else table.ndim > 2
+    several = len(shapes[0]) > 1, len(shapes[1]) > 1, many_costs
+    given = (first, second, table)
+    sizes = {len(part) for part, many in zip(given, several, strict=True) if many}
     if len(sizes) > 1:
-        raise ModelError(f"a of {first.shape}, b of {second.shape} and costs are not one batch")
-    count = sizes.pop() if sizes else 1
-    columns = [part if several else [part] * count for part, several in given]
-    return list(zip(*columns, strict=True)), any(stacked)
+        raise ModelError(f"a of {shapes[0]}, b of {shapes[1]} and costs are not one batch")
+    size = sizes.pop() if sizes else 1
+
+    def column(values: Any, name: str, many: bool) -> list[Any]:
+        if many:
+            return [masses(part, f"{name}[{k}]") for k, part in enumerate(values)]
+        return [masses(values, name)] * size
+
+    columns = [
+        column(first, "a", several[0]),
+        column(second, "b", several[1]),
+        _split(table) if many_costs else [table] * size,
+    ]
+    return list(zip(*columns, strict=True)), any(several)
+
+
+def _split(costs: Any) -> list[Any]:
+    return [
+        costs.take([k]) if isinstance(costs, Potential) else costs[k] for k in range(len(costs))
+    ]
 
 
 def multimarginal(
@@ -157,12 +192,14 @@ def _solve(
     time_limit: float | None,
     backend: str = "cpu",
     ladder: Ladder = LADDER,
+    within: Any = None,
     **options: Any,
 ) -> list[Transport]:
-    """Return the transport of a problem, or of each of its parts (`options` of `TransportRun`)."""
-    limit = core.Deadline(
-        math.inf if time_limit is None else not_negative("time_limit", time_limit)
-    )
+    """Return the transport of a problem, or of each of its parts (`options` of `TransportRun`).
+
+    It ends with the deadline `within`, too.
+    """
+    limit = (within or core.Deadline()).within(time_limit_of(time_limit))
     if backend not in ("cpu", "cuda"):
         raise wrong("backend", backend, "'cpu' or 'cuda'")
     run = TransportRun(problem, ladder, not_negative("gap", gap), limit, backend=backend, **options)

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.arguments import count
 from softmap.errors import ModelError
 from softmap.methods.transport.results import Floats
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, SharedTables
-from softmap.model.potentials.base import numbers
+from softmap.model.potentials.base import integers, numbers, plain
 from softmap.relaxation.transport import MASS
 
 ULP = 2.0**-53  # largest relative error of one rounding
@@ -36,19 +37,21 @@ class TransportProblem:
 
     @staticmethod
     def of(marginals: Sequence[Any], edges: Any, costs: Any, unary: Any) -> TransportProblem:
+        listed = _listed("marginals", marginals)
         given = [
-            None if m is None or np.ndim(m) == 0 else numbers(m, f"marginals[{i}]")
-            for i, m in enumerate(marginals)
+            None if m is None or np.ndim(m) == 0 else masses(m, f"marginals[{i}]")
+            for i, m in enumerate(listed)
         ]
-        pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+        pairs = integers(edges, "edges")
+        if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
+            raise ModelError(f"edges must have two columns, not shape {pairs.shape}")
+        pairs = pairs.reshape(-1, 2)
         tables = costs if isinstance(costs, Potential) else _tables(costs, len(pairs))
         sizes = [
             _size(i, m, g, pairs, tables)
-            for i, (m, g) in enumerate(zip(marginals, given, strict=True))
+            for i, (m, g) in enumerate(zip(listed, given, strict=True))
         ]
         model = Model(_unary(unary, sizes), pairs, _potentials(tables))
-        for i, masses in enumerate(given):
-            _check_mass(i, masses)
         if model.has_forbidden:
             raise ModelError("transport needs finite costs; a cost is +inf")
         mass = np.concatenate(
@@ -65,12 +68,24 @@ class TransportProblem:
         return TransportProblem(model, mass, fixed, ranges, _owner(model), shared, family)
 
     @staticmethod
-    def pairs(members: Sequence[tuple[Any, Any, Any]]) -> TransportProblem:
-        """Return the problem of masses a, b and their costs, each with an edge of its own."""
+    def pairs(
+        members: Sequence[tuple[Any, Any, Any]], family: Potential | None = None
+    ) -> TransportProblem:
+        """Return the problem of masses a, b and their costs, each with an edge of its own.
+
+        Parameters
+        ----------
+        members : sequence of (a, b, costs)
+            The masses and costs of each edge.
+        family : Potential, optional
+            The costs of all edges, if they have a formula.
+        """
         marginals = [mass for *pair, _ in members for mass in pair]
         costs: Any = [costs for *_, costs in members]
-        if isinstance(family := costs[0], Potential):
-            costs = family if family.alike else family.take([0] * len(members))
+        if isinstance(costs[0], Potential):
+            costs = family or costs[0]
+            if len(costs) != len(members) and not costs.alike:
+                costs = costs.take([0] * len(members))
         edges = np.arange(len(marginals)).reshape(-1, 2)
         return TransportProblem.of(marginals, edges, costs, None)
 
@@ -137,16 +152,45 @@ class TransportProblem:
         return np.where(self.free(), np.concatenate(parts), self.mass)
 
 
+def masses(values: Any, name: str) -> Floats:
+    """Return masses; those of a narrower type than double precision are scaled to sum 1."""
+    found = numbers(values, name)
+    if found.ndim != 1 or not len(found):
+        raise ModelError(f"{name} must be one list of masses, not an array of shape {found.shape}")
+    if not (found >= 0).all():
+        at = int(np.argmin(found >= 0))
+        raise ModelError(f"{name} has the mass {found[at]:g} at {at}; expected masses >= 0")
+    total = float(found.sum())
+    kind = getattr(plain(values), "dtype", found.dtype)
+    rounding = 8 * np.finfo(kind).eps if kind.kind == "f" else 0.0
+    if not abs(total - 1.0) <= max(MASS.loose, rounding):
+        raise ModelError(f"the masses {name} have the sum {total:.12g}; expected 1")
+    return found / total if rounding > MASS.loose else found
+
+
 def _tables(costs: Any, count: int) -> list[Floats]:
     """Return one table, or one per edge."""
-    if isinstance(costs, list | tuple):
+    if isinstance(costs, list | tuple) and not all(map(_is_row, costs)):
         tables = [numbers(table, f"costs[{e}]") for e, table in enumerate(costs)]
     else:
         array = numbers(costs, "costs")
-        tables = [array] if array.ndim == 2 else list(array)
+        tables = list(array) if array.ndim == 3 or not array.size else [array]
     if len(tables) not in (1, count) or any(table.ndim != 2 for table in tables):
-        raise ModelError(f"expected one table, or one for each of {count} edges")
+        raise ModelError(f"costs: expected one table, or one for each of {count} edges")
     return tables if len(tables) == count else [tables[0]] * count
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str | bytes | dict) or not hasattr(values, "__len__"):
+        raise ModelError(f"{name} must be a list with one entry per node")
+    return list(values)
+
+
+def _is_row(costs: Any) -> bool:
+    try:
+        return np.ndim(costs) == 1
+    except ValueError:  # rows of several lengths
+        return False
 
 
 def _potentials(tables: Any) -> Any:
@@ -163,7 +207,7 @@ def _size(i: int, asked: Any, given: Floats | None, pairs: Any, tables: Any) -> 
     if given is not None:
         return len(given)
     if asked is not None:
-        return int(asked)
+        return count(f"marginals[{i}]", asked, 1)
     where = np.argwhere(pairs == i)
     if isinstance(tables, Potential) or not len(where):
         raise ModelError(f"marginals[{i}] is None: expected its number of labels")
@@ -174,18 +218,17 @@ def _size(i: int, asked: Any, given: Floats | None, pairs: Any, tables: Any) -> 
 def _unary(unary: Any, sizes: list[int]) -> list[Floats]:
     if unary is None:
         return [np.zeros(d) for d in sizes]
-    return [
+    listed = _listed("unary", unary)
+    if len(listed) != len(sizes):
+        raise ModelError(f"unary: expected costs or None for each of {len(sizes)} nodes")
+    found = [
         np.zeros(d) if costs is None else numbers(costs, f"unary[{i}]")
-        for i, (costs, d) in enumerate(zip(unary, sizes, strict=True))
+        for i, (costs, d) in enumerate(zip(listed, sizes, strict=True))
     ]
-
-
-def _check_mass(i: int, masses: Floats | None) -> None:
-    if masses is None:
-        return
-    wrong = masses.ndim != 1 or not (masses >= 0).all()
-    if wrong or abs(masses.sum() - 1.0) > MASS.loose:
-        raise ModelError(f"marginals[{i}] is not a list of masses >= 0 with sum 1")
+    for i, (costs, d) in enumerate(zip(found, sizes, strict=True)):
+        if costs.shape != (d,):
+            raise ModelError(f"unary[{i}] has shape {costs.shape}, but node {i} has {d} labels")
+    return found
 
 
 def _owner(model: Model) -> NDArray[np.int64]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import count
+
 Floats = NDArray[np.float64]
 
 
@@ -113,5 +115,10 @@ class Transport:
         """Return the plan of an edge, with the marginals of its endpoints.
 
         It is the gradient of the optimal cost by the costs of the edge, with an error of the gap.
+
+        Parameters
+        ----------
+        edge : int, default 0
+            Its place in the list of edges.
         """
-        return self._plan(edge)
+        return self._plan(count("edge", edge))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from softmap import core
+from softmap.arguments import wrong
 from softmap.methods.transport.arrays import open_network
 from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import Floats, Ladder, Moment, Transport
@@ -67,15 +69,6 @@ class BestTransport:
         eta, messages, marginals = self._kept
         potentials = np.where(problem.free(), 0.0, problem.kept(self._lam))
 
-        def plan(edge: int) -> Floats:
-            network = problem.compiled()
-            network.set_messages(messages)
-            i, j = problem.model.edges[edge]
-            p, q = (np.ascontiguousarray(problem.split(marginals)[k]) for k in (i, j))
-            out = np.zeros((len(p), len(q)))
-            network.coupled(edge, eta, p, q, out)
-            return out
-
         return Transport(
             self.cost,
             self.bound,
@@ -83,8 +76,29 @@ class BestTransport:
             problem.split(potentials),
             problem.is_forest(),
             self.trace,
-            plan,
+            Plans(problem, eta, messages, problem.split(marginals)),
         )
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The plans of messages: one is computed when it is asked for, and none is kept."""
+
+    problem: TransportProblem
+    eta: float
+    messages: Floats
+    marginals: list[Floats]
+
+    def __call__(self, edge: int) -> Floats:
+        if edge >= self.problem.model.m:
+            raise wrong("edge", edge, f"one of {self.problem.model.m} edges")
+        network = self.problem.compiled()
+        network.set_messages(self.messages)
+        i, j = self.problem.model.edges[edge]
+        p, q = np.ascontiguousarray(self.marginals[i]), np.ascontiguousarray(self.marginals[j])
+        out = np.zeros((len(p), len(q)))
+        network.coupled(edge, self.eta, p, q, out)
+        return out
 
 
 class TransportRun:
