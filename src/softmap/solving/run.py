@@ -24,10 +24,19 @@ from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, finished
+from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage, traits
+from softmap.solving.stage import (
+    UNLIMITED,
+    Estimates,
+    Handed,
+    Outcome,
+    Share,
+    Stage,
+    Trait,
+    traits,
+)  # fmt: skip
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -80,7 +89,7 @@ class Run:
         resumed = stored is not None and len(trace) > 0
         afresh = not resumed and (self._warm is None or self._warm.result is None)
         try:
-            self._set_up(method, interrupts, afresh=afresh)
+            self._set_up(interrupts, afresh=afresh)
             if stored is not None:
                 given = self.best, self.budget, self.passes, self.decode
                 stored.restore(*given, recorded=recorded)
@@ -89,11 +98,12 @@ class Run:
                 self.proof.close()
             raise
 
-    def _set_up(self, method: Algorithm, interrupts: Interrupts, *, afresh: bool) -> None:
+    def _set_up(self, interrupts: Interrupts, *, afresh: bool) -> None:
         """Make the stages, and give the first answer."""
         problem, options = self.best.problem, self.options
-        self.stages = _stages(problem, options, self.passes, self.proof, afresh=afresh)
-        exact = [kind(problem, options, method) for kind in (Interior, Vertex)]
+        found = traits(problem, options)
+        self.stages = _stages(self.passes, self.proof, found, afresh=afresh)
+        exact = [kind(problem, options) for kind in (Interior, Vertex) if kind.needs <= found]
         self._followers = _able([*exact, self.decode])
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
@@ -268,7 +278,7 @@ class Run:
             self.record.note(StageName.SEARCH, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
-        return finished(self.options, self.record, seen, status)
+        return self.record.result(self.options, seen, status)
 
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
@@ -381,19 +391,19 @@ def _proof_file(options: Options) -> ProofFile | None:
 
 
 def _stages(
-    problem: Problem, options: Options, passes: Passes, proof: ProofFile | None, *, afresh: bool
+    passes: Passes, proof: ProofFile | None, found: frozenset[Trait], *, afresh: bool
 ) -> list[Stage]:
     """The stages of a run in their order; `afresh` if nothing is known of the model.
 
-    Only those are made whose needs the model and the options meet.
+    Only those are made whose needs are among the traits that were found.
     """
+    problem, options = passes.problem, passes.options
     if options.goal == "lp":
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
     kinds = (*(BEFORE if afresh else ()), *(LABELS if unproved else AFTER))
-    found = traits(problem, options)
     made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
     return _able([*made, passes])
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.search import Readable
+from softmap.methods.base import find
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.memory import TAKES, room_beside
@@ -250,12 +251,15 @@ class Trait(Enum):
     TWO_LABELS = "no variable has more than two labels"
     LARGE = "the model has enough variables for moves by minimum cuts"
     DENSE = "few variables have many edges each"
+    EXACT = "the LP is small, without factors, and left to an LP solver if passes are slow"
+    LP = "nothing but the LP is wanted"
 
 
 def traits(problem: Problem, options: Options) -> frozenset[Trait]:
     """Return the traits of a run, which decide about most stages before any of them is made."""
     model, tuning = problem.model, options.tuning
     factors, hard = len(model.auxiliaries) > 0, model.has_forbidden
+    small = model.unary.size + model.edge_size <= tuning.interior_size and not factors
     cpu = options.method == "anneal" and options.backend == "cpu"
     dense = 2 * model.m > tuning.spins_degree * model.n and model.n <= tuning.dense_variables
     has = {
@@ -268,6 +272,8 @@ def traits(problem: Problem, options: Options) -> frozenset[Trait]:
         Trait.TWO_LABELS: bool((model.num_labels[: model.num_visible] <= 2).all()),
         Trait.LARGE: model.num_variables >= tuning.label_search.fused,
         Trait.DENSE: dense,
+        Trait.EXACT: small and find(options.method).exact_finish and not options.whole_run,
+        Trait.LP: options.goal == "lp",
     }
     return frozenset(trait for trait, holds in has.items() if holds)
 

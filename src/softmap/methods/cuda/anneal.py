@@ -232,7 +232,7 @@ class CudaAnneal(Annealed):
             if deadline is not None:
                 deadline.require()
             self.scale, self.averaging = cost_scale(model), easily_coupled(model)
-            eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
+            eta, number = self.given_eta or self.rule.first / self.scale, chosen_device()
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
         except core.OutOfTime:
             if not self._warned:  # a run may try again, at its end

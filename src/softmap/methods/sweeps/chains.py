@@ -171,7 +171,7 @@ class Chains:
         Returns the number of passes that were completed before the deadline. One that was not has
         changed the messages that it had reached.
         """
-        self._make_ready(state)
+        self.undo_proposal(state)
         done = self.loops.passes(2 * count, state, eta, momentum=momentum, deadline=deadline) // 2
         self._note(state, HalfPass(state.msg, eta, forward=False) if done == count else None)
         return done
@@ -185,7 +185,7 @@ class Chains:
         deadline: core.Deadline | None = None,
     ) -> int:
         """As `passes` with momentum; marginals are added to the average at intervals."""
-        self._make_ready(state)
+        self.undo_proposal(state)
         done = self.loops.sampled_passes(state, count, eta, sampling, deadline)
         self._note(state, HalfPass(state.msg, eta, forward=False) if done == count else None)
         return done
@@ -256,7 +256,6 @@ class Chains:
 
         Messages are rounded to single precision, in which those of a bound are kept.
         """
-        self._allot_drift(state)
         state.drift[:] = 0.0
         state.aside, state.drift = state.drift, NONE
         if hard:
@@ -287,23 +286,6 @@ class Chains:
                 if bound is not None:
                     bound.keep(state.aside)
             state.aside = NONE
-
-    def _make_ready(self, state: Messages) -> None:
-        """Return to the messages of the run, and allocate the drift of momentum if necessary."""
-        self.undo_proposal(state)
-        self._allot_drift(state)
-
-    def _allot_drift(self, state: Messages) -> None:
-        if not len(state.drift):
-            state.drift = aligned(self.plan.back_size, np.float32)
-
-    def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
-        """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
-        shift = np.empty(len(self.plan.blocks))
-        state = Messages(messages, NONE, np.ones(3), shift)
-        lam: Floats = self.prove(state, hard).lam()
-        self.undo_proposal(state)
-        return lam
 
 
 def _alike(potential: Potential) -> bool:
