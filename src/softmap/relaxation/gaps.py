@@ -22,6 +22,11 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, least_steps
 from softmap.model.structure import CostSizes
 
+PROVED = 1e-9
+"""Relative gap up to which a labelling counts as proved optimal (rounding errors)."""
+CLOSED = PROVED / 10
+"""Relative gap at which a search stops whose labels are to be proved optimal."""
+
 
 class Gaps:
     """What an energy and a bound of a model say together."""

@@ -10,14 +10,14 @@ from softmap import core
 from softmap.labels.pricing import Priced
 from softmap.later import made, unmade
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.result import Result
-from softmap.solving.trace import PROVED, Status, Trace
+from softmap.solving.trace import Status, Trace
 
 __all__ = ["Spent", "assembled", "by_relaxation", "cautious", "claims", "primal_back"]
 

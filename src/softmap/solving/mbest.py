@@ -23,6 +23,7 @@ from softmap.relaxation.flat import EliminationOrder, elimination_order, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.solving.diverse import next_diverse
 from softmap.solving.interrupts import Interrupts
+from softmap.solving.memory import TAKES
 from softmap.solving.options import Options
 from softmap.solving.parts import Partition
 from softmap.solving.problem import Problem
@@ -31,6 +32,7 @@ from softmap.solving.result import Result
 from softmap.solving.run import prove_infeasible
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
+from softmap.tuning import TUNING
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
@@ -43,24 +45,18 @@ class RankTuning:
     ----------
     first : float
         Fraction of the time limit for the best labelling.
-    entries : float
-        Largest number of table entries for which variable elimination finds all labellings.
     entry_seconds : float
         Estimated time of elimination per table entry, in seconds.
-    entry_bytes : int
-        Memory of elimination per stored table entry, in bytes.
     chosen : int
         Largest number of labels of all labellings that are found by elimination.
     """
 
     first: float = 0.5
-    entries: float = 5e8
     entry_seconds: float = 5e-9
-    entry_bytes: int = 16
     chosen: int = 20_000_000
 
 
-TUNING = RankTuning()
+RANKS = RankTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +157,7 @@ def solve_mbest(
 
 def _first(model: Model, options: Options) -> Result:
     """Return the run that finds the best labelling; prove it if there is none."""
-    share = None if math.isinf(options.seconds) else TUNING.first * options.seconds
+    share = None if math.isinf(options.seconds) else RANKS.first * options.seconds
     try:
         return solve(
             model, goal="optimal", time_limit=share, gap=options.gap, threads=options.threads,
@@ -197,14 +193,14 @@ def _by_elimination(
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
     problem = Problem.of(model)
-    order = elimination_order(problem.model, TUNING.entries)
+    order = elimination_order(problem.model, TUNING.eliminated_entries)
     room, left = available_memory(), deadline - time.perf_counter()
     short = (
         order.found
         and not len(model.running)  # their labellings are counted once per visible labelling
-        and most * model.num_variables <= TUNING.chosen
-        and TUNING.entry_seconds * order.entries <= TUNING.first * left
-        and (room is None or TUNING.entry_bytes * order.stored <= room)
+        and most * model.num_variables <= RANKS.chosen
+        and RANKS.entry_seconds * order.entries <= RANKS.first * left
+        and (room is None or TAKES.eliminated * order.stored <= room)
     )
     if not short:
         return None

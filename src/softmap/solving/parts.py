@@ -17,7 +17,7 @@ from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, solve_exact
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.flat import flat_lam, flatten
-from softmap.relaxation.gaps import model_unit, relative_gap
+from softmap.relaxation.gaps import CLOSED, model_unit, relative_gap
 from softmap.solving.problem import Problem
 from softmap.solving.prooffile import ProofFile, Searched
 from softmap.solving.result import Result
@@ -25,7 +25,6 @@ from softmap.solving.result import Result
 __all__ = ["Partition"]
 
 EPS = np.finfo(float).eps
-TIGHT = 1e-10  # relative gap at which the search of a part may stop
 
 
 @dataclass
@@ -140,7 +139,7 @@ class Partition:
         missed = relative_gap(whole.bound - by_lam, model_unit(self.problem.given, by_lam))
         if self._proof is not None:
             whole.bound = by_lam
-        if self._proof is None or missed <= TIGHT:
+        if self._proof is None or missed <= CLOSED:
             self._push(whole)
         else:
             self._search(whole)
@@ -194,7 +193,7 @@ class Partition:
             incumbent=labels,
             lam=self.flat_lam,
             deadline=deadline,
-            relative_gap=min(TIGHT, self.gap),
+            relative_gap=min(CLOSED, self.gap),
             ascent=False,
             log=None if proof is None else proof.fresh(),
         )

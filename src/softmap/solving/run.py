@@ -19,7 +19,7 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
+from softmap.solving.budget import UNLIMITED, Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
@@ -27,16 +27,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import (
-    UNLIMITED,
-    Estimates,
-    Handed,
-    Outcome,
-    Share,
-    Stage,
-    Trait,
-    traits,
-)  # fmt: skip
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from softmap.solving.budget import UNLIMITED
 from softmap.solving.trace import Status
 from softmap.tuning import Tuning
 
@@ -117,7 +118,7 @@ class Turn(NamedTuple):
 
     key: int
     seconds: float = math.inf
-    work: int = 1 << 62
+    work: int = UNLIMITED
     early: bool = False
 
 
@@ -126,7 +127,7 @@ class Clock(NamedTuple):
 
     spent: float = 0.0
     left: float = math.inf
-    work: int = 1 << 62
+    work: int = UNLIMITED
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from softmap import core
 from softmap.labels.search import Readable
 from softmap.methods.base import find
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
+from softmap.solving.budget import UNLIMITED, Budget
 from softmap.solving.memory import TAKES, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
 __all__ = [
-    "UNLIMITED", "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage", "Trait",
+    "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage", "Trait",
     "traits",
 ]  # fmt: skip
 
@@ -57,10 +57,6 @@ class Estimates(NamedTuple):
     bound: float
     solved: bool = False
     energy: float = math.inf
-
-
-UNLIMITED = 1 << 62
-"""More work than any run does."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from softmap.later import later
-from softmap.relaxation.gaps import relative_gap, stated_primal
-from softmap.solving.trace import PROVED, Status
+from softmap.relaxation.gaps import PROVED, relative_gap, stated_primal
+from softmap.solving.trace import Status
 
 __all__ = ["BestValues", "RelativeGaps", "Tolerances"]
 

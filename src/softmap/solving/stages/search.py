@@ -11,11 +11,12 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
+from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
-from softmap.solving.trace import PROVED, StageName
+from softmap.solving.trace import StageName
 
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
 
@@ -150,7 +151,7 @@ class Search(Stage):
             self._flattened(),
             incumbent=best.labels if best.found else None,
             lam=flat_lam(model, best.lam),
-            relative_gap=min(PROVED / 10, self.options.gap),
+            relative_gap=min(CLOSED, self.options.gap),
             absolute_gap=self._beyond,
             dp_limit=min(self._tables(share), spare / TAKES.eliminated),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
