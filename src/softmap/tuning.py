@@ -157,6 +157,7 @@ class Tuning:
     # --- better labels ----------------------------------------------------------------------------
     label_search: SearchEffort = field(default_factory=SearchEffort)
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42
+    move_work: int = 20_000  # message entries that one of these searches counts as; D42
     least_part: float = 0.1  # least part of each label search in a slice; D42, D68
     # --- tightening -------------------------------------------------------------------------------
     clusters: ClusterSizes = field(default_factory=ClusterSizes)

@@ -7,7 +7,6 @@ differences as additional variables.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,7 +46,7 @@ DIVERSE = DiverseTuning()
 
 
 def next_diverse(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Return diverse labels (or None), and a lower bound on the energy of all diverse labellings.
 
@@ -57,12 +56,11 @@ def next_diverse(
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
-    left = deadline - time.perf_counter()
-    if left <= 0 or size > min(TUNING.searched_entries, DIVERSE.rate * left):
+    if deadline.passed or size > min(TUNING.searched_entries, DIVERSE.rate * deadline.left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)
-    found = solve_exact(counted, incumbent=start, deadline=core.Deadline(left), relative_gap=CLOSED)
+    found = solve_exact(counted, incumbent=start, deadline=deadline, relative_gap=CLOSED)
     if found.infeasible:
         return None, np.inf
     labels = best if found.labels is None else found.labels[: len(flat.num_labels)]
@@ -73,7 +71,7 @@ def next_diverse(
 
 
 def _by_prices(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Bisect on ν: labels are diverse enough above some ν, and not below it."""
     best, energy, bound = None, np.inf, -np.inf
@@ -81,11 +79,10 @@ def _by_prices(
     finite = flat.tables[np.isfinite(flat.tables)]
     price = max(float(np.ptp(finite)) if finite.size else 0.0, 1e-3)
     for _ in range(DIVERSE.prices):
-        left = deadline - time.perf_counter()
-        if left <= 0:
+        if deadline.passed:
             break
-        seconds = min(DIVERSE.share * left, 1e9)
-        labels, cost, proved = _at_price(flat, earlier, distance, price, seconds)
+        end = deadline.within(DIVERSE.share * deadline.left)
+        labels, cost, proved = _at_price(flat, earlier, distance, price, end)
         bound = max(bound, proved)
         far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance
         if far and cost < energy:
@@ -98,7 +95,7 @@ def _by_prices(
 
 
 def _at_price(
-    flat: FlatModel, earlier: list[Ints], distance: int, price: float, seconds: float
+    flat: FlatModel, earlier: list[Ints], distance: int, price: float, deadline: core.Deadline
 ) -> tuple[Ints | None, float, float]:
     """Return labels of the Lagrangian, their energy without ν, and the bound that ν proves.
 
@@ -109,9 +106,7 @@ def _at_price(
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
-    found = solve_exact(
-        replace(flat, unary=unary), deadline=core.Deadline(seconds), relative_gap=CLOSED
-    )
+    found = solve_exact(replace(flat, unary=unary), deadline=deadline, relative_gap=CLOSED)
     paid = price * len(earlier) * (n - distance)
     sizes = np.abs(unary[np.isfinite(unary)])
     slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))

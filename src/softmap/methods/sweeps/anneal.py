@@ -225,8 +225,6 @@ class Annealed(SweepMethod):
     threads : int, default 1
     averaging : bool, default True
         Whether to average node marginals, if points over the average are fast to compute.
-    couplings : bool, default False
-        Whether proposals have couplings κ even if points do not depend on them.
     """
 
     exact_finish = True
@@ -239,10 +237,9 @@ class Annealed(SweepMethod):
         eta: float | None = None,
         threads: int = 1,
         averaging: bool = True,
-        couplings: bool = False,
     ) -> None:
         super().__init__(eta=eta, threads=threads)
-        self.averaging, self.couplings = averaging, couplings
+        self.averaging = averaging
 
     def init(
         self,
@@ -375,18 +372,6 @@ class Anneal(Annealed):
     name = "anneal"
     engine_type = Chains
     engine: Chains
-
-    def init(
-        self,
-        model: Model,
-        lam: Floats | None,
-        seed: int,
-        deadline: core.Deadline | None = None,
-    ) -> AnnealState:
-        state = super().init(model, lam, seed, deadline)
-        if self.couplings:
-            self.engine.keep_couplings()
-        return state
 
     def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
