@@ -34,7 +34,7 @@ CREDIT = Credit()
 
 
 class Spent(NamedTuple):
-    """What a run took: messages, the same over all half-edges, seconds of the loop and before."""
+    """What a run took: half-edge messages, passes over all edges, seconds of loop and set-up."""
 
     work: int
     sweeps: float
@@ -61,14 +61,14 @@ def assembled(
     spent : Spent
         What the run took.
     messages : float64 array or function
-        λ where the method stands, or a function that returns it.
+        The current λ of the method, or a function that returns it.
     status : Status
         Why the run has ended.
     """
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = unmade(best, "lam")
-    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise made when asked for
+    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise lazily computed
         lam, messages = best.lam, messages() if callable(messages) else messages
         made(point, "coupling")
     return Result(

@@ -35,7 +35,7 @@ class Budget:
     interrupts : Interrupts, optional
         The Ctrl-C flag.
     checked_apart : bool, default False
-        Whether checks compute the bound where passes are made, on a GPU.
+        Whether checks compute the bound on the GPU that makes the passes.
 
     Attributes
     ----------

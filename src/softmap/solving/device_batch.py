@@ -131,7 +131,7 @@ class _BatchProgress:
     def stop(self, done: int, seconds: float) -> None:
         """Set the status of models that have ended, after a check.
 
-        This is `Tolerances.met` and `CheckTimes.has_stalled` over arrays: one call per model would
+        This is `BestValues.met` and `CheckTimes.has_stalled` over arrays: one call per model would
         take longer than the passes.
         """
         best, active, asked, checks = self._best, self.active, self.asked, self._checks

@@ -62,8 +62,8 @@ class Interrupts:
     ) -> None:
         self.broken = kind is not None
         self._depth -= 1
-        if self._depth == 0:
-            self._remove()
+        while self._depth == 0 and self._before:
+            signal.signal(*self._before.popitem())
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -102,10 +102,6 @@ class Interrupts:
             if (before := signal.getsignal(number)) in usual:
                 self._before[number] = before
                 signal.signal(number, self._note)
-
-    def _remove(self) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
 
     def press(self) -> None:
         """Record a Ctrl-C."""

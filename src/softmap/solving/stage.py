@@ -61,7 +61,7 @@ class Estimates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The relaxation as its last check saw it.
+    """The state of the relaxation at its last check.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Seen:
     work : int
         Number of half-edge messages of the method so far.
     sweeps : float
-        The same in passes over all half-edges.
+        `work`, in passes over all half-edges.
     eta : float
         η of the check.
     lam : function
@@ -105,7 +105,7 @@ class Seen:
     last: bool = False
 
     def solved(self, lam: NDArray[np.float64], nodes: NDArray[np.float64], cost: float) -> Seen:
-        """The same after an LP solver has found λ and node marginals of this cost."""
+        """This state, after an LP solver has found λ and node marginals of this cost."""
         at = self.solved_at or self.done
         return replace(self, decoder=lambda: lam, nodes=lambda: nodes, primal=cost, solved_at=at)
 
@@ -129,7 +129,7 @@ class Handed:
     clusters: Clusters | None = None
 
     def decoded(self) -> Handed:
-        """The same without the marginals and messages that labels were decoded from."""
+        """This record, without the marginals and messages that labels were decoded from."""
         seen = None if self.seen is None else replace(self.seen, decoder=None, nodes=None)
         return replace(self, seen=seen)
 
@@ -198,7 +198,7 @@ class Share:
         return min(max(0.0, min(self.end - time.perf_counter(), self.budget.left)), 1e9)
 
     @property
-    def rest(self) -> float:
+    def run_left(self) -> float:
         """The seconds until the end of the run, for what cannot be interrupted and resumed."""
         return min(max(0.0, self.budget.left), 1e9)
 
@@ -293,7 +293,7 @@ class Stage(ABC):
     proves : bool
         Whether the stage may raise the bound.
     leads : bool
-        Whether the others wait until it has ended, in runs without a time limit.
+        Whether other stages wait until it has ended, in runs without a time limit.
     on_call : bool
         Whether the stage runs only when it is urgent.
     needs : frozenset of Trait
@@ -301,8 +301,8 @@ class Stage(ABC):
     room : float
         Memory for the stage, in bytes.
     racing : int
-        Number of threads that may work side by side on what depends on their speed: 1 in runs
-        without a time limit, which are deterministic.
+        Number of threads for work whose result depends on timing: 1 in runs without a time limit,
+        which are deterministic.
     """
 
     name: ClassVar[StageName]
@@ -337,7 +337,7 @@ class Stage(ABC):
         return 0.0
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """Whether the stage comes before all that are not urgent."""
+        """Whether the stage runs before all stages that are not urgent."""
         return False
 
     @abstractmethod

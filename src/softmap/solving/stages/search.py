@@ -58,7 +58,6 @@ class Search(Stage):
     name = StageName.SEARCH
 
     def applies(self) -> bool:
-        self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
@@ -127,10 +126,10 @@ class Search(Stage):
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
 
-    def _flattened(self) -> FlatModel:
-        if self._flat is None:
-            self._flat = flatten(self.problem.model)
-        return self._flat
+    @cached_property
+    def _flat(self) -> FlatModel:
+        """The model with a factor table in the place of each auxiliary node."""
+        return flatten(self.problem.model)
 
     def _current(self, best: Best, share: Share) -> ExactSearch:
         """Return the current search, or a new one if λ has improved much."""
@@ -148,7 +147,7 @@ class Search(Stage):
         threads, copies = search_threads(model, self.problem.threads, spare)
         spare -= copies  # half for tables, half for open nodes
         return ExactSearch(
-            self._flattened(),
+            self._flat,
             incumbent=best.labels if best.found else None,
             lam=flat_lam(model, best.lam),
             relative_gap=min(CLOSED, self.options.gap),

@@ -31,7 +31,7 @@ class Vertex(Stage):
 
         model = self.problem.model
         # always one thread: the rounding of HiGHS depends on the number of threads
-        limit = None if math.isinf(share.budget.left) else share.rest
+        limit = None if math.isinf(share.budget.left) else share.run_left
         found = lp.solve(model, "ipm", time_limit=limit, threads=1)
         if found.status != "Optimal":
             return Outcome(active=False, ran=False)
