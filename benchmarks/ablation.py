@@ -34,11 +34,11 @@ NUMBERS: dict[str, dict[str, Any]] = {
 RULES: dict[str, dict[str, float]] = {
     "limit of momentum": {"annealing.momentum": 1e9},
     "annealing by the smoothed dual": {"annealing.settled": 0.0},
-    "frequent checks near the end": {"checks.hope": 1.0},
+    "frequent checks near the end": {"checks.near": 1.0},
     "weights of averaged marginals": {"recent": 0.0},
     "more time for labels that fall": {"falling": 1.0},
     "least share of each stage": {"share": 0.0},
-    "hope for stages without progress": {"hope": 1e-9},
+    "gain expected of idle stages": {"untried": 1e-9},
     "least gain": {"least_gain": 0.0},
     "limit of labels before the passes": {"first_share": 1.0},
     "late import of scipy": {"spins_import": 0.0},

@@ -21,6 +21,11 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def listed(names: Sequence[object], between: str = ", ", most: int = 12) -> str:
+    """Return the first of some names in one line, for an error message."""
+    return between.join(map(str, names[:most])) + (f"{between}…" if len(names) > most else "")
+
+
 class SoftmapError(Exception):
     """The base class of all errors that softmap raises on purpose."""
 

@@ -33,7 +33,7 @@ class Checks:
     """When a run checks its bound, what a check computes, and when the run has stalled."""
 
     early: int = 20  # passes of the third check; a quarter and half of it before; D53
-    hope: float = 4.0  # gap, in tolerances, up to which checks compute all and are frequent; D22
+    near: float = 4.0  # gap, in tolerances, up to which checks compute all and are frequent; D22
     patience: int = 400  # passes without progress, and half of the run, to stall; D22
     progress: float = 0.99  # a gap of at most this fraction of the best one is progress; D22
 
@@ -99,7 +99,7 @@ class Tuning:
     # --- which stage is next, with a time limit ---------------------------------------------------
     first_slice: float = 0.05  # s, shortest slice; D35
     growth: float = 0.25  # slice per time of the stage; set-up of a new one per time so far; D35
-    hope: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
+    untried: float = 0.2  # gap expected to be closed in as long as nothing was; D35, D58
     share: float = 0.15  # least fraction of the time of each stage; D35, D58
     falling: float = 2.0  # factor of that share while labels improve; D79
     least_gain: float = 0.002  # fraction of the gap that counts as progress; D35
@@ -157,6 +157,7 @@ class Tuning:
     # --- better labels ----------------------------------------------------------------------------
     label_search: SearchEffort = field(default_factory=SearchEffort)
     moved_variables: int = 5_000  # most variables for exact search over small parts; D42
+    move_work: int = 20_000  # message entries that one of these searches counts as; D42
     least_part: float = 0.1  # least part of each label search in a slice; D42, D68
     # --- tightening -------------------------------------------------------------------------------
     clusters: ClusterSizes = field(default_factory=ClusterSizes)

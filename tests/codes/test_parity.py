@@ -212,7 +212,6 @@ def test_matrices_and_words_of_any_shape():
         (lambda: ParityCode([[0, 1]]).decode([1.0, np.inf]), "within"),
         (lambda: ParityCode([[0, 1]]).decode([1.0, np.nan]), "within"),
         (lambda: ParityCode([[0, 1]]).decode([1.0, 1.0], [2]), "syndrome"),
-        (lambda: ParityCode([[0, 1]]).decode([1.0, 1.0], [1], odd=[1]), "one of the two"),
         (lambda: ParityCode([[], [0, 1]]).model([1.0, 1.0], [1, 0]), "without bits"),
         (lambda: ParityCode([[0, 1]]).decode([1.0, 1.0], rounds=-1), "rounds"),
         (lambda: ParityCode([[0, 1]]).bound([1.0, 1.0], [1.0]), "λ"),
@@ -270,10 +269,3 @@ def test_zero_rows_and_equal_rows_are_legal():
         assert code.bound(costs, found.lam[k], parities) <= found.bounds[k]
     np.testing.assert_array_equal(code.syndrome(words), words @ matrix.T % 2)
     assert code.bound(costs, np.zeros(8), [0, 1, 0, 0]) == np.inf
-
-
-def test_the_old_name_of_the_syndrome_is_deprecated():
-    code = ParityCode([[0, 1]])
-    with pytest.warns(DeprecationWarning, match="syndrome="):
-        found = code.decode([1.0, 2.0], odd=[1])
-    assert found.words.tolist() == [1, 0]

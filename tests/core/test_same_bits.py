@@ -25,6 +25,7 @@ from softmap.model.potentials import (
     TruncatedQuadratic,
 )
 from softmap.relaxation.bounds import dual_bound
+from support.methods import proving_lam
 
 STORED = {
     "tables": "c707961733ecd238",
@@ -71,7 +72,7 @@ def digest_of(family: str, threads: int) -> str:
     digest = hashlib.sha256()
     for eta in (4.0, 60.0, math.inf):
         chains.passes(state, 5, eta, momentum=eta < math.inf)
-        lam = chains.bounding(state.msg)
+        lam = proving_lam(chains, state)
         digest.update(chains.loops.lam(state.msg).tobytes())
         digest.update(float(dual_bound(model, lam)).hex().encode())
     labels = np.empty(model.n, dtype=np.int64)

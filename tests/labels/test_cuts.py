@@ -17,7 +17,7 @@ from softmap.labels.cuts import Expansions, Fusion, expandable, solve_binary
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.stages.passes import Passes
-from softmap.solving.values import RelativeGaps, Tolerances
+from softmap.solving.values import BestValues, Tolerances
 from support.deadlines import stopping
 
 BARRIER = 1e4
@@ -245,7 +245,10 @@ def test_a_run_that_a_cut_ends_is_stored(tmp_path):
 
 def test_an_infinite_gap_meets_no_tolerance():
     """Labels without any bound were called optimal within the tolerance."""
-    assert Tolerances(1e-4, 1e-6).met(RelativeGaps(math.nan, math.nan)) is None
+    best = BestValues(lambda bound: math.inf, lam=None, labels=None)
+    best.offer_priced(None, 1.0)
+    assert best.gaps() == (math.inf, math.inf)
+    assert best.met(Tolerances(1e-4, 1e-6)) is None
     assert softmap.relaxation.gaps.relative_gap(math.inf, math.inf) == math.inf
 
 

@@ -58,7 +58,7 @@ def test_a_safeguard_step_is_that_of_the_theorem(model, seed):
     """One step from arbitrary x, v and A, by definition."""
     if not model.m:
         return
-    eta, algorithm = 7.0, AccelSweeps(7.0)
+    eta, algorithm = 7.0, AccelSweeps(eta=7.0)
     state = algorithm.init(model, None, 0)
     stars, dual = algorithm.stars, SmoothedDual(model, eta)
     x, v = (stars.lam(stars.start(random_lam(model, seed + k)).msg) for k in (0, 1))
@@ -96,7 +96,7 @@ def test_the_rate_holds_on_runs(eta, every):
         centred = np.concatenate([p - (p.max() + p.min()) / 2 for p in parts])
         distance = float((weight * centred**2).sum())
         assert distance <= rates.sweep_distance(s, eta)
-        algorithm = AccelSweeps(eta, every=every)
+        algorithm = AccelSweeps(eta=eta, every=every)
         state = algorithm.init(model, None, 0)
         before = state.value
         for k in range(1, 20):
@@ -117,7 +117,7 @@ def test_the_mean_marginals_are_epsilon_optimal_after_K(epsilon):
     model = pair()
     s = theory.sizes(model)
     eta = rates.eta_for(s, epsilon)
-    algorithm = AccelSweeps(eta, every=1)
+    algorithm = AccelSweeps(eta=eta, every=1)
     state = algorithm.init(model, None, 0)
     algorithm.step(state, math.ceil(rates.sweep_iterations(s, algorithm.colours, epsilon)))
     dual = SmoothedDual(model, eta)
@@ -131,7 +131,7 @@ def test_a_run_stops_and_goes_on():
     model = generators.erdos_renyi(12, seed=4)
     states = []
     for chunks in ([60], [1, 24, 30, 5]):
-        algorithm = AccelSweeps(50.0)
+        algorithm = AccelSweeps(eta=50.0)
         states.append(algorithm.init(model, None, 0))
         for count in chunks:
             algorithm.step(states[-1], count)

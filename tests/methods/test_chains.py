@@ -17,6 +17,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from support.families import FAMILIES, Ends, Numbers, single
+from support.methods import proving_lam
 from support.numpy_twins import hard_message, soft_message
 from support.strategies import few
 
@@ -109,7 +110,7 @@ def test_hard_passes_never_lower_the_bound(name, seed):
     bounds = []
     for _ in range(5):
         chains.passes(state, 1, np.inf, momentum=False)
-        bounds.append(dual_bound(model, chains.bounding(state.msg)))
+        bounds.append(dual_bound(model, proving_lam(chains, state)))
     assert all(b >= a - 1e-9 * (1 + abs(a)) for a, b in pairwise(bounds))
 
 
@@ -119,7 +120,7 @@ def test_hard_passes_are_exact_on_trees(seed, n):
     chains = Chains(model, ONE)
     state = chains.start(None)
     chains.passes(state, 2 * n, np.inf, momentum=False)
-    bound = dual_bound(model, chains.bounding(state.msg))
+    bound = dual_bound(model, proving_lam(chains, state))
     assert bound == pytest.approx(lp.solve(model).value, abs=1e-6)
 
 
@@ -145,7 +146,7 @@ def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, 
     for _ in range(4):
         chains.passes(state, 1, eta, momentum=False)
         values.append(chains.marginals(state, eta).smoothed)
-        assert values[-1] <= dual_bound(model, chains.bounding(state.msg)) + 1e-9
+        assert values[-1] <= dual_bound(model, proving_lam(chains, state)) + 1e-9
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
 
 

@@ -30,12 +30,12 @@ def test_a_check_comes_soon_where_little_is_missing(done, ratio):
     assert passes_to_next(RULE, done, 1.0 + 1e-9) <= (usual + 1) / 2
 
 
-def test_the_first_check_is_early_and_hopeless_ones_are_left_out():
+def test_the_first_check_is_early_and_ones_that_come_too_early_are_left_out():
     assert passes_to_next(RULE, 0, math.inf) == passes_to_next(RULE, 0, math.nan) == RULE.first
     assert passes_to_next(RULE, RULE.first, 1.0) == 2 * RULE.first - RULE.first
     assert passes_to_next(RULE, RULE.first, 1e4) == RULE.early - RULE.first
-    assert passes_to_next(RULE, 1000, 2 * RULE.hope) == 250
-    assert passes_to_next(RULE, 1000, RULE.hope / 2) == 125
+    assert passes_to_next(RULE, 1000, 2 * RULE.near) == 250
+    assert passes_to_next(RULE, 1000, RULE.near / 2) == 125
 
 
 @given(st.lists(st.tuples(COSTS, COSTS, COSTS, COSTS, COSTS, st.floats(0.1, 10.0)), min_size=1))

@@ -33,7 +33,7 @@ def test_a_module_of_a_run_exists(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["finished", "offer_lam", "offer_bound", "offer_point", "offer_labels", "Tolerances", "Share",
+    ["assembled", "offer_lam", "offer_bound", "offer_point", "offer_labels", "Tolerances", "Share",
      "ByWork", "ByTime", "Outcome", "Passes", "Decode", "Interior", "Judge", "Search",
      "Improve", "Tighten", "Stage", "Once"],
 )  # fmt: skip

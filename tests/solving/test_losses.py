@@ -42,7 +42,7 @@ def press(monkeypatch, owner, name: str, times: int = 1, number: int = signal.SI
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(softmap.solving.run, "finished"), (storage, "write_archive")]
+    ("owner", "name"), [(softmap.solving.record, "assembled"), (storage, "write_archive")]
 )
 def test_ctrl_c_at_the_end_and_while_saving_keeps_the_result(
     model, monkeypatch, tmp_path, owner, name, times

@@ -151,9 +151,3 @@ def test_a_search_is_named_where_it_has_proved_something(gained):
     named = by_relaxation(searched)
     assert (named.proof.kind is ProofKind.SEARCH) == (gained > 1e-3)
     assert named.bound == (searched.bound if gained > 1e-3 else plain.lp_bound)
-
-
-def test_the_earlier_name_of_the_unit_of_gaps_is_deprecated():
-    result = softmap.solve(softmap.generators.random_tree(4, 2, seed=1))
-    with pytest.warns(DeprecationWarning, match="write gap_unit"):
-        assert result.unit == result.gap_unit

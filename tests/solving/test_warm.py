@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import generators, solve, verify
+from softmap.relaxation.gaps import PROVED
 from softmap.solving.proof import ProofKind
-from softmap.solving.trace import PROVED, Status
+from softmap.solving.trace import Status
 
 MODELS = {
     "grid": lambda: generators.random_grid(8, 8, 3, seed=1),

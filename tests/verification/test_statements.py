@@ -11,8 +11,9 @@ import pytest
 
 import softmap
 from softmap.errors import OptionError
+from softmap.relaxation.gaps import PROVED
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.trace import PROVED, Status, Trace
+from softmap.solving.trace import Status, Trace
 from softmap.verification import Report, Statement, Verdict, checks, verify
 from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
 from softmap.verification.dual import (

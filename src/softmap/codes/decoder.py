@@ -41,9 +41,6 @@ class DecodingEffort:
     visits: int = 1 << 14
 
 
-EXACT = 1e-9  # relative gap at which an exact search ends: costs of words are rounded sums
-
-
 class Decoder:
     """A decoder of one code: set up once, then it decodes many syndromes or received words.
 
@@ -247,13 +244,14 @@ class Decoder:
         """Return the result of an exact search if the word is not proved."""
         if found.proved[0] or not found.found[0]:
             return found
-        from softmap.solving.solve import solve  # imported late
+        from softmap.relaxation.gaps import PROVED  # imported late
+        from softmap.solving.solve import solve
         from softmap.solving.trace import Status
 
         costs = self._own_costs(ratios)[0]
         model = self._code.model(costs, self._inner(rows, 1)[0])
         result = solve(
-            model, goal="optimal", gap=EXACT, time_limit=time_limit,
+            model, goal="optimal", gap=PROVED, time_limit=time_limit,
             labels=found.words[0, self._free].astype(np.int64),
         )  # fmt: skip
         bound = np.maximum(found.bounds, result.bound)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +149,6 @@ class ParityCode:
         steps: int = 300,
         sweeps: int = 300,
         threads: int | None = 1,
-        odd: ArrayLike | None = None,
     ) -> Decoded:
         """Decode received words; an answer is proved optimal if the LP relaxation is tight.
 
@@ -172,8 +170,6 @@ class ParityCode:
             Largest number of iterations of the linear program.
         threads : int or None, default 1
             Number of words decoded in parallel; None uses all cores.
-        odd : int array, optional
-            Deprecated name of `syndrome`.
 
         Returns
         -------
@@ -181,7 +177,7 @@ class ParityCode:
         """
         costs = self.checked_ratios(ratios)
         table = np.atleast_2d(costs)
-        parities = self._parities(syndrome, odd, len(table))
+        parities = self._parities(syndrome, len(table))
         limits = core.DecodingLimits(
             rounds=count("rounds", rounds, 0, LIMITS.iterations),
             steps=count("steps", steps, 0, LIMITS.iterations),
@@ -207,8 +203,6 @@ class ParityCode:
         ratios: ArrayLike,
         lam: ArrayLike,
         syndrome: ArrayLike | None = None,
-        *,
-        odd: ArrayLike | None = None,
     ) -> float:
         """Return the lower bound on the cost of any codeword that λ proves, rounded down.
 
@@ -220,14 +214,12 @@ class ParityCode:
             λ as `decode` returns it.
         syndrome : int array (checks,), optional
             1 for each check whose parity must be odd; all even by default.
-        odd : int array, optional
-            Deprecated name of `syndrome`.
         """
         costs, given = self.checked_ratios(ratios), numbers(lam, "lam")
         entries = self._arrays.member.shape
         if costs.ndim != 1 or given.shape != entries or not np.isfinite(given).all():
             raise OptionError("expected the ratios of one word, and λ as `decode` returns it")
-        parities = np.ascontiguousarray(self._parities(syndrome, odd, 1)[0])
+        parities = np.ascontiguousarray(self._parities(syndrome, 1)[0])
         return core.code_bound(self._arrays.native(), costs, parities, np.ascontiguousarray(given))
 
     def write_proof(
@@ -236,8 +228,6 @@ class ParityCode:
         ratios: ArrayLike,
         lam: ArrayLike,
         syndrome: ArrayLike | None = None,
-        *,
-        odd: ArrayLike | None = None,
     ) -> None:
         """Write λ of one word as a proof of its bound (docs/proofs.md).
 
@@ -252,12 +242,10 @@ class ParityCode:
             λ as `decode` returns it.
         syndrome : int array (checks,), optional
             1 for each check whose parity must be odd; all even by default.
-        odd : int array, optional
-            Deprecated name of `syndrome`.
         """
         from softmap.solving.prooffile import write_dual  # imported late
 
-        given, model = numbers(lam, "lam"), self.model(ratios, syndrome, odd=odd)
+        given, model = numbers(lam, "lam"), self.model(ratios, syndrome)
         if given.shape != self._arrays.member.shape or len(model.running):
             raise OptionError(
                 "expected λ as `decode` returns it, and checks without chain variables"
@@ -268,8 +256,6 @@ class ParityCode:
         self,
         ratios: ArrayLike | None = None,
         syndrome: ArrayLike | None = None,
-        *,
-        odd: ArrayLike | None = None,
     ) -> Model:
         """Return the decoding problem as a `Model`, for `softmap.solve`.
 
@@ -281,10 +267,8 @@ class ParityCode:
             The cost of a 1 at each bit; 0 by default.
         syndrome : int array (checks,), optional
             1 for each check whose parity must be odd; all even by default.
-        odd : int array, optional
-            Deprecated name of `syndrome`.
         """
-        parities = self._parities(syndrome, odd, 1)[0]
+        parities = self._parities(syndrome, 1)[0]
         if any(p for row, p in zip(self.checks, parities, strict=True) if not row):
             raise ModelError("a check without bits must have odd parity: there is no such word")
         factors: list[Any] = [
@@ -319,22 +303,12 @@ class ParityCode:
             raise OptionError(f"expected ratios within ±{LIMITS.ratio:g}")
         return np.ascontiguousarray(costs)
 
-    def _parities(self, syndrome: ArrayLike | None, odd: ArrayLike | None, words: int) -> Bytes:
+    def _parities(self, syndrome: ArrayLike | None, words: int) -> Bytes:
         """Return the checked syndromes, with shape (1, checks) or (words, checks)."""
-        given, checks = _renamed(syndrome, odd), len(self.checks)
-        if given is None:
+        checks = len(self.checks)
+        if syndrome is None:
             return np.zeros((1, checks), np.uint8)
-        return np.atleast_2d(checked_syndrome(given, ((checks,), (1, checks), (words, checks))))
-
-
-def _renamed(syndrome: ArrayLike | None, odd: ArrayLike | None) -> ArrayLike | None:
-    """Return the syndrome, which may be given under its deprecated name."""
-    if odd is None:
-        return syndrome
-    if syndrome is not None:
-        raise OptionError("odd is an old name of syndrome: expected one of the two")
-    warnings.warn("odd= is deprecated: write syndrome=", DeprecationWarning, stacklevel=4)
-    return odd
+        return np.atleast_2d(checked_syndrome(syndrome, ((checks,), (1, checks), (words, checks))))
 
 
 def _half_lam(model: Model, checks: Iterable[tuple[tuple[int, ...], list[float]]]) -> Costs:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import HardConstraint, InfeasibleModel
+from softmap.errors import HardConstraint, InfeasibleModel, listed
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints
@@ -30,7 +30,6 @@ __all__ = [
 
 Bools = NDArray[np.bool_]
 NONE, FOUND, UNKNOWN = 0, 1, 2
-SHOWN = 12  # largest number of constraints that a message names
 FAR = 1 << 61  # stands for an infinite bound of a sum
 NO_LIST = np.zeros(0, dtype=bool)
 
@@ -320,7 +319,7 @@ def infeasibility(model: Model, deadline: core.Deadline | None = None) -> Infeas
     seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
     found = tuple(dict.fromkeys(seen))
     names = None if model.names is None else model.names.variables
-    said = "; ".join(c.called(names) for c in found[:SHOWN]) + ("; …" if len(found) > SHOWN else "")
+    said = listed([c.called(names) for c in found], "; ")
     return InfeasibleModel(
         f"no labelling has finite cost: {said} contradict each other"
         if len(found) > 1

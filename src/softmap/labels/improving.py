@@ -11,6 +11,7 @@ from softmap.labels.pricing import Priced, energy_of, whole_labels
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
+from softmap.tuning import TUNING
 
 __all__ = [
     "Neighbourhoods", "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods",
@@ -18,7 +19,6 @@ __all__ = [
 ]  # fmt: skip
 
 TOGETHER = 8192  # smallest number of variables of which `icm` changes independent sets at once
-HEAT = 3.0  # temperature of `neighbourhoods`, in units of √(cost scale × gap per variable)
 
 Labels = NDArray[np.int64]
 
@@ -176,7 +176,7 @@ def neighbourhoods(
         return before
     if heat is None:
         each = max(0.0, gap) / model.num_variables if np.isfinite(gap) else 0.0
-        heat = HEAT * float(np.sqrt(cost_scale(model) * each))
+        heat = TUNING.label_search.heat * float(np.sqrt(cost_scale(model) * each))
     search = Neighbourhoods(model, heat=heat, seed=seed)
     return search.improve(before, deadline=core.Deadline(seconds), work=work)
 

@@ -16,15 +16,13 @@ from softmap.labels.improving import best_labelling, improved_by_forests
 from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
+from softmap.relaxation.gaps import PROVED
 from softmap.relaxation.polytope import normalised
 from softmap.tuning import TUNING, SearchEffort
 
 __all__ = ["LabelSearch", "Readable"]
 
 Readable = Floats | Callable[[], NDArray[np.int64]]
-
-
-CLOSED = 1e-9  # relative gap below which a labelling counts as optimal
 
 
 class LabelSearch:
@@ -184,7 +182,7 @@ class LabelSearch:
 
     def _open(self, known: Priced, bound: float) -> bool:
         """Whether the known labels are feasible and not yet proved optimal."""
-        return CLOSED * abs(bound) < known[1] - bound < math.inf
+        return PROVED * abs(bound) < known[1] - bound < math.inf
 
 
 def _better(known: Priced, found: Priced) -> Priced:

@@ -221,6 +221,26 @@ class Algorithm(ABC):
         return np.arange(model.num_variables)[::-1]
 
 
+class SweepMethod(Algorithm):
+    """Base class of methods whose steps are passes over the whole graph, on several threads.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Inverse temperature η; by default from the scale of the costs.
+    threads : int, default 1
+    """
+
+    sweeping = True
+
+    def __init__(self, *, eta: float | None = None, threads: int = 1) -> None:
+        self.given_eta, self.threads = eta, threads
+
+    @classmethod
+    def configured(cls, eta: float | None, threads: int) -> Self:
+        return cls(eta=eta, threads=threads)
+
+
 MethodName = Literal[
     "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
     "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd", "greedy-emp",

@@ -140,11 +140,11 @@ def passes_to_next(rule: Checks, done: int, ratio: float) -> int:
     ratio : float
         The gap divided by the tolerance.
     """
-    hopeless = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
+    earliest = 0.75 * done * math.sqrt(max(ratio, 1.0)) if done else 0.0
     for early in (rule.first, 2 * rule.first, rule.early):
-        if done < early and (early >= hopeless or early == rule.early):
+        if done < early and (early >= earliest or early == rule.early):
             return early - done
-    usual = max(rule.early, done // 4 if ratio > rule.hope else done // 8)
+    usual = max(rule.early, done // 4 if ratio > rule.near else done // 8)
     missing = max(rule.first, done // 16, done * (ratio - 1.0))
     return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
@@ -191,7 +191,7 @@ class CheckTimes:
         last : bool
             Whether this is the last check of the run.
         """
-        if not (last or lp_ratio <= rule.hope or tight or done >= 2 * self.refined_at):
+        if not (last or lp_ratio <= rule.near or tight or done >= 2 * self.refined_at):
             return Ask.POINT
         self.refined_at = done
         return Ask.EVERYTHING

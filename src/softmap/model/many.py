@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import flag, real
-from softmap.errors import InfeasibleModel, ModelError
+from softmap.errors import InfeasibleModel, ModelError, listed
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -29,7 +29,6 @@ from softmap.model.potentials.base import (
 )
 
 MOST_SUMS = 1 << 16
-SHOWN = 12  # largest number of variables named in a message
 _BEYOND = 1 << 60  # above any sum: larger bounds are replaced by this one
 _FAILED = 1 << 61  # one state for all sums that can no longer satisfy the bounds
 
@@ -108,9 +107,8 @@ class Many:
 
     def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
         """Return the names of some variables of the factor, for error messages."""
-        numbered = [self.variables[t] for t in places[:SHOWN]]
-        found = numbered if names is None else [names[i] for i in numbered]
-        return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
+        numbered = [self.variables[t] for t in places]
+        return listed(numbered if names is None else [names[i] for i in numbered])
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
         """Return the cost of labels, given in the order of the variables."""

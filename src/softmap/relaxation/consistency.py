@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import InfeasibleModel
+from softmap.errors import InfeasibleModel, listed
 from softmap.model import Model, checked_model
 from softmap.model.layout import layout
-
-SHOWN = 12  # largest number of variables that a message lists
 
 
 def arc_consistency(
@@ -84,8 +82,7 @@ def _infeasible(model: Model, node: int) -> InfeasibleModel:
     if node < model.num_visible:
         what = f"variable {called[0]}"
     else:
-        shown = ", ".join(map(str, called[:SHOWN])) + (", …" if len(members) > SHOWN else "")
-        what = f"the factor over variables [{shown}]"
+        what = f"the factor over variables [{listed(called)}]"
     return InfeasibleModel(
         f"no labelling has finite cost: hard constraints leave {what} without a state; "
         "look at the +inf costs around it",

@@ -13,7 +13,6 @@ precision. A model whose costs are of ordinary size is used without a copy.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,11 @@ from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, least_steps
 from softmap.model.structure import CostSizes
+
+PROVED = 1e-9
+"""Relative gap up to which a labelling counts as proved optimal (rounding errors)."""
+CLOSED = PROVED / 10
+"""Relative gap at which a search stops whose labels are to be proved optimal."""
 
 
 class Gaps:
@@ -35,12 +39,6 @@ class Gaps:
     def gap_unit(self) -> float:
         """The number by which relative gaps are divided, see `softmap.relaxation.gaps`."""
         return model_unit(self.model, self.bound)
-
-    @property
-    def unit(self) -> float:
-        """The earlier name of `gap_unit`."""
-        warnings.warn("unit is deprecated: write gap_unit", DeprecationWarning, stacklevel=2)
-        return self.gap_unit
 
     @property
     def gap(self) -> float:

@@ -10,14 +10,14 @@ from softmap import core
 from softmap.labels.pricing import Priced
 from softmap.later import made, unmade
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.result import Result
-from softmap.solving.trace import PROVED, Status, Trace
+from softmap.solving.trace import Status, Trace
 
 __all__ = ["Spent", "assembled", "by_relaxation", "cautious", "claims", "primal_back"]
 
@@ -34,7 +34,7 @@ CREDIT = Credit()
 
 
 class Spent(NamedTuple):
-    """What a run took: messages, the same over all half-edges, seconds of the loop and before."""
+    """What a run took: half-edge messages, passes over all edges, seconds of loop and set-up."""
 
     work: int
     sweeps: float
@@ -61,14 +61,14 @@ def assembled(
     spent : Spent
         What the run took.
     messages : float64 array or function
-        λ where the method stands, or a function that returns it.
+        The current λ of the method, or a function that returns it.
     status : Status
         Why the run has ended.
     """
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = unmade(best, "lam")
-    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise made when asked for
+    if problem.model.half_size <= options.tuning.lazy_entries:  # otherwise lazily computed
         lam, messages = best.lam, messages() if callable(messages) else messages
         made(point, "coupling")
     return Result(

@@ -16,11 +16,12 @@ from softmap.model.model import LazyAssignment
 from softmap.model.potentials.base import Ints
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import Floats
+from softmap.relaxation.gaps import PROVED
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.trace import PROVED, Row, StageName, Status, Trace
+from softmap.solving.trace import Row, StageName, Status, Trace
 
 __all__ = ["assigned"]
 

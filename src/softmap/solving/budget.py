@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.trace import Status
 
-__all__ = ["Budget"]
+__all__ = ["UNLIMITED", "Budget"]
+
+UNLIMITED = 1 << 62
+"""More work than any run does."""
 
 
 class Budget:
@@ -32,7 +35,7 @@ class Budget:
     interrupts : Interrupts, optional
         The Ctrl-C flag.
     checked_apart : bool, default False
-        Whether checks compute the bound where passes are made, on a GPU.
+        Whether checks compute the bound on the GPU that makes the passes.
 
     Attributes
     ----------
@@ -99,8 +102,8 @@ class Budget:
 
     @property
     def work_left(self) -> int:
-        """The work until `max_work`, at least 1; more than any run does if it is not limited."""
-        return 1 << 62 if self.max_work is None else max(1, self.max_work - self.work)
+        """The work until `max_work`, at least 1; `UNLIMITED` without one."""
+        return UNLIMITED if self.max_work is None else max(1, self.max_work - self.work)
 
     def spend(self, work: int) -> None:
         """Add to the work done."""

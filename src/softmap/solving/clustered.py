@@ -63,8 +63,9 @@ class Clustered:
         self._rule = replace(rule, growth=tuning.tighten_growth, settled=rule.settled / 2)
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
-        self._algorithm = Anneal(threads=threads, eta=eta, averaging=False, couplings=True)
+        self._algorithm = Anneal(threads=threads, eta=eta, averaging=False)
         self._state = self._algorithm.init(tighten(model, threads, end), lam, 0, end)
+        self._algorithm.engine.keep_couplings()
         self.tight = tight
         self.bound = self._smoothed = self._previous = -math.inf
         self.settled, self.rising, self.idle = False, True, 0

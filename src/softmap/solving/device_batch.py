@@ -17,7 +17,7 @@ from softmap.labels.pricing import energy_of
 from softmap.methods.policy import passes_to_next
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
-from softmap.relaxation.gaps import cost_step
+from softmap.relaxation.gaps import PROVED, cost_step
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.assembly import Spent, assembled, cautious
 from softmap.solving.best import Best
@@ -25,13 +25,12 @@ from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
-from softmap.solving.trace import PROVED, Row, Status, Trace
+from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 PRICED = 1e-11  # relative difference of a point's cost between host and device (rounding)
-UNSEEN = 0.005  # seconds of passes between two looks at a time limit
 ORDINARY = (2.0**-30, 2.0**30)  # range of costs that need no scaling in single precision
 
 
@@ -132,7 +131,7 @@ class _BatchProgress:
     def stop(self, done: int, seconds: float) -> None:
         """Set the status of models that have ended, after a check.
 
-        This is `Tolerances.met` and `CheckTimes.has_stalled` over arrays: one call per model would
+        This is `BestValues.met` and `CheckTimes.has_stalled` over arrays: one call per model would
         take longer than the passes.
         """
         best, active, asked, checks = self._best, self.active, self.asked, self._checks
@@ -224,6 +223,8 @@ class BatchPasses:
         end : float
             Time of `time.perf_counter` after which no launch begins; there is one in any case.
         """
+        from softmap.methods.cuda.waiting import UNSEEN  # imported late: few batches are on a GPU
+
         batch, done = self._batch, 0
         try:
             batch.ready(self._deadline)

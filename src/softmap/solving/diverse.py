@@ -7,7 +7,6 @@ differences as additional variables.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +15,8 @@ from softmap import core
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.flat import FlatModel
+from softmap.relaxation.gaps import CLOSED
+from softmap.tuning import TUNING
 
 __all__ = ["next_diverse"]
 
@@ -32,26 +33,20 @@ class DiverseTuning:
         Number of values of ν that are tried.
     share : float
         Fraction of the remaining time for each value of ν.
-    entries : int
-        Largest number of table entries of the model with counters.
     rate : int
         Largest number of table entries of counters per remaining second.
-    tight : float
-        Relative gap at which a search may stop.
     """
 
     prices: int = 14
     share: float = 0.05
-    entries: int = 60_000_000
     rate: int = 100_000
-    tight: float = 1e-10
 
 
-TUNING = DiverseTuning()
+DIVERSE = DiverseTuning()
 
 
 def next_diverse(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Return diverse labels (or None), and a lower bound on the energy of all diverse labellings.
 
@@ -61,14 +56,11 @@ def next_diverse(
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
-    left = deadline - time.perf_counter()
-    if left <= 0 or size > min(TUNING.entries, TUNING.rate * left):
+    if deadline.passed or size > min(TUNING.searched_entries, DIVERSE.rate * deadline.left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)
-    found = solve_exact(
-        counted, incumbent=start, deadline=core.Deadline(left), relative_gap=TUNING.tight
-    )
+    found = solve_exact(counted, incumbent=start, deadline=deadline, relative_gap=CLOSED)
     if found.infeasible:
         return None, np.inf
     labels = best if found.labels is None else found.labels[: len(flat.num_labels)]
@@ -79,32 +71,31 @@ def next_diverse(
 
 
 def _by_prices(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Bisect on ν: labels are diverse enough above some ν, and not below it."""
     best, energy, bound = None, np.inf, -np.inf
     low, high = 0.0, np.inf
     finite = flat.tables[np.isfinite(flat.tables)]
     price = max(float(np.ptp(finite)) if finite.size else 0.0, 1e-3)
-    for _ in range(TUNING.prices):
-        left = deadline - time.perf_counter()
-        if left <= 0:
+    for _ in range(DIVERSE.prices):
+        if deadline.passed:
             break
-        seconds = min(TUNING.share * left, 1e9)
-        labels, cost, proved = _at_price(flat, earlier, distance, price, seconds)
+        end = deadline.within(DIVERSE.share * deadline.left)
+        labels, cost, proved = _at_price(flat, earlier, distance, price, end)
         bound = max(bound, proved)
         far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance
         if far and cost < energy:
             best, energy = labels, cost
         low, high = (low, price) if far else (price, high)
         price = 2 * price if np.isinf(high) else (low + high) / 2
-        if energy - bound <= TUNING.tight * abs(bound):
+        if energy - bound <= CLOSED * abs(bound):
             break
     return best, bound
 
 
 def _at_price(
-    flat: FlatModel, earlier: list[Ints], distance: int, price: float, seconds: float
+    flat: FlatModel, earlier: list[Ints], distance: int, price: float, deadline: core.Deadline
 ) -> tuple[Ints | None, float, float]:
     """Return labels of the Lagrangian, their energy without ν, and the bound that ν proves.
 
@@ -115,9 +106,7 @@ def _at_price(
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
-    found = solve_exact(
-        replace(flat, unary=unary), deadline=core.Deadline(seconds), relative_gap=TUNING.tight
-    )
+    found = solve_exact(replace(flat, unary=unary), deadline=deadline, relative_gap=CLOSED)
     paid = price * len(earlier) * (n - distance)
     sizes = np.abs(unary[np.isfinite(unary)])
     slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))

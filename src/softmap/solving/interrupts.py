@@ -64,8 +64,8 @@ class Interrupts:
     ) -> None:
         self.broken = kind is not None
         self._depth -= 1
-        if self._depth == 0:
-            self._remove()
+        while self._depth == 0 and self._before:
+            signal.signal(*self._before.popitem())
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -111,6 +111,7 @@ class Interrupts:
         if self._outer is not None and self._outer.noted:
             self._noted()
 
+<<<<<<< HEAD
     def _remove(self) -> None:
         while self._before:
             signal.signal(*self._before.popitem())
@@ -122,6 +123,8 @@ class Interrupts:
         self.noted = True
         self._stop.stop()
 
+=======
+>>>>>>> house
     def press(self) -> None:
         """Record a Ctrl-C."""
         now = time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from softmap.relaxation.flat import EliminationOrder, elimination_order, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.solving.diverse import next_diverse
 from softmap.solving.interrupts import Interrupts
+from softmap.solving.memory import TAKES
 from softmap.solving.options import Options
 from softmap.solving.parts import Partition
 from softmap.solving.problem import Problem
@@ -31,6 +31,7 @@ from softmap.solving.result import Result
 from softmap.solving.run import prove_infeasible
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
+from softmap.tuning import TUNING
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
@@ -43,24 +44,18 @@ class RankTuning:
     ----------
     first : float
         Fraction of the time limit for the best labelling.
-    entries : float
-        Largest number of table entries for which variable elimination finds all labellings.
     entry_seconds : float
         Estimated time of elimination per table entry, in seconds.
-    entry_bytes : int
-        Memory of elimination per stored table entry, in bytes.
     chosen : int
         Largest number of labels of all labellings that are found by elimination.
     """
 
     first: float = 0.5
-    entries: float = 5e8
     entry_seconds: float = 5e-9
-    entry_bytes: int = 16
     chosen: int = 20_000_000
 
 
-TUNING = RankTuning()
+RANKS = RankTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +136,7 @@ def solve_mbest(
     """
     most, gap = count("m", m, 1), not_negative("gap", gap)
     apart = None if diversity is None else count("diversity", diversity, 1)
-    limit = time_limit_of(time_limit)
-    deadline = time.perf_counter() + limit
+    deadline = core.Deadline(time_limit_of(time_limit))
     cores = usable_cores() if threads is None else count("threads", threads, 1)
     options = Options(proof=proof, time_limit=time_limit, threads=threads, seed=seed, gap=gap)
     if apart is not None and proof is not None:
@@ -153,7 +147,7 @@ def solve_mbest(
             return known
     first = _first(model, options)
     if first.status is Status.INTERRUPTED:
-        deadline = time.perf_counter()
+        deadline.stop()
     if options.proof is None:
         return _others(first, most, apart, deadline)
     return _proved(first, most, deadline, ProofFile(Path(options.proof)))
@@ -161,7 +155,7 @@ def solve_mbest(
 
 def _first(model: Model, options: Options) -> Result:
     """Return the run that finds the best labelling; prove it if there is none."""
-    share = None if math.isinf(options.seconds) else TUNING.first * options.seconds
+    share = None if math.isinf(options.seconds) else RANKS.first * options.seconds
     try:
         return solve(
             model, goal="optimal", time_limit=share, gap=options.gap, threads=options.threads,
@@ -173,7 +167,9 @@ def _first(model: Model, options: Options) -> Result:
         raise
 
 
-def _proved(first: Result, most: int, deadline: float, proof: ProofFile) -> list[RankedLabelling]:
+def _proved(
+    first: Result, most: int, deadline: core.Deadline, proof: ProofFile
+) -> list[RankedLabelling]:
     """Return the best labellings, and write the proof; warn if it cannot be written."""
     model, gap = first.model, first.tolerances[1]
     reason = "no labelling was found"
@@ -193,18 +189,18 @@ def _proved(first: Result, most: int, deadline: float, proof: ProofFile) -> list
 
 
 def _by_elimination(
-    model: Model, most: int, gap: float, threads: int, deadline: float
+    model: Model, most: int, gap: float, threads: int, deadline: core.Deadline
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
     problem = Problem.of(model)
-    order = elimination_order(problem.model, TUNING.entries)
-    room, left = available_memory(), deadline - time.perf_counter()
+    order = elimination_order(problem.model, TUNING.eliminated_entries)
+    room, left = available_memory(), deadline.left
     short = (
         order.found
         and not len(model.running)  # their labellings are counted once per visible labelling
-        and most * model.num_variables <= TUNING.chosen
-        and TUNING.entry_seconds * order.entries <= TUNING.first * left
-        and (room is None or TUNING.entry_bytes * order.stored <= room)
+        and most * model.num_variables <= RANKS.chosen
+        and RANKS.entry_seconds * order.entries <= RANKS.first * left
+        and (room is None or TAKES.eliminated * order.stored <= room)
     )
     if not short:
         return None
@@ -228,21 +224,21 @@ def _enumerated(
     most: int,
     upper: float,
     threads: int,
-    deadline: float,
+    deadline: core.Deadline,
 ) -> tuple[list[Ints] | None, list[float], float]:
     """Return labellings, bounds of their ranks, and the rounding of bounds; None if time ran out.
 
     `upper` is an upper bound on the energy of the last labelling, in the units of the problem.
     """
-    flat, left = flatten(problem.model), deadline - time.perf_counter()
-    found = core.best_labellings(
-        flat.native, order.variables, most, upper, threads, core.Deadline(left)
-    )
+    flat = flatten(problem.model)
+    found = core.best_labellings(flat.native, order.variables, most, upper, threads, deadline)
     labels = [np.array(x, np.int64) for x in found["labels"]]
     return (labels if found["complete"] else None), found["bounds"], found["slack"]
 
 
-def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:
+def _others(
+    first: Result, most: int, apart: int | None, deadline: core.Deadline
+) -> list[RankedLabelling]:
     """Return the first labelling and the following ones."""
     if not math.isfinite(first.energy):
         return []
@@ -269,7 +265,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
     return RankedLabelling(shaped, energy, bound, proved)
 
 
-def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
+def _apart(first: Result, distance: int, deadline: core.Deadline) -> Iterator[tuple[Ints, float]]:
     """Yield diverse labellings, each with its bound."""
     problem = Problem.of(first.model)
     flat = flatten(problem.model)

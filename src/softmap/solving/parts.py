@@ -17,7 +17,7 @@ from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, solve_exact
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.flat import flat_lam, flatten
-from softmap.relaxation.gaps import model_unit, relative_gap
+from softmap.relaxation.gaps import CLOSED, model_unit, relative_gap
 from softmap.solving.problem import Problem
 from softmap.solving.prooffile import ProofFile, Searched
 from softmap.solving.result import Result
@@ -25,7 +25,6 @@ from softmap.solving.result import Result
 __all__ = ["Partition"]
 
 EPS = np.finfo(float).eps
-TIGHT = 1e-10  # relative gap at which the search of a part may stop
 
 
 @dataclass
@@ -56,8 +55,8 @@ class Partition:
         The run that found the best labelling.
     gap : float
         Relative gap at which a labelling counts as proved.
-    deadline : float
-        When to stop, by `time.perf_counter()`.
+    deadline : Deadline
+        When to stop. It is brought forward by the time that later labellings will take.
     most : int
         Number of labellings that are wanted.
     proof : ProofFile, optional
@@ -80,7 +79,7 @@ class Partition:
         self,
         first: Result,
         gap: float,
-        deadline: float,
+        deadline: core.Deadline,
         most: int,
         proof: ProofFile | None = None,
     ) -> None:
@@ -112,7 +111,7 @@ class Partition:
             began = time.perf_counter()
             self._split(part, part.labels)
             if self.most > 1:  # divide the remaining time among the remaining labellings
-                self.deadline -= (self.most - 1) * (time.perf_counter() - began)
+                self.deadline.end -= (self.most - 1) * (time.perf_counter() - began)
                 self.most = 1
             yield part.labels, bound
 
@@ -140,7 +139,7 @@ class Partition:
         missed = relative_gap(whole.bound - by_lam, model_unit(self.problem.given, by_lam))
         if self._proof is not None:
             whole.bound = by_lam
-        if self._proof is None or missed <= TIGHT:
+        if self._proof is None or missed <= CLOSED:
             self._push(whole)
         else:
             self._search(whole)
@@ -162,7 +161,7 @@ class Partition:
             if self._searched:
                 gap = self._searched[0][0] - bound
                 close = relative_gap(gap, model_unit(self.problem.given, bound)) <= self.gap
-                if close or time.perf_counter() >= self.deadline:
+                if close or self.deadline.passed:
                     return
             heapq.heappop(self._waiting)
             self._search(part)
@@ -171,9 +170,8 @@ class Partition:
         """Find the best labelling of a part, or any labelling if the time is up."""
         unary = self._unary(part)
         labels = self._changed(part, unary)
-        left = self.deadline - time.perf_counter()
-        if left > 0:
-            found = self._exact(part, unary, labels, core.Deadline(left))
+        if not self.deadline.passed:
+            found = self._exact(part, unary, labels)
             if found.infeasible:
                 return
             part.bound = max(part.bound, self.problem.bound_back(found.lower_bound))
@@ -184,22 +182,20 @@ class Partition:
         part.labels, part.energy = labels, float(self.problem.given.energy(labels))
         self._push(part)
 
-    def _exact(
-        self, part: Part, unary: Costs, labels: Ints | None, deadline: core.Deadline
-    ) -> ExactResult:
+    def _exact(self, part: Part, unary: Costs, labels: Ints | None) -> ExactResult:
         """Search a part, and keep the records if there is a proof file."""
         flat, proof = replace(self.flat, unary=unary), self._proof
         found = solve_exact(
             flat,
             incumbent=labels,
             lam=self.flat_lam,
-            deadline=deadline,
-            relative_gap=min(TIGHT, self.gap),
+            deadline=self.deadline,
+            relative_gap=min(CLOSED, self.gap),
             ascent=False,
             log=None if proof is None else proof.fresh(),
         )
         if proof is not None:
-            log = proof.refutation(flat, deadline) if found.infeasible else found.log
+            log = proof.refutation(flat, self.deadline) if found.infeasible else found.log
             self.recorded &= log is not None
             if log is not None:
                 where = part.start, part.depth, part.excluded

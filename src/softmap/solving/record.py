@@ -22,7 +22,7 @@ from softmap.solving.result import Result
 from softmap.solving.stage import Seen
 from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Checkpoints", "Record", "Watcher", "finished", "watcher"]
+__all__ = ["LOG", "Checkpoints", "Record", "Watcher", "watcher"]
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -110,12 +110,24 @@ class Record:
         return (row.work, row.sweeps, row.bound, row.energy) == present
 
     def result(self, options: Options, seen: Seen, status: Status) -> Result:
-        """Return the best values as a result, as they are."""
+        """Return the result of the run, which claims no more than is proved.
+
+        Parameters
+        ----------
+        options : Options
+            The options of the run.
+        seen : Seen
+            The relaxation as it stands at the end.
+        status : Status
+            Why the run has ended.
+        """
         self.price()
-        budget = self._budget
+        budget, problem = self._budget, self.problem
         spent = Spent(budget.work, seen.sweeps, budget.seconds, budget.setup_seconds)
         priced = self.labels, self.energy
-        return assembled(options, self._best, priced, self.trace, spent, seen.lam, status)
+        whole = assembled(options, self._best, priced, self.trace, spent, seen.lam, status)
+        plain = by_relaxation(whole)
+        return whole if plain is whole and problem.given is problem.scaled else cautious(plain)
 
     def price(self) -> None:
         """Compute the energy of the best labels in the user's units if the labels have changed."""
@@ -204,23 +216,3 @@ def watcher(model: Model, options: Options) -> Watcher:
 
 def _log_end(result: Result) -> None:
     LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
-
-
-def finished(options: Options, record: Record, seen: Seen, status: Status) -> Result:
-    """Return the result of a run.
-
-    Parameters
-    ----------
-    options : Options
-        The options of the run.
-    record : Record
-        Its trace, best values and budget.
-    seen : Seen
-        The relaxation as it stands at the end.
-    status : Status
-        Why the run has ended.
-    """
-    result = record.result(options, seen, status)
-    plain = by_relaxation(result)
-    problem = record.problem
-    return result if plain is result and problem.given is problem.scaled else cautious(plain)

@@ -19,15 +19,15 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
+from softmap.solving.budget import UNLIMITED, Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, finished
+from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import UNLIMITED, Estimates, Handed, Outcome, Share, Stage, traits
+from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "prove_infeasible"]
 
-OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # other stages follow
+# The ends of the passes after which other stages may run.
+OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)
 
 
 class Run:
@@ -78,9 +79,9 @@ class Run:
         self.decode = Decode(problem, options, method)
         self.proof = _proof_file(options)
         resumed = stored is not None and len(trace) > 0
-        afresh = not resumed and (self._warm is None or self._warm.result is None)
+        from_scratch = not resumed and (self._warm is None or self._warm.result is None)
         try:
-            self._set_up(method, interrupts, afresh=afresh)
+            self._set_up(interrupts, from_scratch=from_scratch)
             if stored is not None:
                 given = self.best, self.budget, self.passes, self.decode
                 stored.restore(*given, recorded=recorded)
@@ -89,11 +90,12 @@ class Run:
                 self.proof.close()
             raise
 
-    def _set_up(self, method: Algorithm, interrupts: Interrupts, *, afresh: bool) -> None:
+    def _set_up(self, interrupts: Interrupts, *, from_scratch: bool) -> None:
         """Make the stages, and give the first answer."""
         problem, options = self.best.problem, self.options
-        self.stages = _stages(problem, options, self.passes, self.proof, afresh=afresh)
-        exact = [kind(problem, options, method) for kind in (Interior, Vertex)]
+        found = traits(problem, options)
+        self.stages = _stages(self.passes, self.proof, found, from_scratch=from_scratch)
+        exact = [kind(problem, options) for kind in (Interior, Vertex) if kind.needs <= found]
         self._followers = _able([*exact, self.decode])
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
@@ -166,7 +168,7 @@ class Run:
     def _next_turn(self) -> Turn | Status:
         """The next slice of one of the stages that may still improve something; else a status."""
         best, budget, handed = self.best, self.budget, self._handed
-        solved = not self._led or best.gaps().lp <= self.options.lp_gap
+        solved = not self._relaxing or best.gaps().lp <= self.options.lp_gap
         known = Estimates(budget.bound_seconds, solved, best.energy)
         candidates = [
             Candidate(
@@ -180,10 +182,10 @@ class Run:
         return self._schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
-        """Run a slice, and the stages that follow it at once; return its row, and why it ends."""
+        """Run a slice and the stages that follow it; return its row, and why the run ends."""
         stage, best, budget = self.stages[turn.key], self.best, self.budget
         share = Share(budget, time.perf_counter() + turn.seconds, turn.work, turn.early)
-        if stage is not self.passes:  # it begins with the labels that are still searched for
+        if stage is not self.passes:  # labels that were found in the background come first
             self._called(self.decode, share)
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
@@ -198,9 +200,9 @@ class Run:
         if outcome.ran or best.energy < before[1]:
             seen = self._handed.seen or self.passes.seen()
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
-        if self._led or (stage is self.passes and not outcome.ran):
+        if self._relaxing or (stage is self.passes and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
-            self.checkpoints.save_if_due(at_end=not self._led)
+            self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, self._status(outcome)
 
     def _called(self, stage: Stage, share: Share) -> Outcome:
@@ -220,7 +222,7 @@ class Run:
         )
 
     def _status(self, outcome: Outcome) -> Status | None:
-        """Why the run ends; None if it goes on."""
+        """Why the run ends; None if it continues."""
         if outcome.ended is not None and (outcome.ended not in OPEN or self.options.goal == "lp"):
             return outcome.ended
         if self.options.whole_run:
@@ -228,12 +230,12 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         known = self._warm is not None and self._warm.enough(self.best)
-        ended = known and not self._led and self.options.effort_ends
+        ended = known and not self._relaxing and self.options.effort_ends
         return Status.EFFORT if ended else None
 
     @property
-    def _led(self) -> bool:
-        """Whether the relaxation goes on."""
+    def _relaxing(self) -> bool:
+        """Whether more passes may improve something."""
         return self._active[self.stages.index(self.passes)]
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
@@ -268,7 +270,7 @@ class Run:
             self.record.note(StageName.SEARCH, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
-        return finished(self.options, self.record, seen, status)
+        return self.record.result(self.options, seen, status)
 
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
@@ -381,19 +383,19 @@ def _proof_file(options: Options) -> ProofFile | None:
 
 
 def _stages(
-    problem: Problem, options: Options, passes: Passes, proof: ProofFile | None, *, afresh: bool
+    passes: Passes, proof: ProofFile | None, found: frozenset[Trait], *, from_scratch: bool
 ) -> list[Stage]:
-    """The stages of a run in their order; `afresh` if nothing is known of the model.
+    """The stages of a run in their order; `from_scratch` if no earlier result is known.
 
-    Only those are made whose needs the model and the options meet.
+    Only those are made whose needs are among the traits that were found.
     """
+    problem, options = passes.problem, passes.options
     if options.goal == "lp":
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
-    kinds = (*(BEFORE if afresh else ()), *(LABELS if unproved else AFTER))
-    found = traits(problem, options)
+    kinds = (*(BEFORE if from_scratch else ()), *(LABELS if unproved else AFTER))
     made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
     return _able([*made, passes])
 

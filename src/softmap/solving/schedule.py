@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from softmap.solving.budget import UNLIMITED
 from softmap.solving.trace import Status
 from softmap.tuning import Tuning
 
@@ -117,7 +118,7 @@ class Turn(NamedTuple):
 
     key: int
     seconds: float = math.inf
-    work: int = 1 << 62
+    work: int = UNLIMITED
     early: bool = False
 
 
@@ -126,7 +127,7 @@ class Clock(NamedTuple):
 
     spent: float = 0.0
     left: float = math.inf
-    work: int = 1 << 62
+    work: int = UNLIMITED
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ class ByTime:
             return self._turn(min(new, key=lambda c: c.begin), clock)
         if due := [c for c in able if self._due(c, clock)]:
             return self._turn(min(due, key=lambda c: c.history.seconds), clock)
-        return self._turn(max(able, key=lambda c: (self._hope(c), -c.history.seconds)), clock)
+        return self._turn(
+            max(able, key=lambda c: (self._expected_rate(c), -c.history.seconds)), clock
+        )
 
     def _due(self, stage: Candidate, clock: Clock) -> bool:
         """Whether a stage has had less than its share of the time."""
@@ -221,10 +224,10 @@ class ByTime:
             share *= tuning.falling
         return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent
 
-    def _hope(self, stage: Candidate) -> float:
+    def _expected_rate(self, stage: Candidate) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         tuning, history = self.tuning, stage.history
-        return max(history.rate, tuning.hope / (history.idle + tuning.first_slice + stage.begin))
+        return max(history.rate, tuning.untried / (history.idle + tuning.first_slice + stage.begin))
 
     def _turn(self, stage: Candidate, clock: Clock) -> Turn:
         if stage.on_call or (stage.leads and stage.urgent):

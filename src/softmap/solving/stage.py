@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.search import Readable
+from softmap.methods.base import find
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
+from softmap.solving.budget import UNLIMITED, Budget
 from softmap.solving.memory import TAKES, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
 __all__ = [
-    "UNLIMITED", "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage", "Trait",
+    "Estimates", "Handed", "Once", "Outcome", "Seen", "Share", "Stage", "Trait",
     "traits",
 ]  # fmt: skip
 
@@ -58,13 +59,9 @@ class Estimates(NamedTuple):
     energy: float = math.inf
 
 
-UNLIMITED = 1 << 62
-"""More work than any run does."""
-
-
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The relaxation as its last check saw it.
+    """The state of the relaxation at its last check.
 
     Attributes
     ----------
@@ -73,7 +70,7 @@ class Seen:
     work : int
         Number of half-edge messages of the method so far.
     sweeps : float
-        The same in passes over all half-edges.
+        `work`, in passes over all half-edges.
     eta : float
         η of the check.
     lam : function
@@ -108,7 +105,7 @@ class Seen:
     last: bool = False
 
     def solved(self, lam: NDArray[np.float64], nodes: NDArray[np.float64], cost: float) -> Seen:
-        """The same after an LP solver has found λ and node marginals of this cost."""
+        """This state, after an LP solver has found λ and node marginals of this cost."""
         at = self.solved_at or self.done
         return replace(self, decoder=lambda: lam, nodes=lambda: nodes, primal=cost, solved_at=at)
 
@@ -132,7 +129,7 @@ class Handed:
     clusters: Clusters | None = None
 
     def decoded(self) -> Handed:
-        """The same without the marginals and messages that labels were decoded from."""
+        """This record, without the marginals and messages that labels were decoded from."""
         seen = None if self.seen is None else replace(self.seen, decoder=None, nodes=None)
         return replace(self, seen=seen)
 
@@ -201,7 +198,7 @@ class Share:
         return min(max(0.0, min(self.end - time.perf_counter(), self.budget.left)), 1e9)
 
     @property
-    def rest(self) -> float:
+    def run_left(self) -> float:
         """The seconds until the end of the run, for what cannot be interrupted and resumed."""
         return min(max(0.0, self.budget.left), 1e9)
 
@@ -250,12 +247,15 @@ class Trait(Enum):
     TWO_LABELS = "no variable has more than two labels"
     LARGE = "the model has enough variables for moves by minimum cuts"
     DENSE = "few variables have many edges each"
+    EXACT = "the LP is small, without factors, and left to an LP solver if passes are slow"
+    LP = "nothing but the LP is wanted"
 
 
 def traits(problem: Problem, options: Options) -> frozenset[Trait]:
     """Return the traits of a run, which decide about most stages before any of them is made."""
     model, tuning = problem.model, options.tuning
     factors, hard = len(model.auxiliaries) > 0, model.has_forbidden
+    small = model.unary.size + model.edge_size <= tuning.interior_size and not factors
     cpu = options.method == "anneal" and options.backend == "cpu"
     dense = 2 * model.m > tuning.spins_degree * model.n and model.n <= tuning.dense_variables
     has = {
@@ -268,6 +268,8 @@ def traits(problem: Problem, options: Options) -> frozenset[Trait]:
         Trait.TWO_LABELS: bool((model.num_labels[: model.num_visible] <= 2).all()),
         Trait.LARGE: model.num_variables >= tuning.label_search.fused,
         Trait.DENSE: dense,
+        Trait.EXACT: small and find(options.method).exact_finish and not options.whole_run,
+        Trait.LP: options.goal == "lp",
     }
     return frozenset(trait for trait, holds in has.items() if holds)
 
@@ -291,7 +293,7 @@ class Stage(ABC):
     proves : bool
         Whether the stage may raise the bound.
     leads : bool
-        Whether the others wait until it has ended, in runs without a time limit.
+        Whether other stages wait until it has ended, in runs without a time limit.
     on_call : bool
         Whether the stage runs only when it is urgent.
     needs : frozenset of Trait
@@ -299,8 +301,8 @@ class Stage(ABC):
     room : float
         Memory for the stage, in bytes.
     racing : int
-        Number of threads that may work side by side on what depends on their speed: 1 in runs
-        without a time limit, which are deterministic.
+        Number of threads for work whose result depends on timing: 1 in runs without a time limit,
+        which are deterministic.
     """
 
     name: ClassVar[StageName]
@@ -335,7 +337,7 @@ class Stage(ABC):
         return 0.0
 
     def urgent(self, best: Best, handed: Handed) -> bool:
-        """Whether the stage comes before all that are not urgent."""
+        """Whether the stage runs before all stages that are not urgent."""
         return False
 
     @abstractmethod

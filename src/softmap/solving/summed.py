@@ -17,13 +17,14 @@ from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, Evaluated
-from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition
+from softmap.methods.marginals.exact import exact_log_partition
 from softmap.methods.marginals.tables import LogTables
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import Gaps
+from softmap.relaxation.gaps import PROVED, Gaps
 from softmap.solving.options import Options
-from softmap.solving.trace import PROVED, Status
+from softmap.solving.trace import Status
+from softmap.tuning import TUNING
 
 __all__ = ["MarginalMap", "marginal_map", "summed"]
 
@@ -87,7 +88,7 @@ def marginal_map(
     gap: float = 1e-6,
     time_limit: float | None = None,
     table: int = SEARCHED,
-    entries: int = ELIMINATION.entries,
+    entries: int = int(TUNING.eliminated_entries),
 ) -> MarginalMap:
     """Maximise over some variables the sum of `exp(-energy)` over the others.
 

@@ -128,7 +128,7 @@ class Tightening:
         """
         self._end = share.run_end
         while self.best.gaps().map > gap:
-            if share.rest <= self._closing:
+            if share.run_left <= self._closing:
                 if self._unproved:
                     self._prove()
                 return False

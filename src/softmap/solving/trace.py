@@ -18,10 +18,8 @@ from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
-__all__ = ["PROVED", "Row", "Snapshot", "StageName", "Status", "Trace"]
+__all__ = ["Row", "Snapshot", "StageName", "Status", "Trace"]
 
-PROVED = 1e-9
-"""Relative MAP gap up to which a labelling counts as proved optimal (rounding errors)."""
 TABLE_ROWS = 20  # most rows that a notebook shows
 
 

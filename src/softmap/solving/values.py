@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from softmap.later import later
-from softmap.relaxation.gaps import relative_gap, stated_primal
-from softmap.solving.trace import PROVED, Status
+from softmap.relaxation.gaps import PROVED, relative_gap, stated_primal
+from softmap.solving.trace import Status
 
 __all__ = ["BestValues", "RelativeGaps", "Tolerances"]
 
@@ -36,16 +36,6 @@ class Tolerances(NamedTuple):
 
     lp_gap: float
     gap: float
-
-    def labels_met(self, gaps: RelativeGaps) -> Status | None:
-        """Return the status if the MAP gap is within the tolerance, else None."""
-        if not gaps.map <= self.gap:
-            return None
-        return Status.OPTIMAL if gaps.map <= PROVED else Status.GAP
-
-    def met(self, gaps: RelativeGaps) -> Status | None:
-        """Return the status if the MAP gap or the LP gap is within its tolerance, else None."""
-        return self.labels_met(gaps) or (Status.LP_GAP if gaps.lp <= self.lp_gap else None)
 
 
 @later("lam", "point")
@@ -127,13 +117,18 @@ class BestValues:
         return not self.energy - self.lp_bound > 2.0 * gap
 
     def labels_met(self, tolerances: Tolerances) -> Status | None:
-        """Whether the labelling is proved well enough, or no labelling is below the upper bound."""
-        status = tolerances.labels_met(self.gaps())
-        return Status.NONE_BELOW if status and self.energy > self.cutoff else status
+        """The status if the MAP gap is within its tolerance, else None."""
+        gap = self.gaps().map
+        if not gap <= tolerances.gap:
+            return None
+        if self.energy > self.cutoff:  # it is the gap between the bound and the upper bound
+            return Status.NONE_BELOW
+        return Status.OPTIMAL if gap <= PROVED else Status.GAP
 
     def met(self, tolerances: Tolerances) -> Status | None:
-        """The stop rule of the relaxation: as `labels_met`, or the LP is solved."""
-        return self.labels_met(tolerances) or tolerances.met(self.gaps())
+        """The status if the MAP gap or the LP gap is within its tolerance, else None."""
+        solved = self.gaps().lp <= tolerances.lp_gap
+        return self.labels_met(tolerances) or (Status.LP_GAP if solved else None)
 
     # --- offers -----------------------------------------------------------------------------------
 

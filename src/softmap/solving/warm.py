@@ -23,7 +23,7 @@ from softmap.methods.base import Floats, Proposal, find
 from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.dual import check_eta, check_lam
-from softmap.relaxation.gaps import scaled
+from softmap.relaxation.gaps import PROVED, scaled
 from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
 from softmap.solving.best import Best
 from softmap.solving.clusters import Clusters
@@ -31,7 +31,7 @@ from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
-from softmap.solving.trace import PROVED, Status
+from softmap.solving.trace import Status
 from softmap.tuning import TUNING
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]

@@ -13,11 +13,11 @@ import numpy as np
 
 from softmap.errors import FormatError, OptionError
 from softmap.model import Model
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.solving.archive import checked_path
 from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
-from softmap.solving.trace import PROVED, Status
+from softmap.solving.trace import Status
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import energy_terms
 from softmap.verification.dual import dual_proves, largest_cost

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+UNIT = 2.0**-53  # largest relative error of one rounding
 TINIEST = 5e-324  # the smallest positive float64
 
 

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.verification.exact import exact_sum
+from softmap.verification.exact import UNIT, exact_sum
 from softmap.verification.integers import Flat
 from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
 Path = tuple[tuple[int, int], ...]
-UNIT = 2.0**-53
 PRODUCTS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of pairs, by kind
 
 

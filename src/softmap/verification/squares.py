@@ -11,13 +11,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.verification.exact import exact_sum
+from softmap.verification.exact import UNIT, exact_sum
 from softmap.verification.integers import Flat
 from softmap.verification.limit import TableLimit
 from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
-UNIT = 2.0**-53
 TINY = 1e-300  # more than all that underflows in one entry
 SHORT = 1e-150  # more than the length of a row all of whose squares underflow
 

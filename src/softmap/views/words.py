@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.views.console import number, ratio
 from softmap.views.subject import Subject
 
@@ -24,8 +24,6 @@ def result_facts(result: Subject) -> dict[str, str]:
     }
 
 
-# Largest relative gap at which bound and energy count as equal.
-EXACT = 1e-9
 # Below this relative gap, a title states the number of equal digits instead of a percentage.
 TINY = 1e-6
 
@@ -40,7 +38,7 @@ def headline(result: Subject) -> str:
         return "no labelling found that satisfies the hard constraints"
     if not math.isfinite(gap):
         return "a labelling without a lower bound"
-    if gap <= EXACT:
+    if gap <= PROVED:
         return f"optimal, {how}"
     if gap < TINY:
         return f"optimal to {math.floor(-math.log10(gap))} digits, {how}"
@@ -97,7 +95,7 @@ def _cutoff(result: Subject) -> str:
     if result.energy <= result.upper_bound:
         return f"It costs no more than the upper bound {result.upper_bound:.10g} that was given."
     least = relative_gap(result.upper_bound - result.bound, result.gap_unit)
-    if least <= max(EXACT, result.tolerances[1]):
+    if least <= max(PROVED, result.tolerances[1]):
         return f"So no labelling costs less than the upper bound {result.upper_bound:.10g}."
     return f"Whether a labelling costs less than the upper bound {result.upper_bound:.10g} is open."
 
@@ -120,7 +118,7 @@ def _verdict(result: Subject) -> str:
         return "The distance of the labelling from the optimum is not known."
     if gap == 0:
         return "The two agree, so the labelling is optimal."
-    if gap <= EXACT:
+    if gap <= PROVED:
         return f"The two agree to {result.gap:.1g}: to that precision, the labelling is optimal."
     return (
         f"So the labelling costs at most {result.gap:.3g} more than the best one "
@@ -132,9 +130,9 @@ def _relaxation(result: Subject) -> str:
     gap = relative_gap(result.lp_gap, result.gap_unit)
     if not math.isfinite(gap):
         return "No feasible point of the linear relaxation was found."
-    within = f"to within {result.lp_gap:.3g} ({percent(gap)})" if gap > EXACT else "exactly"
+    within = f"to within {result.lp_gap:.3g} ({percent(gap)})" if gap > PROVED else "exactly"
     sentence = f"The linear relaxation is solved {within}"
-    if relative_gap(result.energy - result.primal, result.gap_unit) > 10 * max(gap, EXACT):
+    if relative_gap(result.energy - result.primal, result.gap_unit) > 10 * max(gap, PROVED):
         return (
             f"{sentence}, at {result.primal:.10g}. It cannot raise the bound above that: the rest "
             "of the gap needs a better labelling, clusters or an exact search."

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from softmap import core, generators
 from softmap.proof.search.exact import flatten
-from softmap.proof.search.moves import MOVE_WORK, LargeMoves
+from softmap.proof.search.moves import LargeMoves
+from softmap.tuning import TUNING
 from support.oracles import brute_force
 from support.strategies import models, seeds
 
@@ -23,7 +24,7 @@ def test_moves_over_all_variables_find_the_optimum(model, seed):
     start = rng.integers(0, model.num_labels[: model.num_variables])
     if not np.isfinite(model.energy(start)):
         start = np.asarray(best)[: model.num_variables]
-    found = LargeMoves(flatten(model), seed).improve(start, work=30 * MOVE_WORK)
+    found = LargeMoves(flatten(model), seed).improve(start, work=30 * TUNING.move_work)
     assert model.energy(found) <= model.energy(start) + 1e-9
     if len(np.unique(model.edges)) == model.num_variables and model.num_variables <= 3:
         assert model.energy(found) == pytest.approx(least, abs=1e-9)
@@ -32,7 +33,9 @@ def test_moves_over_all_variables_find_the_optimum(model, seed):
 def test_moves_lower_the_cost_of_larger_models_and_can_be_repeated():
     model = generators.random_grid(6, 6, 4, seed=3)
     start = np.zeros(36, dtype=np.int64)
-    found = [LargeMoves(flatten(model), 7).improve(start, work=120 * MOVE_WORK) for _ in range(2)]
+    found = [
+        LargeMoves(flatten(model), 7).improve(start, work=120 * TUNING.move_work) for _ in range(2)
+    ]
     np.testing.assert_array_equal(*found)
     least = model.energy(found[0])
     assert least < model.energy(start)

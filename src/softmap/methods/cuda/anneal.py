@@ -20,7 +20,7 @@ from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceEngine, Kept
-from softmap.methods.cuda.waiting import Aside
+from softmap.methods.cuda.waiting import UNSEEN, Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
@@ -110,7 +110,6 @@ class DeviceSizes:
     """Sizes that decide how a run works."""
 
     large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
-    unseen: float = 0.005  # seconds of passes between two looks at a deadline
 
 
 SIZES = DeviceSizes()
@@ -232,7 +231,7 @@ class CudaAnneal(Annealed):
             if deadline is not None:
                 deadline.require()
             self.scale, self.averaging = cost_scale(model), easily_coupled(model)
-            eta, number = self.first_eta or self.rule.first / self.scale, chosen_device()
+            eta, number = self.given_eta or self.rule.first / self.scale, chosen_device()
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
         except core.OutOfTime:
             if not self._warned:  # a run may try again, at its end
@@ -292,7 +291,7 @@ class CudaAnneal(Annealed):
             self.cuda.passes(at_once)
             self.device.synchronize()  # so that the time of a pass is known
             each, count = (time.perf_counter() - began) / at_once, count - at_once
-            at_once = max(1, int(SIZES.unseen / max(each, 1e-9)))
+            at_once = max(1, int(UNSEEN / max(each, 1e-9)))
         state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
         state.work += 2 * self.cuda.model.m * (state.passes - before)
 

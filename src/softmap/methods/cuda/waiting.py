@@ -11,6 +11,7 @@ from softmap import core
 T = TypeVar("T")
 
 LOOK = 0.02  # seconds between two looks at a deadline, which Ctrl-C may stop
+UNSEEN = 0.005  # seconds of passes between two looks at a deadline
 
 
 def waited(future: Future[T], deadline: core.Deadline | None = None) -> T:

@@ -16,6 +16,7 @@ from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import EliminationOrder, elimination_order, live_entries
+from softmap.tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,13 @@ class EliminationLimits:
 
     Attributes
     ----------
-    entries : int
-        Largest number of table entries in all.
     streamed : int
-        The same where tables are freed as soon as they are used: a few minutes of work.
+        Largest number of table entries if tables are freed as soon as they are used: a few minutes
+        of work.
     entry_bytes : int
         Memory per stored table entry, in bytes.
     """
 
-    entries: int = 500_000_000
     streamed: int = 4_000_000_000
     entry_bytes: int = 12
 
@@ -69,7 +68,7 @@ class ExactMarginals:
 
 
 def exact_marginals(
-    model: Model, eta: float = 1.0, *, entries: int = ELIMINATION.entries
+    model: Model, eta: float = 1.0, *, entries: int = int(TUNING.eliminated_entries)
 ) -> ExactMarginals:
     """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 

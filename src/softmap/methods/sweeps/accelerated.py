@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from softmap import core
-from softmap.methods.base import Algorithm, Floats, Proposal, State
+from softmap.methods.base import Floats, Proposal, State, SweepMethod
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.baselines import SHARPNESS
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
@@ -63,7 +62,7 @@ class AccelSweepsState(State):
     guards: int = 0
 
 
-class AccelSweeps(Algorithm):
+class AccelSweeps(SweepMethod):
     """Momentum over whole star sweeps at a fixed η, with a safeguard that proves the rate 1/k².
 
     After every `every` sweeps, one step of accelerated alternating minimisation is made from the
@@ -81,14 +80,10 @@ class AccelSweeps(Algorithm):
     """
 
     name = "accel-sweeps"
-    sweeping = True
 
-    def __init__(self, eta: float | None = None, *, threads: int = 1, every: int = EVERY) -> None:
-        self.given, self.threads, self.every = eta, threads, every
-
-    @classmethod
-    def configured(cls, eta: float | None, threads: int) -> Self:
-        return cls(eta, threads=threads)
+    def __init__(self, *, eta: float | None = None, threads: int = 1, every: int = EVERY) -> None:
+        super().__init__(eta=eta, threads=threads)
+        self.every = every
 
     def init(
         self,
@@ -99,7 +94,7 @@ class AccelSweeps(Algorithm):
     ) -> AccelSweepsState:
         """Return the initial state x = v = λ (0 if None)."""
         self.stars = Stars(model, self.threads, deadline)
-        self.eta = self.given or SHARPNESS.nesterov / cost_scale(model)
+        self.eta = self.given_eta or SHARPNESS.nesterov / cost_scale(model)
         self.colours = max(len(self.stars.plan.row_start) - 1, 1)
         self._weight = -self.stars.start(sweep_curvature(model, self.eta)).msg
         messages = self.stars.start(lam)

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, State
+from softmap.methods.base import Assessment, Floats, Proposal, State, SweepMethod
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.chains import ChainMarginals, Chains, ProvedBound, polish
 from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
@@ -215,7 +215,7 @@ class AnnealState(Cooling, State):
     good: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-class Annealed(Algorithm):
+class Annealed(SweepMethod):
     """Passes of an engine with momentum, at an η that rises; messages are kept when η rises.
 
     Parameters
@@ -225,11 +225,8 @@ class Annealed(Algorithm):
     threads : int, default 1
     averaging : bool, default True
         Whether to average node marginals, if points over the average are fast to compute.
-    couplings : bool, default False
-        Whether proposals have couplings κ even if points do not depend on them.
     """
 
-    sweeping = True
     exact_finish = True
     rule: ClassVar[AnnealingRule] = TUNING.annealing
     engine_type: ClassVar[type[Engine]]
@@ -240,14 +237,9 @@ class Annealed(Algorithm):
         eta: float | None = None,
         threads: int = 1,
         averaging: bool = True,
-        couplings: bool = False,
     ) -> None:
-        self.first_eta, self.threads = eta, threads
-        self.averaging, self.couplings = averaging, couplings
-
-    @classmethod
-    def configured(cls, eta: float | None, threads: int) -> Self:
-        return cls(eta=eta, threads=threads)
+        super().__init__(eta=eta, threads=threads)
+        self.averaging = averaging
 
     def init(
         self,
@@ -259,7 +251,7 @@ class Annealed(Algorithm):
         self.engine = self.engine_type(model, self.threads, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.first_eta or self.rule.first / self.scale
+        eta = self.given_eta or self.rule.first / self.scale
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
@@ -381,18 +373,6 @@ class Anneal(Annealed):
     engine_type = Chains
     engine: Chains
 
-    def init(
-        self,
-        model: Model,
-        lam: Floats | None,
-        seed: int,
-        deadline: core.Deadline | None = None,
-    ) -> AnnealState:
-        state = super().init(model, lam, seed, deadline)
-        if self.couplings:
-            self.engine.keep_couplings()
-        return state
-
     def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
         small = coarser(self.engine.model)
@@ -411,7 +391,7 @@ class Anneal(Annealed):
         lam = method.restart_point(there)
         del method, there
         self.engine.begin_with(state.messages, lam, small.source, small.part)
-        if self.first_eta is None:
+        if self.given_eta is None:
             state.eta *= self.rule.growth
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:

@@ -8,13 +8,13 @@ smoothed dual (Savchynskyy et al. 2011).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.base import Algorithm, Floats, Proposal, State
+from softmap.methods.base import Floats, Proposal, State, SweepMethod
 from softmap.methods.sweeps.anneal import Annealed
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.loops import Messages
@@ -50,7 +50,7 @@ class TRWSState(State):
     messages: Messages
 
 
-class TRWS(Algorithm):
+class TRWS(SweepMethod):
     """TRW-S: hard-min passes over monotonic chains.
 
     Its bound never decreases; it may converge to a value below the LP optimum.
@@ -63,14 +63,6 @@ class TRWS(Algorithm):
     """
 
     name = "trws"
-    sweeping = True
-
-    def __init__(self, *, eta: float | None = None, threads: int = 1) -> None:
-        self.sharpness, self.threads = eta, threads
-
-    @classmethod
-    def configured(cls, eta: float | None, threads: int) -> Self:
-        return cls(eta=eta, threads=threads)
 
     def init(
         self,
@@ -80,7 +72,7 @@ class TRWS(Algorithm):
         deadline: core.Deadline | None = None,
     ) -> TRWSState:
         self.chains = Chains(model, self.threads, deadline)
-        self.eta = self.sharpness or SHARPNESS.rounded / cost_scale(model)
+        self.eta = self.given_eta or SHARPNESS.rounded / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 
     def step(self, state: TRWSState, count: int, deadline: core.Deadline | None = None) -> None:
@@ -123,7 +115,7 @@ class SweepState(State):
     messages: Messages
 
 
-class Sweeping(Algorithm):
+class Sweeping(SweepMethod):
     """Base class of methods that sweep over stars by one rule and propose their current λ.
 
     Parameters
@@ -133,17 +125,9 @@ class Sweeping(Algorithm):
     threads : int, default 1
     """
 
-    sweeping = True
     rule: ClassVar[Rule] = Rule.STAR
     sharpness: ClassVar[float] = SHARPNESS.rounded
     momentum: ClassVar[bool] = False
-
-    def __init__(self, *, eta: float | None = None, threads: int = 1) -> None:
-        self.given, self.threads = eta, threads
-
-    @classmethod
-    def configured(cls, eta: float | None, threads: int) -> Self:
-        return cls(eta=eta, threads=threads)
 
     def init(
         self,
@@ -154,7 +138,7 @@ class Sweeping(Algorithm):
     ) -> SweepState:
         """Return the initial state at λ (0 if None)."""
         self.stars = Stars(model, self.threads, deadline)
-        self.eta = self.given or self.sharpness / cost_scale(model)
+        self.eta = self.given_eta or self.sharpness / cost_scale(model)
         return SweepState(messages=self.stars.start(lam))
 
     def step(self, state: SweepState, count: int, deadline: core.Deadline | None = None) -> None:

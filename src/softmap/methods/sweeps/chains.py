@@ -42,6 +42,7 @@ from softmap.methods.sweeps.planning import aligned, chain_schedule, copied
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
+from softmap.tuning import TUNING
 
 Ints = NDArray[np.int64]
 
@@ -58,17 +59,10 @@ class ChainLimits:
     in_single : float
         Largest cost of a model whose messages may be rounded to single precision; messages may be
         larger than costs.
-    polish : int
-        Number of hard passes before a bound is computed.
-    unpolished : int
-        Number of passes before which hard passes are skipped: they would gain 1 to 3 % of the gap
-        and take a third of the time of a check.
     """
 
     spare: int = 1 << 23
     in_single: float = 2.0**100
-    polish: int = 1
-    unpolished: int = 20
 
 
 CHAINS = ChainLimits()
@@ -100,8 +94,11 @@ class ChainMarginals:
 
 
 def polish(passes: int) -> int:
-    """Number of hard passes before the bound is computed, given the passes so far."""
-    return CHAINS.polish if passes >= CHAINS.unpolished else 0
+    """Number of hard passes before the bound is computed, given the passes so far.
+
+    In the first checks of a run, one would gain 1 to 3 % of the gap in a third of their time.
+    """
+    return int(passes >= TUNING.checks.early)
 
 
 class Chains:
@@ -171,7 +168,7 @@ class Chains:
         Returns the number of passes that were completed before the deadline. One that was not has
         changed the messages that it had reached.
         """
-        self._make_ready(state)
+        self.undo_proposal(state)
         done = self.loops.passes(2 * count, state, eta, momentum=momentum, deadline=deadline) // 2
         self._note(state, HalfPass(state.msg, eta, forward=False) if done == count else None)
         return done
@@ -185,7 +182,7 @@ class Chains:
         deadline: core.Deadline | None = None,
     ) -> int:
         """As `passes` with momentum; marginals are added to the average at intervals."""
-        self._make_ready(state)
+        self.undo_proposal(state)
         done = self.loops.sampled_passes(state, count, eta, sampling, deadline)
         self._note(state, HalfPass(state.msg, eta, forward=False) if done == count else None)
         return done
@@ -226,7 +223,7 @@ class Chains:
         return ChainMarginals(nodes, entropy, point, value, price)
 
     def prove(
-        self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+        self, state: Messages, hard: int = 1, deadline: core.Deadline | None = None
     ) -> ProvedBound:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
@@ -256,7 +253,6 @@ class Chains:
 
         Messages are rounded to single precision, in which those of a bound are kept.
         """
-        self._allot_drift(state)
         state.drift[:] = 0.0
         state.aside, state.drift = state.drift, NONE
         if hard:
@@ -287,23 +283,6 @@ class Chains:
                 if bound is not None:
                     bound.keep(state.aside)
             state.aside = NONE
-
-    def _make_ready(self, state: Messages) -> None:
-        """Return to the messages of the run, and allocate the drift of momentum if necessary."""
-        self.undo_proposal(state)
-        self._allot_drift(state)
-
-    def _allot_drift(self, state: Messages) -> None:
-        if not len(state.drift):
-            state.drift = aligned(self.plan.back_size, np.float32)
-
-    def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
-        """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
-        shift = np.empty(len(self.plan.blocks))
-        state = Messages(messages, NONE, np.ones(3), shift)
-        lam: Floats = self.prove(state, hard).lam()
-        self.undo_proposal(state)
-        return lam
 
 
 def _alike(potential: Potential) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from softmap import core
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.chains import CHAINS, ChainMarginals, ProvedBound
+from softmap.methods.sweeps.chains import ChainMarginals, ProvedBound
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.planning import colour_schedule
 from softmap.model import Model
@@ -136,13 +136,13 @@ class Stars:
         """Do nothing: `prove` does not change the messages."""
 
     def prove(
-        self, state: Messages, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+        self, state: Messages, hard: int = 1, deadline: core.Deadline | None = None
     ) -> ProvedBound:
         """Return λ after a few hard-min sweeps; the judge computes its bound."""
         return ProvedBound(self.bounding(state.msg, hard, deadline))
 
     def bounding(
-        self, messages: Floats, hard: int = CHAINS.polish, deadline: core.Deadline | None = None
+        self, messages: Floats, hard: int = 1, deadline: core.Deadline | None = None
     ) -> Floats:
         """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()

@@ -13,8 +13,7 @@ from softmap import core
 from softmap.arguments import seeded
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
-
-MOVE_WORK = 20_000  # work that a move stands for, in message entries
+from softmap.tuning import TUNING
 
 
 class LargeMoves:
@@ -28,9 +27,12 @@ class LargeMoves:
         The model.
     seed : int, default 0
         Seed of the random numbers.
+    each : int, optional
+        The work that a search counts as; by default that of the page of numbers.
     """
 
-    def __init__(self, flat: FlatModel, seed: int = 0) -> None:
+    def __init__(self, flat: FlatModel, seed: int = 0, each: int = TUNING.move_work) -> None:
+        self._each = each
         self._native = core.LargeMoves(flat.native, seeded(seed))
 
     def improve(
@@ -49,8 +51,8 @@ class LargeMoves:
         deadline : core.Deadline, optional
             When to stop. A limit on work or a deadline is needed.
         work : int
-            Amount of work; each move counts as `MOVE_WORK`.
+            Amount of work; each search counts as `each`.
         """
         found = np.array(labels, dtype=np.int64)
-        self._native.improve(found, work // MOVE_WORK, deadline)
+        self._native.improve(found, work // self._each, deadline)
         return found

@@ -76,7 +76,7 @@ class Cores(Stage):
             log = None if self._proof is None else search
             best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores), log)
         limit = self.options.seconds
-        early = share.rest > self.tuning.first_share * limit and not best.found
+        early = share.run_left > self.tuning.first_share * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):
             self._patience = time.perf_counter() + self.tuning.share * limit
         return Outcome(active=not search.done, prepared=prepared)

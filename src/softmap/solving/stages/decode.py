@@ -104,8 +104,8 @@ class Decode(Stage):
         self._started_at = -1  # step at which the last background search began
 
     @property
-    def _beside(self) -> bool:
-        """Whether nobody waits for labels: outcomes then depend on the clock."""
+    def _concurrent(self) -> bool:
+        """Whether passes do not wait for labels: results then depend on timing."""
         return self._method.leaves_cores and self.racing > 1
 
     def urgent(self, best: Best, handed: Handed) -> bool:
@@ -113,11 +113,11 @@ class Decode(Stage):
         seen, pending = handed.seen, self._pending
         if seen is not None and (seen.nodes is not None or (seen.last and pending is not None)):
             return True
-        return self._beside and pending is not None and pending.found(0.0) is not None
+        return self._concurrent and pending is not None and pending.found(0.0) is not None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         seen, before = share.handed.seen, best.energy
-        self._collect(best, share, wait=not self._beside or (seen is not None and seen.last))
+        self._collect(best, share, wait=not self._concurrent or (seen is not None and seen.last))
         if seen is not None and seen.nodes is not None and self._due(best, seen):
             self._find(best, share, seen)
         return Outcome(ran=best.energy < before, work=0)
@@ -147,24 +147,24 @@ class Decode(Stage):
         alone, checks = options.goal == "lp", self.tuning.checks
         if alone and self._method.frugal:  # copying marginals from a device takes long
             return False
-        factor = 2 if gaps.lp <= checks.hope * options.gap else 4
+        factor = 2 if gaps.lp <= checks.near * options.gap else 4
         due = seen.last or not best.found or seen.done >= factor * self._decoded_at
         if alone and not seen.last:
             due &= not self._decoded_at or best.may_be_best()
-        # beside passes that go on, one search from messages that solve the LP is enough
-        again = not self._beside or self._started_at < seen.solved_at
+        # while passes continue, one search from messages that solve the LP is enough
+        again = not self._concurrent or self._started_at < seen.solved_at
         due |= seen.solved_at > 0 and again and not (alone and gaps.map <= options.lp_gap)
         return due
 
     def _decisive(self, best: Best, seen: Seen) -> bool:
         """Whether to wait for the labels: the first ones, or such that may end the run."""
         options = self.options
-        if self._beside or seen.last:
+        if self._concurrent or seen.last:
             return seen.last
         if not self._decoded_at or not self._method.sweeping or options.goal == "lp":
             return True
-        hope = self.tuning.checks.hope
-        return not best.found or best.gaps().lp <= hope * max(options.lp_gap, options.gap)
+        near = self.tuning.checks.near
+        return not best.found or best.gaps().lp <= near * max(options.lp_gap, options.gap)
 
     # --- how --------------------------------------------------------------------------------------
 
@@ -180,9 +180,9 @@ class Decode(Stage):
         assert seen.nodes is not None
         decisive, nodes = self._decisive(best, seen), seen.nodes()
         self._decoded_at = seen.done
-        if share.rest <= 0.0 or not (decisive or best.found):
+        if share.run_left <= 0.0 or not (decisive or best.found):
             best.offer_labels(round_nodes(self.problem.model, nodes, self.problem.threads))
-        if share.rest <= 0.0:
+        if share.run_left <= 0.0:
             return
         # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else seen.work
@@ -208,7 +208,7 @@ class Decode(Stage):
         """Offer the outcome of the background search; one that has not ended goes on."""
         if self._pending is None:
             return
-        timeout = None if math.isinf(share.budget.left) else share.rest
+        timeout = None if math.isinf(share.budget.left) else share.run_left
         if not wait or share.budget.interrupts.noted:
             timeout = 0.0
         found = self._pending.found(timeout)

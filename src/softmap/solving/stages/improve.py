@@ -123,7 +123,7 @@ class Improve(Stage):
             found.append(LabelAnnealing(flat, seed).improve)
         found.append(Neighbourhoods(model, seed=seed, threads=self.problem.threads).improve)
         if flat is not None and moves:
-            found.append(LargeMoves(flat, seed).improve)
+            found.append(LargeMoves(flat, seed, tuning.move_work).improve)
         return found
 
     def _search_together(self, best: Best, share: Share) -> None:

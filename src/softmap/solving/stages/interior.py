@@ -8,15 +8,13 @@ from contextlib import suppress
 import numpy as np
 
 from softmap import core
-from softmap.methods.base import Algorithm, Floats
+from softmap.methods.base import Floats
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.relaxation.dual import edge_batches
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Outcome, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Share, Stage, Trait
 from softmap.solving.trace import StageName
 from softmap.tuning import InteriorTimes
 
@@ -32,35 +30,17 @@ class Interior(Stage):
     It is called once, if nothing but the LP is wanted: when the passes have taken as long as the
     method is expected to take, and are expected to take as long again. Where labels are wanted,
     other stages use the time better.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    method : Algorithm
-        The method of the passes.
     """
 
     name = StageName.RELAX
-
-    def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
-        super().__init__(problem, options)
-        wanted = options.goal == "lp" and options.lp_gap >= ACCURATE
-        self._wanted = wanted and method.exact_finish
-        self._method: core.InteriorPoint | None = None
-        self._called = False
-        self._pass = 1.0  # time of a pass, in ns
+    needs = frozenset({Trait.EXACT, Trait.LP})
 
     def applies(self) -> bool:
+        self._method: core.InteriorPoint | None = None
+        self._called = False
+        self._pass = _time_of_pass(self.problem.model, self.tuning.interior)
         model = self.problem.model
-        size = model.unary.size + model.edge_size
-        small = size <= self.tuning.interior_size and not len(model.auxiliaries)
-        if not (self._wanted and small and model.m) or self.options.whole_run:
-            return False
-        self._pass = _time_of_pass(model, self.tuning.interior)
-        return not model.has_forbidden
+        return model.m > 0 and not model.has_forbidden and self.options.lp_gap >= ACCURATE
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         seen = handed.seen

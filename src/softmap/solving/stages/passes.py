@@ -138,7 +138,7 @@ class PassChecks:
         """
         ask = self._ask(best, at, share, last=last, cold=cold)
         # Ctrl-C ends passes, not their last check
-        found = self._method.answer(state, ask, core.Deadline(share.rest))
+        found = self._method.answer(state, ask, core.Deadline(share.run_left))
         if not self._method.sweeping and not np.isfinite(found.lam).all():
             found = Proposal(best.lam, found.eta)  # a diverging method has overflowed
         return found, self._judged(best, state, share, found, ask)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.different import shared_labels
 from softmap.solving.best import Best
+from softmap.solving.budget import UNLIMITED
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Multipliers, Proof, ProofKind
-from softmap.solving.stage import UNLIMITED, Handed, Once, Outcome, Share, Trait
+from softmap.solving.stage import Handed, Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
 

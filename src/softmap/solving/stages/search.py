@@ -11,11 +11,12 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
+from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
-from softmap.solving.trace import PROVED, StageName
+from softmap.solving.trace import StageName
 
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
 
@@ -57,7 +58,6 @@ class Search(Stage):
     name = StageName.SEARCH
 
     def applies(self) -> bool:
-        self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
@@ -127,10 +127,10 @@ class Search(Stage):
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
 
-    def _flattened(self) -> FlatModel:
-        if self._flat is None:
-            self._flat = flatten(self.problem.model)
-        return self._flat
+    @cached_property
+    def _flat(self) -> FlatModel:
+        """The model with a factor table in the place of each auxiliary node."""
+        return flatten(self.problem.model)
 
     def _current(self, best: Best, share: Share) -> ExactSearch:
         """Return the current search, or a new one if λ has improved much."""
@@ -148,10 +148,10 @@ class Search(Stage):
         threads, copies = search_threads(model, self.problem.threads, spare)
         spare -= copies  # half for tables, half for open nodes
         return ExactSearch(
-            self._flattened(),
+            self._flat,
             incumbent=best.labels if best.found else None,
             lam=flat_lam(model, best.lam),
-            relative_gap=min(PROVED / 10, self.options.gap),
+            relative_gap=min(CLOSED, self.options.gap),
             absolute_gap=self._beyond,
             dp_limit=min(self._tables(share), spare / TAKES.eliminated),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),

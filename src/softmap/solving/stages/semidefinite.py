@@ -11,11 +11,12 @@ import numpy as np
 
 from softmap import core
 from softmap.model import Model
+from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
-from softmap.solving.trace import PROVED, StageName
+from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
     from softmap.proof.spins.squares import SquareBound
@@ -142,7 +143,7 @@ class Semidefinite(Stage):
     def _target(self, best: Best) -> float:
         """The bound that closes a node: it proves the best labels."""
         least = min(best.energy, best.cutoff)
-        return least - min(PROVED / 10, self.options.gap) * self.problem.unit(least)
+        return least - min(CLOSED, self.options.gap) * self.problem.unit(least)
 
     def _offer(self, tree: SpinTree | SquareBound, best: Best) -> None:
         bound = min(tree.bound, best.energy)

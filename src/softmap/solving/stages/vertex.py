@@ -6,41 +6,19 @@ import math
 
 import numpy as np
 
-from softmap.methods.base import Algorithm
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Outcome, Share, Stage
+from softmap.solving.stage import Handed, Outcome, Share, Stage, Trait
 from softmap.solving.trace import StageName
 
 __all__ = ["Vertex"]
 
 
 class Vertex(Stage):
-    """The LP solved by HiGHS: interior points, then a vertex; the judge evaluates the solution.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    method : Algorithm
-        The method of the passes.
-    """
+    """The LP solved by HiGHS: interior points, then a vertex; the judge evaluates the solution."""
 
     name = StageName.RELAX
-
-    def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
-        super().__init__(problem, options)
-        self._wanted = method.exact_finish
-
-    def applies(self) -> bool:
-        model = self.problem.model
-        size = model.unary.size + model.edge_size
-        small = size <= self.tuning.interior_size and not len(model.auxiliaries)
-        return self._wanted and small and not self.options.whole_run
+    needs = frozenset({Trait.EXACT})
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         seen = handed.seen
@@ -53,7 +31,7 @@ class Vertex(Stage):
 
         model = self.problem.model
         # always one thread: the rounding of HiGHS depends on the number of threads
-        limit = None if math.isinf(share.budget.left) else share.rest
+        limit = None if math.isinf(share.budget.left) else share.run_left
         found = lp.solve(model, "ipm", time_limit=limit, threads=1)
         if found.status != "Optimal":
             return Outcome(active=False, ran=False)
