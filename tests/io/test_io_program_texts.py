@@ -152,6 +152,8 @@ def lp(rows, rest=""):
         ("c: x + y < 1e30", -INF, INF),
         ("c: - x =< - 1", -INF, -1.0),
         ("c: x => -inf", -INF, INF),
+        ("c: x + 0.1 + 0.2 <= 0.3", -INF, 0.0),  # not -5.6e-17, which no x >= 0 has
+        ("c: x - 1e200 <= 1", -INF, 1e200),
     ],
 )
 def test_rows_with_constants_and_two_bounds(row, low, high):
@@ -163,6 +165,17 @@ def test_repeated_columns_are_added():
     program = lp("c: x + 2 x - y >= 1\n x + y >= 2")
     assert plain(program)[-1] == [[3.0, -1.0], [1.0, 1.0]]
     assert program.rows == ["c", "row 2"]
+
+
+def test_repeated_columns_that_cancel_are_left_out():
+    program = lp("c: 0.1 x + 0.2 x - 0.3 x + y >= 1")
+    assert program.value == [0.0, 1.0]
+
+
+def test_a_range_ends_at_the_decimal_that_is_meant():
+    rows = "NAME\nROWS\n N a\n L r\n L s\nCOLUMNS\n x r 1 s 1\n"
+    text = f"{rows}RHS\n R r 1.1 s 1\nRANGES\n R r 1 s inf\nENDATA\n"
+    assert mps_program(Content(text.encode())).row_low == [0.1, -INF]  # 1.1 - 1.0 is above 0.1
 
 
 def test_binary_columns_keep_their_bounds():

@@ -110,6 +110,10 @@ BAD = {
     "minimize\n x\nsubject to\n odd: 0.33333333333 x + y >= 1\nbinary\n x y\nend\n": "row 'odd'",
     "minimize\n x\nsubject to\n r: x >= 1\ngeneral\n x\nend\n": "column 'x' of whole numbers",
     "minimize\n x +\nsubject to r: <= end": "a term after the sign",
+    "minimize\n x\nsubject to\n r: x + y >= 1\nbounds\n y = 1e19\nbinary\n x\n"
+    "general\n y\nend\n": "whole numbers within",
+    "minimize\n x\nsubject to\n r: 5e11 x + y >= 500000000000001\nbounds\n 0 <= x <= 1000\n"
+    "general\n x\nbinary\n y\nend\n": "in row 'r'",  # x = 1000, y = 0 was allowed
     "minimize\n x + [ x * y ] / 2\nsubject to\n r: x + y >= 1\nbinary\n x y\nend\n": "quadratic",
 }
 

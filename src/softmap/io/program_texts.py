@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NoReturn
 
 from softmap.io.streams import Content
@@ -193,9 +195,9 @@ class _LpText:
         self._next()
         return sign * (value if value < _INFINITE else math.inf)
 
-    def _sum(self) -> tuple[list[tuple[int, float]], float]:
-        """Return columns with coefficients, and the constant, of a sum."""
-        terms, constant, first = list[tuple[int, float]](), 0.0, True
+    def _sum(self) -> tuple[list[tuple[int, float]], list[float]]:
+        """Return columns with coefficients, and the constants, of a sum."""
+        terms, constants, first = list[tuple[int, float]](), list[float](), True
         while True:
             value, signed = self._signs()
             infinite = self.kind == "name" and self.word.lower() in _INFINITY
@@ -204,7 +206,7 @@ class _LpText:
                     self._refuse("a linear sum", "a quadratic one")
                 if signed:
                     self._expected("a term after the sign")
-                return terms, constant
+                return terms, constants
             first, number = False, self.kind == "number"
             if number:
                 value *= float(self.word)
@@ -217,13 +219,14 @@ class _LpText:
             if self.kind == "name" or not number:
                 terms.append((self._place(), value))
             else:
-                constant += value
+                constants.append(value)
 
     def _objective(self) -> None:
         self._label()
-        terms, self.program.offset = self._sum()
-        for column, value in terms:
-            self.program.costs[column] += value
+        terms, constants = self._sum()
+        self.program.offset = _plus(0.0, constants)
+        for column, value in _merged(terms):
+            self.program.costs[column] = value
         if self.kind not in _SECTIONS:
             self._expected("a linear objective, then the rows")
 
@@ -237,15 +240,16 @@ class _LpText:
     def _row(self) -> None:
         name = self._label()
         left, turned = self._between()
-        terms, constant = self._sum()
+        terms, constants = self._sum()
         if not terms:
             self._expected("a sum with a column")
         low, high = _limits(turned, left)
         if not turned or self.kind == "relation":
             low, high = _meet((low, high), _limits(self._relation(), self._constant()))
         number = len(self.program.rows)
-        self.program.add_row(name or f"row {number + 1}", low - constant, high - constant)
-        for column, value in terms:
+        low, high = (_plus(bound, constants, -1) for bound in (low, high))
+        self.program.add_row(name or f"row {number + 1}", low, high)
+        for column, value in _merged(terms):
             self.program.add_entry(number, column, value)
 
     def _between(self) -> tuple[float, str]:
@@ -289,6 +293,28 @@ class _LpText:
         self.program.whole[column] = True
         if self.program.high[column] == math.inf:
             self.program.high[column] = 1.0
+
+
+def _plus(number: float, others: list[float], sign: int = 1) -> float:
+    """Return a number plus or minus others, added as the decimals that they stand for."""
+    if not others or math.isinf(number):
+        return number
+    if math.inf in others:
+        return sign * math.inf
+    decimals = map(Fraction, map(repr, others))
+    total = Fraction(repr(number)) + sign * sum(decimals, Fraction(0))
+    if abs(total) > sys.float_info.max:
+        return math.inf if total > 0 else -math.inf
+    return float(total)
+
+
+def _merged(terms: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    """Yield the columns of a sum, each once, with their coefficients."""
+    given: dict[int, list[float]] = {}
+    for column, value in terms:
+        given.setdefault(column, []).append(value)
+    for column, (first, *others) in given.items():
+        yield column, _plus(first, others)
 
 
 def _limits(relation: str, value: float) -> tuple[float, float]:
@@ -450,9 +476,9 @@ class _MpsText:
         """Give a row its second bound; that of E rows is on the side of the sign of the width."""
         low, high, kind = self.program.row_low, self.program.row_high, self._kinds[row]
         if kind == "L" or (kind == "E" and width < 0):
-            low[row] = high[row] - abs(width)
+            low[row] = _plus(high[row], [abs(width)], -1)
         else:
-            high[row] = low[row] + abs(width)
+            high[row] = _plus(low[row], [abs(width)])
 
     def _bound(self, words: list[str]) -> None:
         kind, rest = words[0].upper(), words[1:]

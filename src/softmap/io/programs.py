@@ -21,7 +21,8 @@ from softmap.model.many import Cardinality, Linear, Many
 from softmap.model.potentials.base import Costs, Ints
 
 _DIGITS = 9  # coefficients of a row must be whole after multiplication by 10 to this power
-_ROUNDING = 1e-14  # relative error of a decimal and of its product with a power of ten
+_ROUNDING = 2.0**-51  # relative error of a decimal and of its product with a power of ten
+_LARGEST = 2.0**48  # sums of whole numbers up to here are exact, and so are bounds of them
 
 
 def parse_lp(content: Content) -> Model:
@@ -77,6 +78,11 @@ class _ProgramReader:
                 f"columns of whole numbers, of at most {LIMITS.integer_values} values each",
                 f"column {self.names[j]!r} of {kind} from {low[j]:g} to {high[j]:g}",
             )
+        far = np.maximum(np.abs(low), np.abs(high)) > _LARGEST
+        if far.any():
+            j = int(np.argmax(far))
+            value = f"column {self.names[j]!r} from {low[j]:g} to {high[j]:g}"
+            raise self._error(f"columns of whole numbers within ±{_LARGEST:g}", value)
         return low.astype(np.int64), (high - low).astype(np.int64) + 1
 
     def model(self) -> Model:
@@ -98,6 +104,7 @@ class _ProgramReader:
         sizes = self.sizes[self.index]
         order = np.lexsort((sizes, weights, row))
         columns, weights, sizes = self.index[order], weights[order], sizes[order]
+        self._require_exact(row, weights, np.abs(self.least[columns]) + sizes)
         shift = np.bincount(row, weights * self.least[columns], count)
         low, high = low - shift, high - shift
         ends = weights * (sizes - 1)
@@ -111,6 +118,14 @@ class _ProgramReader:
             key = (*(tuple(a[part].tolist()) for a in (weights, sizes)), low[i], high[i])
             groups.setdefault(key, []).append(columns[part])
         return groups
+
+    def _require_exact(self, row: Ints, weights: Ints, values: Ints) -> None:
+        """Reject rows whose sums may be too large to be exact."""
+        sums = np.bincount(row, np.abs(weights) * values.astype(np.float64), len(self.low))
+        if (sums > _LARGEST).any():
+            i = int(np.argmax(sums > _LARGEST))
+            found = f"up to {sums[i]:g} in row {self.rows[i]!r}"
+            raise self._error(f"sums of whole numbers up to {_LARGEST:g}", found)
 
     def _add(self, rows: Ints, weights: Ints, sizes: Ints, low: float, high: float) -> None:
         """Add the same factor for each row of columns."""
