@@ -64,8 +64,8 @@ class Interrupts:
     ) -> None:
         self.broken = kind is not None
         self._depth -= 1
-        while self._depth == 0 and self._before:
-            signal.signal(*self._before.popitem())
+        if self._depth == 0:
+            self._remove()
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -111,7 +111,6 @@ class Interrupts:
         if self._outer is not None and self._outer.noted:
             self._noted()
 
-<<<<<<< HEAD
     def _remove(self) -> None:
         while self._before:
             signal.signal(*self._before.popitem())
@@ -123,8 +122,6 @@ class Interrupts:
         self.noted = True
         self._stop.stop()
 
-=======
->>>>>>> house
     def press(self) -> None:
         """Record a Ctrl-C."""
         now = time.monotonic()
