@@ -111,6 +111,7 @@ class Tuning:
     checks: Checks = field(default_factory=Checks)
     recent: float = 8.0  # sample k of averaged marginals has the weight k^8; D7
     coarse_pixels: int = 1 << 14  # least number of pixels for coarse-to-fine; D26
+    coarse_tied: float = 2.5  # least range of edge costs, in that of unary costs, likewise; D26
     coarse_passes: int = 8  # passes over the coarse model, and least number of a run; D26
     proving: int = 50  # passes to prove labels that solve the LP, beside as many as solved it; D22
     interior_after: int = 5_000  # passes before the interior-point method of HiGHS; D11

@@ -18,7 +18,7 @@ WAYS = (
     # λ is handed out as what it is made of
     (Options, "tuning", property(lambda _: LAZY, lambda *_: None)),
     # pictures of more than one block begin with these, whatever their costs are
-    (anneal, "TUNING", replace(TUNING, coarse_pixels=5)),
+    (anneal, "TUNING", replace(TUNING, coarse_pixels=5, coarse_tied=0.0)),
 )
 
 

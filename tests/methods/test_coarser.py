@@ -132,6 +132,7 @@ def others() -> dict[str, Model]:
     hard[3, 1] = np.inf
     cuts = np.where(np.arange(len(edges)) % 2, 1.0, 2.0)
     return {
+        "weak couplings": Model(costs, edges, Potts(0.1)),
         "no edges": Model(costs),
         "not a grid": erdos_renyi(30, 3, seed=1),
         "eight neighbours": Model(costs, grid_edges(5, 6, 8), Potts(9.0)),

@@ -9,6 +9,7 @@ import pytest
 
 import softmap
 from softmap import generators, solve
+from softmap.solving import problem
 from softmap.solving.problem import Problem
 from softmap.views.words import certificate_sentences
 
@@ -104,3 +105,14 @@ def test_large_finite_costs_leave_the_bound_below_the_optimum(method, exponent):
     result = solve(model, method=method, threads=1, max_work=2 * model.m * 300)
     assert result.bound <= best <= result.energy
     assert softmap.verify(result).holds
+
+
+def test_the_step_of_the_costs_is_not_computed_for_a_model_that_a_cut_solves(monkeypatch):
+    """It would be the unit of gaps to the bound of λ = 0, which nobody asks for."""
+    asked, real = [], problem.cost_step
+    monkeypatch.setattr(problem, "cost_step", lambda model: asked.append(model) or real(model))
+    unary = np.random.default_rng(0).random((25, 2))
+    unary -= unary.min(axis=1, keepdims=True)
+    result = solve(softmap.Model(unary, generators.grid_edges(5, 5), softmap.Potts(0.3)))
+    assert result.status is softmap.Status.OPTIMAL
+    assert not asked

@@ -168,8 +168,7 @@ class Run:
     def _next_turn(self) -> Turn | Status:
         """The next slice of one of the stages that may still improve something; else a status."""
         best, budget, handed = self.best, self.budget, self._handed
-        solved = not self._relaxing or best.gaps().lp <= self.options.lp_gap
-        known = Estimates(budget.bound_seconds, solved, best.energy)
+        known = Estimates(budget.bound_seconds, best.energy)
         candidates = [
             Candidate(
                 k, stage.urgent(best, handed), stage.proves, stage.leads, stage.on_call,

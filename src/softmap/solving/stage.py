@@ -48,14 +48,11 @@ class Estimates(NamedTuple):
     ----------
     bound : float
         Time of one evaluation of the bound in this run, in seconds.
-    solved : bool
-        Whether the LP is solved, or its passes have ended.
     energy : float
         Energy of the best labels; +inf if none obey the hard constraints.
     """
 
     bound: float
-    solved: bool = False
     energy: float = math.inf
 
 

@@ -35,7 +35,7 @@ def test_what_is_not_imported_yet_waits_until_it_takes_a_small_part_of_the_run(m
     problem = Problem.plain(softmap.Model(np.zeros((12, 3)), pairs, tables))
     stage = Semidefinite(problem, Options(time_limit=60.0))
     assert stage.applies()
-    known = Estimates(bound=1e-4, solved=False, energy=0.0)
+    known = Estimates(bound=1e-4, energy=0.0)
     monkeypatch.setitem(sys.modules, "scipy.linalg", sys)
     later = stage.begin(known)
     monkeypatch.delitem(sys.modules, "scipy.linalg")

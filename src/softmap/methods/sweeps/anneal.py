@@ -54,10 +54,10 @@ class Coarser:
 def coarser(model: Model) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
-    It applies to large images.
+    It applies to large images whose neighbours are strongly coupled.
     """
     width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
-    if width is None or model.n % width:
+    if width is None or model.n % width or not _tied(model):
         return None
     family = _family(model)
     return None if family is None else _blocks(model, width, family)
@@ -78,6 +78,12 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
         if len(cuts) and (arrays["truncation"] != cuts).any():
             return None
     return lambda weights: type(first)(weights, *cuts)
+
+
+def _tied(model: Model) -> bool:
+    """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
+    sizes = model.cost_sizes
+    return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:
