@@ -7,7 +7,6 @@ differences as additional variables.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +50,7 @@ TUNING = DiverseTuning()
 
 
 def next_diverse(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Return diverse labels (or None), and a lower bound on the energy of all diverse labellings.
 
@@ -61,14 +60,12 @@ def next_diverse(
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
-    left = deadline - time.perf_counter()
+    left = deadline.left
     if left <= 0 or size > min(TUNING.entries, TUNING.rate * left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)
-    found = solve_exact(
-        counted, incumbent=start, deadline=core.Deadline(left), relative_gap=TUNING.tight
-    )
+    found = solve_exact(counted, incumbent=start, deadline=deadline, relative_gap=TUNING.tight)
     if found.infeasible:
         return None, np.inf
     labels = best if found.labels is None else found.labels[: len(flat.num_labels)]
@@ -79,7 +76,7 @@ def next_diverse(
 
 
 def _by_prices(
-    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: core.Deadline
 ) -> tuple[Ints | None, float]:
     """Bisect on ν: labels are diverse enough above some ν, and not below it."""
     best, energy, bound = None, np.inf, -np.inf
@@ -87,11 +84,10 @@ def _by_prices(
     finite = flat.tables[np.isfinite(flat.tables)]
     price = max(float(np.ptp(finite)) if finite.size else 0.0, 1e-3)
     for _ in range(TUNING.prices):
-        left = deadline - time.perf_counter()
-        if left <= 0:
+        if deadline.passed:
             break
-        seconds = min(TUNING.share * left, 1e9)
-        labels, cost, proved = _at_price(flat, earlier, distance, price, seconds)
+        own = deadline.within(min(TUNING.share * deadline.left, 1e9))
+        labels, cost, proved = _at_price(flat, earlier, distance, price, own)
         bound = max(bound, proved)
         far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance
         if far and cost < energy:
@@ -104,7 +100,7 @@ def _by_prices(
 
 
 def _at_price(
-    flat: FlatModel, earlier: list[Ints], distance: int, price: float, seconds: float
+    flat: FlatModel, earlier: list[Ints], distance: int, price: float, deadline: core.Deadline
 ) -> tuple[Ints | None, float, float]:
     """Return labels of the Lagrangian, their energy without ν, and the bound that ν proves.
 
@@ -115,9 +111,7 @@ def _at_price(
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
-    found = solve_exact(
-        replace(flat, unary=unary), deadline=core.Deadline(seconds), relative_gap=TUNING.tight
-    )
+    found = solve_exact(replace(flat, unary=unary), deadline=deadline, relative_gap=TUNING.tight)
     paid = price * len(earlier) * (n - distance)
     sizes = np.abs(unary[np.isfinite(unary)])
     slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))

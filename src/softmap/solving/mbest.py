@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from softmap.solving.prooffile import ProofFile
 from softmap.solving.result import Result
 from softmap.solving.run import prove_infeasible
 from softmap.solving.solve import solve
-from softmap.solving.trace import Status
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
@@ -142,21 +140,20 @@ def solve_mbest(
     most, gap = count("m", m, 1), not_negative("gap", gap)
     apart = None if diversity is None else count("diversity", diversity, 1)
     limit = time_limit_of(time_limit)
-    deadline = time.perf_counter() + limit
     cores = usable_cores() if threads is None else count("threads", threads, 1)
     options = Options(proof=proof, time_limit=time_limit, threads=threads, seed=seed, gap=gap)
     if apart is not None and proof is not None:
         raise OptionError("proof: there is none for diverse labellings; leave out `diversity`")
-    if apart is None and proof is None:
-        known = _by_elimination(checked_model(model), most, gap, cores, deadline)
-        if known is not None:
-            return known
-    first = _first(model, options)
-    if first.status is Status.INTERRUPTED:
-        deadline = time.perf_counter()
-    if options.proof is None:
-        return _others(first, most, apart, deadline)
-    return _proved(first, most, deadline, ProofFile(Path(options.proof)))
+    with Interrupts() as interrupts:
+        deadline = interrupts.within(limit)
+        if apart is None and proof is None:
+            known = _by_elimination(checked_model(model), most, gap, cores, deadline)
+            if known is not None:
+                return known
+        first = _first(model, options)
+        if options.proof is None:
+            return _others(first, most, apart, deadline)
+        return _proved(first, most, deadline, ProofFile(Path(options.proof)))
 
 
 def _first(model: Model, options: Options) -> Result:
@@ -173,7 +170,9 @@ def _first(model: Model, options: Options) -> Result:
         raise
 
 
-def _proved(first: Result, most: int, deadline: float, proof: ProofFile) -> list[RankedLabelling]:
+def _proved(
+    first: Result, most: int, deadline: core.Deadline, proof: ProofFile
+) -> list[RankedLabelling]:
     """Return the best labellings, and write the proof; warn if it cannot be written."""
     model, gap = first.model, first.tolerances[1]
     reason = "no labelling was found"
@@ -193,12 +192,12 @@ def _proved(first: Result, most: int, deadline: float, proof: ProofFile) -> list
 
 
 def _by_elimination(
-    model: Model, most: int, gap: float, threads: int, deadline: float
+    model: Model, most: int, gap: float, threads: int, deadline: core.Deadline
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
     problem = Problem.of(model)
     order = elimination_order(problem.model, TUNING.entries)
-    room, left = available_memory(), deadline - time.perf_counter()
+    room, left = available_memory(), deadline.left
     short = (
         order.found
         and not len(model.running)  # their labellings are counted once per visible labelling
@@ -228,21 +227,21 @@ def _enumerated(
     most: int,
     upper: float,
     threads: int,
-    deadline: float,
+    deadline: core.Deadline,
 ) -> tuple[list[Ints] | None, list[float], float]:
     """Return labellings, bounds of their ranks, and the rounding of bounds; None if time ran out.
 
     `upper` is an upper bound on the energy of the last labelling, in the units of the problem.
     """
-    flat, left = flatten(problem.model), deadline - time.perf_counter()
-    found = core.best_labellings(
-        flat.native, order.variables, most, upper, threads, core.Deadline(left)
-    )
+    flat = flatten(problem.model)
+    found = core.best_labellings(flat.native, order.variables, most, upper, threads, deadline)
     labels = [np.array(x, np.int64) for x in found["labels"]]
     return (labels if found["complete"] else None), found["bounds"], found["slack"]
 
 
-def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:
+def _others(
+    first: Result, most: int, apart: int | None, deadline: core.Deadline
+) -> list[RankedLabelling]:
     """Return the first labelling and the following ones."""
     if not math.isfinite(first.energy):
         return []
@@ -269,7 +268,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
     return RankedLabelling(shaped, energy, bound, proved)
 
 
-def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
+def _apart(first: Result, distance: int, deadline: core.Deadline) -> Iterator[tuple[Ints, float]]:
     """Yield diverse labellings, each with its bound."""
     problem = Problem.of(first.model)
     flat = flatten(problem.model)

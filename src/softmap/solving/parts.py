@@ -56,8 +56,8 @@ class Partition:
         The run that found the best labelling.
     gap : float
         Relative gap at which a labelling counts as proved.
-    deadline : float
-        When to stop, by `time.perf_counter()`.
+    deadline : core.Deadline
+        When to stop.
     most : int
         Number of labellings that are wanted.
     proof : ProofFile, optional
@@ -80,7 +80,7 @@ class Partition:
         self,
         first: Result,
         gap: float,
-        deadline: float,
+        deadline: core.Deadline,
         most: int,
         proof: ProofFile | None = None,
     ) -> None:
@@ -112,7 +112,8 @@ class Partition:
             began = time.perf_counter()
             self._split(part, part.labels)
             if self.most > 1:  # divide the remaining time among the remaining labellings
-                self.deadline -= (self.most - 1) * (time.perf_counter() - began)
+                spent = (self.most - 1) * (time.perf_counter() - began)
+                self.deadline = self.deadline.at(self.deadline.end - spent)
                 self.most = 1
             yield part.labels, bound
 
@@ -162,7 +163,7 @@ class Partition:
             if self._searched:
                 gap = self._searched[0][0] - bound
                 close = relative_gap(gap, model_unit(self.problem.given, bound)) <= self.gap
-                if close or time.perf_counter() >= self.deadline:
+                if close or self.deadline.passed:
                     return
             heapq.heappop(self._waiting)
             self._search(part)
@@ -171,9 +172,8 @@ class Partition:
         """Find the best labelling of a part, or any labelling if the time is up."""
         unary = self._unary(part)
         labels = self._changed(part, unary)
-        left = self.deadline - time.perf_counter()
-        if left > 0:
-            found = self._exact(part, unary, labels, core.Deadline(left))
+        if not self.deadline.passed:
+            found = self._exact(part, unary, labels, self.deadline)
             if found.infeasible:
                 return
             part.bound = max(part.bound, self.problem.bound_back(found.lower_bound))
