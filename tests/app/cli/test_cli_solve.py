@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.app.cli import solve as solve_module
 from softmap.app.cli import targets
 from softmap.app.cli.app import main
 
@@ -228,6 +229,17 @@ def test_a_signal_after_the_run_loses_nothing(more, grid, tmp_path, monkeypatch,
     assert (tmp_path / "kept.MPE").exists()
     assert "energy" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_before_the_run_ends_a_command_with_a_sentence(grid, monkeypatch, capsys):
+    def pressed(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(solve_module, "read_model", pressed)
+    assert main(["solve", str(grid), "--no-progress"]) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "softmap: interrupted\n"
 
 
 CLAUSES = "h 1 2 0\nh -1 -2 0\n3 -1 0\n5 -2 0\n0 3 0\n"
