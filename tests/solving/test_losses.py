@@ -14,7 +14,7 @@ import softmap
 from adversary.kills import killed_and_resumed
 from softmap import Model, Tables, generators, resume, solve
 from softmap.errors import CheckpointError, CheckpointWarning, FormatError
-from softmap.solving import archive
+from softmap.solving import archive, mbest, parts, summed
 from softmap.solving import checkpoint as storage
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
@@ -91,6 +91,55 @@ def test_a_handler_of_the_program_for_termination_is_left_in_place(model):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert seen
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_the_outer_of_two_interruptible_blocks_knows_of_a_signal(early):
+    with Interrupts() as outer:
+        if early:  # it ends what begins later, too
+            signal.raise_signal(signal.SIGTERM)
+        with Interrupts() as inner:
+            if not early:
+                signal.raise_signal(signal.SIGTERM)
+            assert inner.noted
+            assert inner.within(1e9).passed
+        assert outer.noted
+        assert outer.within(1e9).passed
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("files", [True, False])
+def test_an_interrupted_search_for_labellings_returns_those_found(
+    model, monkeypatch, tmp_path, number, files
+):
+    proof = {"proof": tmp_path / "proof"} if files else {}
+    with monkeypatch.context() as patch:
+        patch.setattr(mbest, "_by_elimination", lambda *_: None)
+        press(patch, parts.Partition, "_changed", number=number)
+        patch.setattr(Interrupts, "soon", -1.0)  # each is the first
+        patch.setattr(Interrupts, "_note", lambda self, *_: self._noted())
+        found = softmap.solve_mbest(model, 3, threads=1, **proof)
+    assert len(found) == 3
+    least = solve(model, goal="optimal", threads=1).energy
+    for entry in found:
+        assert entry.energy == model.energy(entry.labels)
+        assert entry.bound <= entry.energy
+    assert found[0].energy == pytest.approx(least)
+    assert not found[2].proved
+    if files:
+        assert softmap.verify(model, proof=tmp_path / "proof").holds
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+def test_an_interrupted_marginal_map_returns_its_bounds(monkeypatch):
+    grid = generators.potts_grid(6, 6, 3, seed=1)
+    press(monkeypatch, summed._MaxSearch, "_step", number=signal.SIGTERM)
+    monkeypatch.setattr(Interrupts, "_note", lambda self, *_: self._noted())
+    found = softmap.marginal_map(grid, sum_over=range(0, 36, 2), table=4)
+    assert found.status is Status.INTERRUPTED
+    assert found.bound <= found.energy
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_ctrl_c_once_in_each_run_of_a_loop_ends_each_run(model):

@@ -30,7 +30,6 @@ from softmap.solving.prooffile import ProofFile
 from softmap.solving.result import Result
 from softmap.solving.run import prove_infeasible
 from softmap.solving.solve import solve
-from softmap.solving.trace import Status
 from softmap.tuning import TUNING
 
 __all__ = ["RankedLabelling", "solve_mbest"]
@@ -136,21 +135,21 @@ def solve_mbest(
     """
     most, gap = count("m", m, 1), not_negative("gap", gap)
     apart = None if diversity is None else count("diversity", diversity, 1)
-    deadline = core.Deadline(time_limit_of(time_limit))
+    limit = time_limit_of(time_limit)
     cores = usable_cores() if threads is None else count("threads", threads, 1)
     options = Options(proof=proof, time_limit=time_limit, threads=threads, seed=seed, gap=gap)
     if apart is not None and proof is not None:
         raise OptionError("proof: there is none for diverse labellings; leave out `diversity`")
-    if apart is None and proof is None:
-        known = _by_elimination(checked_model(model), most, gap, cores, deadline)
-        if known is not None:
-            return known
-    first = _first(model, options)
-    if first.status is Status.INTERRUPTED:
-        deadline.stop()
-    if options.proof is None:
-        return _others(first, most, apart, deadline)
-    return _proved(first, most, deadline, ProofFile(Path(options.proof)))
+    with Interrupts() as interrupts:
+        deadline = interrupts.within(limit)
+        if apart is None and proof is None:
+            known = _by_elimination(checked_model(model), most, gap, cores, deadline)
+            if known is not None:
+                return known
+        first = _first(model, options)
+        if options.proof is None:
+            return _others(first, most, apart, deadline)
+        return _proved(first, most, deadline, ProofFile(Path(options.proof)))
 
 
 def _first(model: Model, options: Options) -> Result:

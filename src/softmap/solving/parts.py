@@ -56,7 +56,7 @@ class Partition:
     gap : float
         Relative gap at which a labelling counts as proved.
     deadline : Deadline
-        When to stop. It is brought forward by the time that later labellings will take.
+        When to stop. It ends earlier by the time that later labellings will take.
     most : int
         Number of labellings that are wanted.
     proof : ProofFile, optional
@@ -111,7 +111,8 @@ class Partition:
             began = time.perf_counter()
             self._split(part, part.labels)
             if self.most > 1:  # divide the remaining time among the remaining labellings
-                self.deadline.end -= (self.most - 1) * (time.perf_counter() - began)
+                spent = (self.most - 1) * (time.perf_counter() - began)
+                self.deadline = self.deadline.at(self.deadline.end - spent)
                 self.most = 1
             yield part.labels, bound
 

@@ -22,6 +22,7 @@ from softmap.methods.marginals.tables import LogTables
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import PROVED, Gaps
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.trace import Status
 from softmap.tuning import TUNING
@@ -134,7 +135,11 @@ def marginal_map(
     gap, entries = not_negative("gap", gap), count("entries", entries, 1)
     variables = _maxima(model, sum_over)
     search = _MaxSearch(LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap)
-    status = search.run(core.Deadline(seconds), entries if math.isinf(seconds) else math.inf)
+    with Interrupts() as interrupts:
+        most = entries if math.isinf(seconds) else math.inf
+        status = search.run(interrupts.within(seconds), most)
+    if status is Status.TIME_LIMIT and interrupts.noted:
+        status = Status.INTERRUPTED
     energy = 0.0 - search.lower
     bound = min(0.0 - search.upper, energy)
     took = time.perf_counter() - begin

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.app.cli import solve as solve_module
+from softmap.app.cli import targets
 from softmap.app.cli.app import main
 
 FIELDS = [
@@ -210,6 +212,34 @@ def test_interrupted_writes_the_best_first(tmp_path, number):
     energy = softmap.read(model).energy(np.array(labels.read_text().split()[2:], dtype=int))
     assert energy == pytest.approx(answer["energy"])
     assert answer["bound"] <= answer["energy"]
+
+
+@pytest.mark.parametrize("more", [["--save"], ["--output"], ["--mbest", "2", "--output"]])
+def test_a_signal_after_the_run_loses_nothing(more, grid, tmp_path, monkeypatch, capsys):
+    """It comes when the answer is printed, before any file is written."""
+    usual = targets.Targets.printing
+
+    def pressed(self):
+        signal.raise_signal(signal.SIGTERM)
+        return usual(self)
+
+    monkeypatch.setattr(targets.Targets, "printing", pressed)
+    words = ["solve", str(grid), "--no-progress", *more, str(tmp_path / "kept.MPE")]
+    assert main(words) in (0, 130)
+    assert (tmp_path / "kept.MPE").exists()
+    assert "energy" in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_before_the_run_ends_a_command_with_a_sentence(grid, monkeypatch, capsys):
+    def pressed(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(solve_module, "read_model", pressed)
+    assert main(["solve", str(grid), "--no-progress"]) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "softmap: interrupted\n"
 
 
 CLAUSES = "h 1 2 0\nh -1 -2 0\n3 -1 0\n5 -2 0\n0 3 0\n"

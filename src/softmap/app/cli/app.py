@@ -60,6 +60,13 @@ class Commands(TyperGroup):
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # typer would return the exit code without a word
+            say("interrupted")
+            raise typer.Exit(Exit.INTERRUPTED) from None
+
 
 app = typer.Typer(
     name="softmap",

@@ -115,12 +115,13 @@ def solve_command(
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
         if initial is not None:
             options["labels"] = best_labels(initial, loaded)
-        if query is not None or mbest is not None:
-            options |= {"trace": trace, "report": report, "save": save, "resume": resume}
-            options |= {"diversity": diversity, "mbest": mbest}
-            raise typer.Exit(_other_question(loaded, query, options, targets, as_json))
-        lines = None if competition is None else Lines(competition, loaded)
-        with Interrupts():  # a signal after the run does not lose what it found
+        with Interrupts() as held:  # a signal after the run does not lose what it found
+            if query is not None or mbest is not None:
+                options |= {"trace": trace, "report": report, "save": save, "resume": resume}
+                options |= {"diversity": diversity, "mbest": mbest}
+                code = _other_question(loaded, query, options, targets, as_json)
+                raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
+            lines = None if competition is None else Lines(competition, loaded)
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
                 result = _run(loaded, resume, on_snapshot=show, **options)
             _tell(result, targets, as_json, model.name, lines)
