@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model.inputs import offsets
@@ -18,8 +17,6 @@ from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.dual import Floats
 from softmap.tuning import TUNING, ClusterSizes
-
-Bools = NDArray[np.bool_]
 
 # Sizes of the steps between which the deadline is read; no outcome depends on them.
 JOINT = 1 << 24  # joint states of three variables
