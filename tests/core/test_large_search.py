@@ -97,7 +97,7 @@ def test_the_optimum_is_that_of_dynamic_programming(forbidden, with_lam):
     answers = set()
     for threads in THREADS:
         found = solve_exact(flat, lam=lam, threads=threads)
-        assert found.optimal
+        assert found.complete
         assert found.energy == best
         assert found.lower_bound == best
         answers.add(str(_answer(found)))

@@ -55,13 +55,6 @@ class LabelSearch:
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
         self._fuses = pairs and model.n >= self.effort.fused and Fusion.takes(model) <= room
 
-    def read(self, lam: Readable, deadline: core.Deadline | None = None) -> NDArray[np.int64]:
-        """Return labels decoded from λ, or by calling `lam` if it is a function."""
-        if callable(lam):
-            return lam()
-        order = self.order() if callable(self.order) else self.order
-        return decode(self.model, lam, order, deadline)
-
     def look(
         self,
         known: Priced,
@@ -104,32 +97,7 @@ class LabelSearch:
         best = self._fused(known, found, deadline)
         if deadline is not None:  # fewer of them, which still cool down to 0
             annealed = int(min(annealed, 0.5 * deadline.left / each))
-        if annealed and self._open(best, bound):
-            heat = self._heat(best, bound)
-            moved = improved_by_forests(
-                model, best, annealed, heat, work + 1, self.threads, deadline
-            )
-            best = _better(best, moved)
-        return best
-
-    def later(
-        self,
-        known: Priced,
-        lam: Readable,
-        nodes: Floats,
-        bound: float,
-        primal: float,
-        work: int,
-        deadline: core.Deadline | None = None,
-    ) -> Callable[[], Priced]:
-        """Return a function that does what `look` does, to be called later.
-
-        If `lam` is a function it is called now, so that messages may change in the meantime.
-        """
-        if callable(lam):
-            read = lam()
-            lam = lambda: read  # noqa: E731
-        return lambda: self.look(known, lam, nodes, bound, primal, work, deadline)
+        return self._annealed(best, bound, annealed, work + 1, deadline)
 
     def improve(
         self, known: Priced, bound: float, seed: int, deadline: core.Deadline | None = None
@@ -140,16 +108,32 @@ class LabelSearch:
             best = _better(best, best_labelling(model, [best[0]], [best[1]], threads, deadline))
             moved = improved_by_forests(model, best, 1, 0.0, seed, threads, deadline)
             best = _better(best, moved)
-        if self._open(best, bound):
-            heat, rounds = self._heat(best, bound), self.effort.warm
-            moved = improved_by_forests(model, best, rounds, heat, seed + 1, threads, deadline)
-            best = _better(best, moved)
-        return best
+        return self._annealed(best, bound, self.effort.warm, seed + 1, deadline)
+
+    def _annealed(
+        self, known: Priced, bound: float, rounds: int, seed: int, deadline: core.Deadline | None
+    ) -> Priced:
+        """Improve labels by annealed tree moves while the gap is open.
+
+        The first temperature is a multiple of the geometric mean of the scale of the costs and the
+        gap per variable.
+        """
+        model = self.model
+        if not rounds or not self._open(known, bound):
+            return known
+        each = max(0.0, known[1] - bound) / model.num_variables
+        heat = self.effort.heat * math.sqrt(cost_scale(model) * each)
+        moved = improved_by_forests(model, known, rounds, heat, seed, self.threads, deadline)
+        return _better(known, moved)
 
     def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Priced:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
-        model = self.model
-        candidates = [round_nodes(model, nodes, self.threads), self.read(lam, deadline)]
+        model, order = self.model, self.order
+        if callable(lam):
+            decoded = lam()
+        else:
+            decoded = decode(model, lam, order() if callable(order) else order, deadline)
+        candidates = [round_nodes(model, nodes, self.threads), decoded]
         if len(model.running):  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [energy_of(model, labels, self.threads) for labels in candidates]
@@ -174,11 +158,6 @@ class LabelSearch:
         if fusion.fuse(labels, worse[0], work=self.effort.cut * size, deadline=deadline) <= 0:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
-
-    def _heat(self, known: Priced, bound: float) -> float:
-        """The temperature: the geometric mean of the scale of costs and the gap per variable."""
-        each = max(0.0, known[1] - bound) / self.model.num_variables
-        return self.effort.heat * math.sqrt(cost_scale(self.model) * each)
 
     def _open(self, known: Priced, bound: float) -> bool:
         """Whether the known labels are feasible and not yet proved optimal."""

@@ -51,11 +51,6 @@ class ExactResult:
         size = int(self.counts["logged"])
         return Log(Path(self.counts["log"]), size) if size else None
 
-    @property
-    def optimal(self) -> bool:
-        """Whether the labelling is proved optimal, up to rounding and the requested gap."""
-        return self.complete and self.labels is not None
-
 
 class ExactSearch:
     """A resumable search for an optimal labelling; each call of `run` continues it.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model.inputs import offsets
@@ -16,10 +15,8 @@ from softmap.model.potentials.base import Ints
 from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes
-from softmap.relaxation.dual import Floats, reduced_unary
+from softmap.relaxation.dual import Floats
 from softmap.tuning import TUNING, ClusterSizes
-
-Bools = NDArray[np.bool_]
 
 # Sizes of the steps between which the deadline is read; no outcome depends on them.
 JOINT = 1 << 24  # joint states of three variables
@@ -52,10 +49,6 @@ class Adjacency:
             return np.full(code.shape, -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.code, code), len(self.code) - 1)
         return np.where(self.code[at] == code, at, -1)
-
-    def adjacent(self, i: Ints, j: Ints) -> Bools:
-        """Whether each pair is in the graph."""
-        return np.asarray(self.find(i, j) >= 0)
 
 
 def short_cycles(
@@ -255,7 +248,7 @@ def unions(tight: Tightened, limits: ClusterSizes) -> Scopes:
 
 @dataclass(frozen=True)
 class PairCosts:
-    """The reparametrised costs of all pairs of variables with an edge or a region, for one λ.
+    """Costs of all pairs of variables with an edge or a region.
 
     Attributes
     ----------
@@ -270,38 +263,26 @@ class PairCosts:
     tables: Floats
 
 
-def pair_costs(tight: Tightened, lam: Floats, most_labels: int = 64) -> PairCosts:
-    """Return the reparametrised costs of edges and pair regions at λ.
-
-    The reparametrised cost of each variable is divided equally among its pairs. The minima of these
-    costs add up to at least the bound of λ, minus the minima of all other nodes. Pairs with a
-    variable of more than `most_labels` labels are left out.
-    """
-    graph, tables = _pairs_of(tight, most_labels)
-    reduced = reduced_unary(tight.model, lam)
-    _add_shares(tight, reduced, graph, tables)
-    _add_regions(tight, reduced, graph, tables)
-    _add_edges(tight, lam, graph, tables)
-    return PairCosts(graph, tables)
-
-
 def belief_costs(
     tight: Tightened, nodes: Floats, coupling: Floats, eta: float, most_labels: int = 64
 ) -> PairCosts:
     """Return -log μ_ij / η of edges and pair regions (up to constants), from marginals at η.
 
     Marginals overlap in variables, so that gains computed from them are not guaranteed. If the LP
-    is degenerate, they rank cycles whose guaranteed gains are all nearly 0 (decision 12).
+    is degenerate, they rank cycles whose guaranteed gains are all nearly 0 (decision 12). Pairs
+    with a variable of more than `most_labels` labels are left out.
     """
-    graph, tables = _pairs_of(tight, most_labels)
-    _add_shares(tight, np.zeros(len(nodes)), graph, tables)
-    _add_regions(tight, -np.log(np.maximum(nodes, 1e-30)) / eta, graph, tables)
-    _add_edges(tight, coupling, graph, tables)
+    graph, tables = empty_tables(tight, most_labels)
+    add_regions(tight, -np.log(np.maximum(nodes, 1e-30)) / eta, graph, tables)
+    add_edges(tight, coupling, graph, tables)
     return PairCosts(graph, tables)
 
 
-def _pairs_of(tight: Tightened, most_labels: int) -> tuple[Adjacency, Floats]:
-    """Return the graph of edges and pair regions, and an array for their tables."""
+def empty_tables(tight: Tightened, most_labels: int) -> tuple[Adjacency, Floats]:
+    """Return the graph of edges and pair regions, and a table of zeros for each pair.
+
+    Entries beyond the labels of a variable are +inf.
+    """
     model, n = tight.model, tight.base.num_variables
     ordinary = model.edges[: len(tight.kept)].astype(np.int64)
     edges = np.flatnonzero(ordinary.max(axis=1, initial=0) < n)
@@ -310,23 +291,12 @@ def _pairs_of(tight: Tightened, most_labels: int) -> tuple[Adjacency, Floats]:
     code = np.unique(pair_codes(ends[small], n))
     pairs = np.stack(np.divmod(code, n), axis=1)
     width = int(model.num_labels[pairs].max(initial=1))
-    return Adjacency.of(pairs, n), np.full((len(pairs), width, width), np.inf)
+    padded = np.where(np.arange(width) < model.num_labels[pairs, None], 0.0, np.inf)
+    return Adjacency.of(pairs, n), padded[:, 0, :, None] + padded[:, 1, None, :]
 
 
-def _add_shares(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
-    """Add θ_i / (number of edges and regions at i) to each pair of variable i."""
-    model, n = tight.model, tight.base.num_variables
-    labels, width = model.num_labels, tables.shape[1]
-    padded = np.full((n, width), np.inf)
-    x = np.arange(width)
-    inside = (x < labels[:n, None]) & (labels[:n, None] <= width)
-    padded[inside] = reduced[(model.node_offset[:n, None] + x)[inside]]
-    padded /= np.maximum(model.graph.degree[:n], 1)[:, None]
-    i, j = np.divmod(graph.code, n)
-    tables[:] = padded[i][:, :, None] + padded[j][:, None, :]
-
-
-def _add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
+def add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
+    """Add the costs of pair regions, from costs of all node states, to the tables of pairs."""
     shapes, which = unique_rows(tight.model.num_labels[tight.pairs])
     place = graph.find(tight.pairs[:, 0], tight.pairs[:, 1])
     for s, (rows, cols) in enumerate(shapes.tolist()):
@@ -335,7 +305,7 @@ def _add_regions(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Fl
         tables[place[some], :rows, :cols] += reduced[at].reshape(len(some), rows, cols)
 
 
-def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) -> None:
+def add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) -> None:
     """Add C_e + λ_i + λ_j of the edges between variables; +inf for forbidden labels."""
     model, n, kept = tight.model, tight.base.num_variables, len(tight.kept)
     ends = model.edges[:kept].astype(np.int64)

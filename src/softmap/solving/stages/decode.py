@@ -199,8 +199,14 @@ class Decode(Stage):
             self._find_feasible(best, share, nodes, seen.work)
 
     def _start(self, done: int, what: tuple[Any, ...], budget: Budget) -> None:
+        """Start a search for labels in the background, unless another one has not ended."""
         if self._pending is None:
-            search = self._labels.later(*(*what, budget.interrupts.within(budget.left)))
+            known, lam, nodes, bound, primal, work = what
+            if callable(lam):  # now: the next pass changes the messages
+                decoded = lam()
+                lam = lambda: decoded  # noqa: E731
+            end = budget.interrupts.within(budget.left)
+            search = partial(self._labels.look, known, lam, nodes, bound, primal, work, end)
             self._pending = Background(search, threaded=self.problem.threads > 1)
             self._started_at = done
 
