@@ -346,6 +346,17 @@ def test_what_does_not_fit_is_rejected(a, b, cost, words):
         transport.sinkhorn(a, b, cost)
 
 
+def test_projections_are_refused():
+    with pytest.raises(softmap.ModelError, match="finite costs"):
+        transport.sinkhorn([0.5, 0.5], [0.2, 0.8], softmap.Projection([[0, 1]], [2]))
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310])
+def test_the_least_masses_are_moved(tiny):
+    found = transport.sinkhorn([1.0, tiny], [1.0], softmap.Potts([1.0]))
+    assert found.plan().tolist() == [[1.0], [0.0]]
+
+
 def test_a_moment_can_stop_the_run():
     rows = []
     found = transport.multimarginal(
