@@ -457,6 +457,17 @@ def test_an_edge_that_is_not_there_has_no_plan(edge):
         transport.sinkhorn(HALF, HALF, EYE).plan(edge)
 
 
+def test_projections_are_refused():
+    with pytest.raises(softmap.ModelError, match="finite costs"):
+        transport.sinkhorn([0.5, 0.5], [0.2, 0.8], softmap.Projection([[0, 1]], [2]))
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310])
+def test_the_least_masses_are_moved(tiny):
+    found = transport.sinkhorn([1.0, tiny], [1.0], softmap.Potts([1.0]))
+    assert found.plan().tolist() == [[1.0], [0.0]]
+
+
 def test_a_moment_can_stop_the_run():
     rows = []
     found = transport.multimarginal(

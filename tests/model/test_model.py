@@ -16,7 +16,7 @@ from softmap.errors import ModelError, SoftmapError
 from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.model.potentials import Potts, SharedTables, Tables, TruncatedLinear
+from softmap.model.potentials import Potts, Projection, SharedTables, Tables, TruncatedLinear
 from support.oracles import energy_by_hand
 from support.strategies import build, dense, models, recipes
 
@@ -293,6 +293,15 @@ def test_has_forbidden_is_true_exactly_when_a_cost_is_infinite(model):
     assert model.has_forbidden == entries
     if np.isposinf(model.energy(all_labellings(model))).any():
         assert model.has_forbidden
+
+
+def test_a_projection_between_variables_is_a_hard_constraint():
+    swapped = Projection([[1, 0]], [2])
+    assert Model([[0.0, 0.0]] * 2, [[0, 1]], swapped).has_forbidden
+    assert not Model([[0.0, 0.0], [0.0]], [[0, 1]], Projection([[0, 0]], [1])).has_forbidden
+    factor = Model.from_factors([2] * 3, [((0, 1, 2), np.zeros((2, 2, 2)))])
+    assert len(factor.auxiliaries) == 1
+    assert not factor.has_forbidden  # its ties are structure
 
 
 # --- derived models -----------------------------------------------------------------------------

@@ -163,6 +163,20 @@ def test_an_exact_search_tells_many_labels_apart() -> None:
     assert found.labels.tolist() == [66_000, 1]
 
 
+# --- the trace ends with the result ---------------------------------------------------------------
+
+
+def test_a_bound_that_is_better_in_the_units_of_the_user_ends_the_trace() -> None:
+    edges = [((2, 1), softmap.TruncatedLinear([-5e-118], [0.5]))]
+    edges.append(((1, 0), softmap.Projection([[0, 0, 0]], [1])))
+    edges.append(((1, 0), softmap.TruncatedLinear([-5e-118], [0.1])))
+    unary = [np.array([1e-307]), np.array([2.5e299, 2.5e299, 5e-118]), np.array([-2e-231])]
+    model = softmap.Model(unary, None, [([ends], potential) for ends, potential in edges])
+    result = softmap.solve(model)
+    assert result.trace[-1].bound == result.bound > 0.0  # small costs are 0 in those of the run
+    assert softmap.verify(result).holds
+
+
 # --- the guarantee of the README ------------------------------------------------------------------
 
 

@@ -47,9 +47,10 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
 
     template <class Put>
     void transport(const Pack<W> *p, const Pack<W> *q, double *, Put put) const {
-        const Pack<W> none(0.0), all = moved(p, q), scale = choose(none, all, 1.0 / all, none);
+        const Pack<W> none(0.0), all = moved(p, q);
         for (Index x = 0; x < this->senders; ++x) {
-            const Pack<W> leaving = (p[x] - kept(p, q, x)) * scale;
+            // a quotient of at most 1: the reciprocal of a tiny mass is infinite
+            const Pack<W> leaving = choose(none, all, (p[x] - kept(p, q, x)) / all, none);
             for (Index y = 0; y < this->receivers; ++y)
                 put(x, y, x == y ? kept(p, q, x) : leaving * (q[y] - kept(p, q, y)));
         }

@@ -240,7 +240,14 @@ class Structure:
     def has_forbidden(self) -> bool:
         """Whether any cost is +inf, projections of auxiliary nodes excepted."""
         largest = self.unary.max(initial=0.0)  # faster than a mask of all costs
-        return bool(largest == np.inf) or any(p.has_forbidden() for p in self.potentials)
+        if largest == np.inf or any(p.has_forbidden() for p in self.potentials):
+            return True
+        visible = self.n - len(self.auxiliaries)
+        return any(
+            bool(((self.edges[first:last] < visible).all(axis=1) & (p.num_labels > 1)).any())
+            for first, last, p in self.groups()
+            if isinstance(p, Projection)
+        )
 
     @cached_property
     def cost_sizes(self) -> CostSizes:

@@ -177,6 +177,8 @@ def cautious(result: Result) -> Result:
         )
         for row in result.trace
     ]
+    # λ may prove more in the user's units than in those of the run, where costs were rounded
+    rows[-1:] = [replace(rows[-1], bound=result.bound, lp_bound=result.lp_bound)]
     most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # rounding errors of adding the constant

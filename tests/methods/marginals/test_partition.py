@@ -39,6 +39,14 @@ def test_elimination_is_enumeration(model):
     assert np.abs(exact.edges - edges).max(initial=0) < 1e-9
 
 
+def test_products_with_eta_that_overflow_are_refused():
+    model = softmap.Model([[0.0, 1e300], [1e300, 2e299]], [[0, 1]], softmap.Potts([1.0]))
+    for sums in (softmap.log_partition_bounds, softmap.exact_marginals):
+        with pytest.raises(softmap.OptionError, match="eta=1e"):  # it was called infeasible
+            sums(model, 1e10)
+    assert softmap.log_partition_bounds(model, 1e6).upper < 0.0
+
+
 @pytest.mark.parametrize("offset", [1e12, 1e14, -1e15])
 def test_marginals_keep_their_digits_beside_large_costs(offset):
     rng = np.random.default_rng(0)

@@ -20,6 +20,13 @@ MODEL = softmap.generators.erdos_renyi(100, 3, seed=0)
 NARROW = {"lp_gap": 2e-7, "gap": 0.0, "threads": 1}
 
 
+TIED = softmap.Model(
+    MODEL.unary.reshape(100, 3),
+    None,
+    [(MODEL.edges, *MODEL.potentials), ([(0, 1)], softmap.Projection([[1, 2, 0]], [3]))],
+)
+
+
 @pytest.fixture(scope="module")
 def value():
     return softmap.lp.solve(MODEL).value
@@ -51,6 +58,7 @@ def test_it_is_called_once_if_the_gap_stays_open():
     ("model", "options"),
     [
         (softmap.generators.ragged_constrained(40, seed=8), {}),  # hard constraints
+        (TIED, {}),  # a projection between variables is one, too
         (MODEL, {"lp_gap": 1e-9}),  # beyond its accuracy
         (MODEL, {"tuning": replace(TUNING, interior_size=100)}),
         (MODEL, {"method": "trws"}),

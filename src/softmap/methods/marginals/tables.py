@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import FlatModel, flatten
 
 Ints = NDArray[np.int64]
 EPS = float(np.finfo(np.float64).eps)
+LARGEST = 1e307  # sum of the largest logarithms of all tables: sums of them stay finite
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,17 @@ class LogTables:
 
     @classmethod
     def of(cls, model: Model, eta: float) -> LogTables:
-        """Return the tables of a model."""
+        """Return the tables of a model; raise `OptionError` if η times its costs is too large."""
         flat = flatten(model)
-        unary, taken, size = _logs(flat.unary, ends(flat.num_labels), eta)
-        tables, more, sizes = _logs(flat.tables, ends(table_sizes(flat)), eta)
-        taken = np.concatenate([[model.constant], taken, more])
-        shift = -eta * float(core.careful_sum(taken))
+        with np.errstate(over="ignore"):
+            unary, taken, size = _logs(flat.unary, ends(flat.num_labels), eta)
+            tables, more, sizes = _logs(flat.tables, ends(table_sizes(flat)), eta)
+            total = float(size.sum() + sizes.sum() + eta * abs(model.constant))
+        if not total <= LARGEST:
+            raise OptionError(f"eta={eta:g}: its products with the costs are beyond 1e307")
+        shift = -eta * float(core.careful_sum(np.concatenate([[model.constant], taken, more])))
         # products of weights and tables are rounded before the logarithms are
-        error = 4 * EPS * (abs(shift) + float(size.sum()) + float(sizes.sum()))
+        error = 4 * EPS * (abs(shift) + total)
         logs = replace(flat, unary=unary, tables=tables, constant=0.0)
         return cls(logs, shift, error)
 
