@@ -24,6 +24,8 @@ from softmap.views.console import facts_table, messages, results
 if TYPE_CHECKING:
     from softmap.model import Model
 
+PROOF = b'{"format": "softmap proof"'
+
 
 def info_command(
     model: ModelArgument,
@@ -180,6 +182,15 @@ def energy_command(
     raise typer.Exit(Exit.OK if None not in finite else Exit.NOTHING_FOUND)
 
 
+def _is_proof(path: Path) -> bool:
+    """Whether a file begins as proofs do; one that cannot be read is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(PROOF)) == PROOF
+    except OSError:
+        return False
+
+
 def verify_command(
     files: Annotated[
         list[Path],
@@ -213,6 +224,8 @@ def verify_command(
 
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
+    if proof is None and any(map(_is_proof, files)):
+        raise softmap.OptionError("a proof is given by --proof: softmap verify MODEL --proof FILE")
     given = {"a file to check": files[0], "the model": files[-1], "--proof": proof}
     targets = Targets({"--export": export}, given)
     loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)

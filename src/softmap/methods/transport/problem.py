@@ -145,7 +145,11 @@ def _tables(costs: Any, count: int) -> list[Floats]:
         array = numbers(costs, "costs")
         tables = [array] if array.ndim == 2 else list(array)
     if len(tables) not in (1, count) or any(table.ndim != 2 for table in tables):
-        raise ModelError(f"expected one table, or one for each of {count} edges")
+        found = [table.shape for table in tables[:4]]
+        raise ModelError(
+            f"costs: expected one table, or one for each of {count} edges; "
+            f"found {len(tables)} of shapes {', '.join(map(str, found))}"
+        )
     return tables if len(tables) == count else [tables[0]] * count
 
 
@@ -185,7 +189,10 @@ def _check_mass(i: int, masses: Floats | None) -> None:
         return
     wrong = masses.ndim != 1 or not (masses >= 0).all()
     if wrong or abs(masses.sum() - 1.0) > MASS.loose:
-        raise ModelError(f"marginals[{i}] is not a list of masses >= 0 with sum 1")
+        found = f"the sum {masses.sum():.10g}" if masses.ndim == 1 else f"shape {masses.shape}"
+        if not (masses >= 0).all():
+            found = f"{masses.min():g}"
+        raise ModelError(f"marginals[{i}]: expected masses >= 0 with sum 1, found {found}")
 
 
 def _owner(model: Model) -> NDArray[np.int64]:
