@@ -20,7 +20,7 @@ from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 
 class Conjunctions:
-    """Collects costs of conjunctions: a row of literals costs if all of them are true.
+    """Collects costs of conjunctions: the cost of a row is paid if all its literals are true.
 
     A literal is +v or -v for variables v = 1, 2, …; label 1 of variable v - 1 makes +v true.
     """

@@ -133,7 +133,8 @@ class _WcspReader:
         table = self.declared[number - 1]
         if table.shape != self._shape(scope):
             expected = f"a table of shape {self._shape(scope)}"
-            raise self.numbers.fail(self.numbers.at - 1, f"{expected}, which table {number} is not")
+            found = f"table {number} has shape {table.shape}"
+            raise self.numbers.fail(self.numbers.at - 1, f"{expected} ({found})")
         return table
 
     def _table(self, scope: list[int], default: float, count: int) -> Costs:

@@ -524,7 +524,8 @@ class Linear(Many):
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """Return one automaton, whose state is the sum so far.
 
-        All sums that can no longer violate the bounds are one state; so are all that must.
+        Sums that satisfy the bounds whatever the other labels are share one state. Sums that
+        violate them in any case share another.
         """
         found = self.automaton(sizes)
         if found is None:

@@ -133,7 +133,10 @@ def convert_command(
     ] = None,
     partition: PartitionOption = "auto",
 ) -> None:
-    """Convert a model to the format that a suffix names, or into parts for solve-large."""
+    """Convert a model to another format, or to parts.
+
+    The suffix of TARGET names the format. Parts are for softmap solve-large.
+    """
     import softmap
 
     if parts is None:
@@ -168,7 +171,7 @@ def energy_command(
     evidence: EvidenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a labelling costs; of several in a file, the cost of each."""
+    """Print what a labelling costs, or each of several in a file."""
     import math
 
     loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
@@ -211,9 +214,10 @@ def verify_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every statement of a saved result, or of a proof, against its model.
+    """Check a saved result, or a proof, against its model.
 
-    A statement that was recomputed is called checked. A bound that rests on an exact search is
+    Every statement is recomputed, if possible. A statement that was recomputed is called
+    checked. A bound that rests on an exact search is
     called stated, unless its proof is given and every step of the proof holds. A proof without a
     result is checked alone: softmap verify MODEL --proof FILE. The exit code is 0
     if every statement was checked, 6 if none is false but some are only stated, and 1 if one is
