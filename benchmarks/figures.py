@@ -139,11 +139,10 @@ def uai2022_counts() -> str:
     known = stored("uai2022.json")["facts"]
     hour, soon = ([uai2022.compared(r, r[b]) for r in rows] for b in ("best3600", "best20"))
     return (
-        f"On {len(rows)} models of the UAI 2022 competition, softmap with one thread and "
-        f"{known['seconds']:g} s has a labelling as good as or better than the best that any "
-        f"entrant reached in one hour on {sum(sign >= 0 for sign in hour)}, than the best after "
-        f"20 s on {sum(sign >= 0 for sign in soon)}, and proves {sum(r['proved'] for r in rows)} "
-        "optimal."
+        f"On {len(rows)} models of the UAI 2022 competition, softmap runs for "
+        f"{known['seconds']:g} s with one thread. Its labelling is at least as good as the best of "
+        f"all entrants after 20 s on {sum(sign >= 0 for sign in soon)} models, and after one hour "
+        f"on {sum(sign >= 0 for sign in hour)}. It proves {sum(r['proved'] for r in rows)} optimal."
     )
 
 

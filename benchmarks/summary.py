@@ -73,7 +73,7 @@ def _seconds(rows: list[Row]) -> str:
 
 
 def _count(rows: list[Row], column: str) -> str:
-    return " / ".join(f"{r.get(column, 0):.3g}" for r in rows if r.get(column))
+    return " / ".join(f"{r.get(column, 0):,.0f}" for r in rows if r.get(column))
 
 
 def ratios(rows: list[Row]) -> str:

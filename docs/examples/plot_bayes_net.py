@@ -45,7 +45,7 @@ for observed, result in zip(seen, best, strict=True):
     print(observed, "->", result.as_dict(), f"probability {np.exp(-result.energy):.3f}")
 
 table = np.array([result.labels for result in best])
-plt.figure(figsize=(5, 2.2), layout="constrained")
+plt.figure(figsize=(6.5, 2.6), layout="constrained")
 plt.imshow(table, cmap="Blues", vmin=0, vmax=1.4)
 plt.xticks(range(5), net.names.variables)
 plt.yticks(range(3), [", ".join(observed) for observed in seen])

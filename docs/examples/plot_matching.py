@@ -46,4 +46,4 @@ for k, partner in enumerate(result.labels):
 plt.scatter(*before.T, s=60, label="before")
 plt.scatter(*(after + shift).T, marker="^", s=60, label="after")
 plt.axis("off")
-plt.legend(loc="lower center", ncols=2, frameon=False)
+plt.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)

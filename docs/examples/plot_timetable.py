@@ -44,5 +44,6 @@ plt.figure(figsize=(5, 2.6), layout="constrained")
 plt.imshow(plan, cmap="Set2", vmin=0, vmax=7)
 for c, hour in np.argwhere(np.isfinite(plan)):
     plt.text(hour, c, f"T{plan[c, hour]:.0f}", ha="center", va="center")
-plt.xticks(range(hours), [f"hour {h}" for h in range(hours)])
+plt.xticks(range(hours))
+plt.xlabel("hour")
 plt.yticks(range(classes), [f"class {c}" for c in range(classes)])

@@ -100,6 +100,28 @@ _MODULES = {
     "transport": "methods.transport",
 }
 
+# What to use, and what users of other libraries look for.
+_INSTEAD = {
+    "softmap.read(path)": "load open read_model load_model from_file",
+    "softmap.write(model, path)": "save dump save_model",
+    "softmap.solve(model)": "minimize minimise optimize infer inference map map_inference decode",
+    "softmap.solve_mbest(model, m)": "mbest nbest sample",
+    "softmap.Model": "MRF CRF FactorGraph GraphicalModel MarkovNetwork Problem",
+    "softmap.Model.from_factors(labels, factors)": "CFN WCSP Factor Function",
+    "softmap.Model.grid(costs, potential)": "grid Grid GridModel",
+    "softmap.Model.from_qubo(Q) or from_ising(h, J)": "QUBO Ising BQM from_qubo from_ising",
+    "softmap.interop.dimod.Sampler()": "Sampler SoftmapSampler",
+    "softmap.exact_marginals(model, eta)": "marginals",
+    "softmap.log_partition_bounds(model, eta)": "log_partition logz logZ log_z",
+    "softmap.transport": "ot sinkhorn multimarginal barycenter barycentre",
+    "softmap.codes.Decoder": "Decoder Matching BpOsdDecoder",
+    "softmap.learn": "perturbed_map StructuredClassifier SoftMap",
+    "softmap.generators": "potts_grid random_grid erdos_renyi",
+    "softmap.Linear(variables, weights, high=k)": "AtMost AtMostK Knapsack",
+    "softmap.AllDifferent(variables)": "AllDiff all_different Permutation linear_sum_assignment",
+    "softmap.read('nug12.dat'), for problems of QAPLIB": "QAP quadratic_assignment",
+}
+
 __all__ = [
     "METHODS",
     "AllDifferent",
@@ -177,7 +199,9 @@ def __getattr__(name: str) -> object:
     elif name in _HOME:
         value = getattr(import_module(f"softmap.{_HOME[name]}"), name)
     else:
-        raise AttributeError(f"module 'softmap' has no attribute {name!r}")
+        from softmap.hints import missing
+
+        raise AttributeError(missing("module 'softmap'", name, _INSTEAD))
     globals()[name] = value
     return value
 

@@ -140,7 +140,7 @@ def potts_grid(rows: int, cols: int, d: int = 8, *, weight: float = 0.3, seed: i
     --------
     >>> import softmap
     >>> softmap.generators.potts_grid(4, 5, 3)
-    Model(20 variables, 31 edges, potts)
+    Model(4 × 5 variables, 3 labels, 31 edges, potts)
     """
     rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
     weight = real("weight", weight)
@@ -166,7 +166,7 @@ def random_grid(rows: int, cols: int, d: int = 4, *, seed: int = 0) -> Model:
     --------
     >>> import softmap
     >>> softmap.generators.random_grid(4, 5)
-    Model(20 variables, 31 edges, tables)
+    Model(4 × 5 variables, 4 labels, 31 edges, tables)
     """
     rows, cols, d, _ = _sizes(rows=rows, cols=cols, d=d, labels=d)
     rng = _rng(seed)
@@ -204,7 +204,7 @@ def stereo_grid(
     --------
     >>> import softmap
     >>> softmap.generators.stereo_grid(4, 5)
-    Model(20 variables, 31 edges, truncated-linear)
+    Model(4 × 5 variables, 16 labels, 31 edges, truncated-linear)
     """
     rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
     weight, truncation = real("weight", weight), not_negative("truncation", truncation)

@@ -28,7 +28,7 @@ PAGES += [DOCS / "how-it-works.md", DOCS / "exercises.md"]
 PAGES.remove(DOCS / "guides" / "tasks.md")  # it has a test of its own
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 # A block that imports one of these is skipped, with its output, if the package is not installed.
-OPTIONAL = ("cpmpy", "cv2", "dimod", "networkx", "pyagrum", "pytoulbar2", "skimage")
+OPTIONAL = ("cpmpy", "cv2", "dimod", "networkx", "pyagrum", "pytoulbar2", "skimage", "torch")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

@@ -222,6 +222,18 @@ def test_words_for_a_gap():
     )
 
 
+def test_words_do_not_ask_for_more_where_the_labelling_is_optimal():
+    text = " ".join(certificate_sentences(outcome(primal=0.0, lp_gap=0.0)))
+    assert "solved exactly, at 0." in text
+    assert "the rest" not in text
+
+
+def test_words_write_large_numbers_without_powers():
+    text = " ".join(certificate_sentences(outcome(energy=1234567.0, gap=1234557.0)))
+    assert "costs at most 1,234,557 more than the best one (12,345,570\u00a0% of" in text
+    assert "e+0" not in text
+
+
 def test_words_say_what_the_bound_rests_on():
     def words(proof):
         return " ".join(certificate_sentences(outcome(proof=proof)))
@@ -231,10 +243,10 @@ def test_words_say_what_the_bound_rests_on():
     assert "tightened by clusters (1,234 of them)." in words(tightened)
     searched = words(Proof(ProofKind.SEARCH, nodes=5678))
     assert (
-        "stated by an exact search (5,678 nodes); with a proof file (option proof), s" in searched
+        "stated by an exact search (5,678 nodes), which softmap verify can check only" in searched
     )
     assert "proved by" not in searched
-    assert "stated by an exact search (1 node);" in words(Proof(ProofKind.SEARCH, nodes=1))
+    assert "stated by an exact search (1 node)," in words(Proof(ProofKind.SEARCH, nodes=1))
 
 
 def test_the_title_says_what_was_solved_and_how_well():

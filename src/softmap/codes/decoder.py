@@ -15,6 +15,7 @@ from softmap.codes.checks import Bytes
 from softmap.codes.inputs import errors_of
 from softmap.codes.parity import Decoded, ParityCode, checked_syndrome
 from softmap.errors import OptionError
+from softmap.hints import suggesting
 from softmap.machine import usable_cores
 from softmap.model.potentials.base import Costs, numbers
 
@@ -75,6 +76,7 @@ class Decoder:
 
     effort = DecodingEffort()
 
+    @suggesting
     def __init__(
         self,
         code: Any,

@@ -74,6 +74,11 @@ class Decoded:
     iterations: NDArray[np.int64]
     observables: Bytes
 
+    def __repr__(self) -> str:
+        """The number of words, of those found and of those proved; no arrays."""
+        found, proved = int(np.sum(self.found)), int(np.sum(self.proved))
+        return f"Decoded({np.size(self.costs)} words, {found} found, {proved} proved most likely)"
+
     @property
     def found(self) -> NDArray[np.bool_]:
         """Whether a codeword was found, proved optimal or not."""
@@ -340,8 +345,17 @@ def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> 
     """Return a syndrome of one of these shapes as bytes of 0 and 1."""
     truths = isinstance(syndrome, np.ndarray) and syndrome.dtype == bool
     given = integers(np.asarray(syndrome, np.uint8) if truths else syndrome, "syndrome")
-    if given.shape not in shapes or ((given != 0) & (given != 1)).any():
-        raise OptionError(f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks")
+    if given.shape not in shapes:
+        one = given[0] if len(given) == 1 and given.ndim > 1 else given  # `decode` adds an axis
+        several = "; decode_batch takes several" if one.ndim == 2 else ""
+        raise OptionError(
+            f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks, found an array of "
+            f"shape {one.shape}{several}"
+        )
+    if ((given != 0) & (given != 1)).any():
+        raise OptionError(
+            f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks, found {given.max()}"
+        )
     return given.astype(np.uint8)
 
 

@@ -304,7 +304,7 @@ def write(model: Model, target: Source, *, format: str | None = None, **options:
     key = format or format_of(name)
     writable = [name for name, form in FORMATS.items() if form.writer is not None]
     if key not in writable:
-        found = f"not {key}" if key else f"cannot tell from {shown(target)}"
+        found = f"not {key}" if key else f"cannot tell from {shown(str(target))}"
         raise OptionError(f"expected a format that can be written ({', '.join(writable)}): {found}")
     form = FORMATS[key]
     pieces = form.pieces(model, **_options(form, name, options))
@@ -322,8 +322,18 @@ def _format(content: Content, format: str | None) -> Format:
     if key is None:
         known = ", ".join(name for name, form in FORMATS.items() if form.reader is not None)
         message = f"expected one of the formats {known}; neither name nor content is one of them"
+        message += _advice(content)
         raise FormatError(message, content.name, expected=known)
     return FORMATS[key]
+
+
+def _advice(content: Content) -> str:
+    """Return what to do with a file of a kind that is no model, if it is known."""
+    if content.data[:8].startswith((b"\xff\xd8\xff", b"\x89PNG", b"P5", b"P6", b"GIF8", b"BM")):
+        return "; images are for softmap.segment, denoise and stereo, or softmap demo --image"
+    if re.match(rb"(c[^\n]*\n)*p\s+cnf\b", content.data[:4096]):
+        return "; DIMACS CNF becomes WCNF with 'h ' before each clause, without the line 'p cnf'"
+    return ""
 
 
 def _options(form: Format, name: object, given: Mapping[str, Any]) -> dict[str, Any]:

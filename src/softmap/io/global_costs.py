@@ -66,7 +66,7 @@ Factor = Many | Table
 class Global:
     """A global cost function of a file: name, variables, label counts and parameters.
 
-    In `given`, variables are places of the scope. An embedded network has `model`.
+    `given` names a variable by its index in the scope. An embedded network has `model`.
     """
 
     name: str
@@ -266,7 +266,10 @@ def _same(found: Global, top: float) -> list[Factor]:
     one = found.given.get("vars1", range(k // 2))
     other = found.given.get("vars2", range(k // 2, k))
     if len(one) != len(other) or sorted((*one, *other)) != list(range(k)):
-        raise ModelError(f"{found.name} needs two lists of the same length, of all variables")
+        raise ModelError(
+            f"{found.name}: expected two lists of {k / 2:g} variables each, which together name "
+            f"all {k} variables once; found lists of {len(one)} and {len(other)}"
+        )
     half = 1.0
     pieces: list[Factor] = []
     if found.name == "ssame":

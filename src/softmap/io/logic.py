@@ -20,7 +20,7 @@ from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 
 class Conjunctions:
-    """Collects costs of conjunctions: a row of literals costs if all of them are true.
+    """Collects costs of conjunctions: the cost of a row is paid if all its literals are true.
 
     A literal is +v or -v for variables v = 1, 2, …; label 1 of variable v - 1 makes +v true.
     """
@@ -381,7 +381,9 @@ class _ClauseReader:
             sign = 1.0 if head[:4] == b"min:" else -1.0
             self.at = self.text.index(b":", self.at) + 1
             terms, rest = self._terms()
-            if rest is not None or self.objective:
+            if rest is not None:
+                raise self.error("';' after the objective, before the first constraint")
+            if self.objective:
                 raise self.error("one sum to minimise")
             self.objective = [(sign * cost, literals) for cost, literals in terms]
             return

@@ -232,7 +232,7 @@ def gather_transposed(costs: Costs, start: Ints, shape: tuple[int, int]) -> Cost
 
 
 def whole_cost(cost: float, form: str) -> int:
-    """Return a cost as a whole number, or raise `ModelError` if it is none up to 2^53."""
+    """Return a whole cost of at most 2^53 as int; raise `ModelError` for another cost."""
     if cost != round(cost) or abs(cost) > LARGEST:
         raise ModelError(
             f"{form} holds whole numbers up to 2^53, not {cost:g}: give a scale that makes them "

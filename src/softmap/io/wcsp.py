@@ -133,7 +133,8 @@ class _WcspReader:
         table = self.declared[number - 1]
         if table.shape != self._shape(scope):
             expected = f"a table of shape {self._shape(scope)}"
-            raise self.numbers.fail(self.numbers.at - 1, f"{expected}, which table {number} is not")
+            found = f"table {number} has shape {table.shape}"
+            raise self.numbers.fail(self.numbers.at - 1, f"{expected} ({found})")
         return table
 
     def _table(self, scope: list[int], default: float, count: int) -> Costs:
@@ -304,7 +305,7 @@ def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
             finite = finite - least
         top += float(finite.max()) if finite.size else 0.0
         tables.append(costs)
-    _require_whole([np.array([rest]), *tables], top + rest)
+    _require_whole([np.array([rest]), *tables], top + rest, scale)
     top += rest
     count = len(tables) + 1
     counts = model.num_labels[: model.num_variables].tolist()
@@ -314,13 +315,13 @@ def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
         yield _function_text(scope, costs, top)
 
 
-def _require_whole(tables: list[Costs], top: float) -> None:
+def _require_whole(tables: list[Costs], top: float, scale: float) -> None:
     for costs in tables:
         finite = costs[np.isfinite(costs)]
-        if (np.round(finite) != finite).any():
+        if (broken := finite[np.round(finite) != finite]).size:
             raise ModelError(
-                "WCSP holds whole costs only: give a scale that makes them whole, "
-                "or write .cfn or .uai.LG instead"
+                f"WCSP holds whole costs only, not {broken[0]:.10g} (scale {scale:g}): "
+                "give a scale that makes all of them whole, or write .cfn or .uai.LG instead"
             )
     if tables[0][0] < 0:
         raise ModelError(

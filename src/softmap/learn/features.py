@@ -90,7 +90,8 @@ def _matrix(values: Any, name: str) -> Floats:
         raise ModelError(f"{name} must be numbers: {error}") from error
     if array.ndim != 2:
         raise ModelError(
-            f"{name} must be a 2-D array, not of shape {array.shape}. Reshape your data"
+            f"{name} must be a 2-D array, not of shape {array.shape}. Reshape your data, or give "
+            "a list of learn.Sample(features, edges), one for each graph"
         )
     if not np.isfinite(array).all():
         raise ModelError(f"{name} contain NaN or infinity")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError, needs_extra
+from softmap.hints import suggesting
 from softmap.learn.features import read_edges
 from softmap.learn.weights import differentiable_tables
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
@@ -64,6 +65,7 @@ class Beliefs(NamedTuple):
     edges: Any
 
 
+@suggesting
 def soft_map(
     unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
 ) -> Beliefs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -498,6 +498,11 @@ def _is_unary(factor: Any) -> bool:
 
 def checked_counts(num_labels: ArrayLike) -> Ints:
     """Return the label counts; there must be at least one variable, each with a label."""
+    if isinstance(num_labels, list | tuple) and any(isinstance(d, str) for d in num_labels):
+        raise ModelError(
+            f"num_labels: expected numbers, or a mapping from names to numbers, such as "
+            f"{{{next(d for d in num_labels if isinstance(d, str))!r}: 2}}; found a list of names"
+        )
     counts = integers(num_labels, "num_labels")
     if counts.ndim != 1 or counts.size == 0:
         raise ModelError("num_labels must list the label count of at least one variable")
@@ -512,8 +517,9 @@ def checked_counts(num_labels: ArrayLike) -> Ints:
 
 def listed_factors(factors: Any) -> list[Any]:
     """Return the factors as a list; raise `ModelError` if they are no list."""
-    if isinstance(factors, str | bytes) or not np.iterable(factors):
-        raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
+    if isinstance(factors, str | bytes | Mapping) or not np.iterable(factors):
+        listed = "; its items() are one" if isinstance(factors, Mapping) else ""
+        raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}{listed}")
     if isinstance(factors, list | tuple):
         return list(factors)
     return [_kept(factor) for factor in factors]
@@ -549,7 +555,7 @@ def _checked(
     expected = tuple([sizes[i] for i in variables])
     if table.shape != expected:
         raise ModelError(
-            f"factor {number} over {variables} needs costs of shape {expected}, not {table.shape}"
+            f"factor {number} over {scope} needs costs of shape {expected}, not {table.shape}"
         )
     low = table.min()
     sound = low > -np.inf  # NaN compares as false
@@ -567,7 +573,18 @@ def _scope(number: int, scope: Any, names: Names | None) -> Scope:
             return tuple(names.place[v] if v in names.place else operator.index(v) for v in scope)
         return tuple(map(operator.index, scope))
     except TypeError as error:
-        what = "numbers" if names is None else "names or numbers"
-        raise ModelError(
-            f"factor {number}: the scope must be a tuple of variable {what}, not {shown(scope)}"
-        ) from error
+        raise ModelError(f"factor {number}: {_scope_fault(scope, names)}") from error
+
+
+def _scope_fault(scope: Any, names: Names | None) -> str:
+    """Return what is wrong with a scope: its kind, or the first variable that does not exist."""
+    what = "numbers" if names is None else "names or numbers"
+    if names is not None and isinstance(scope, tuple | list):
+        strange = next(v for v in scope if v not in names.place and not isinstance(v, int))
+        some = ", ".join(map(repr, names.variables[:4]))
+        more = ", …" if len(names.variables) > 4 else ""
+        return f"there is no variable {shown(strange)}; the variables are {some}{more}"
+    expected = f"the scope must be a tuple of variable {what}"
+    alone = f"; ({shown(scope)},) is a tuple of one" if isinstance(scope, str) else ""
+    order = "; a factor is (scope, costs)" if isinstance(scope, np.ndarray) else ""
+    return f"{expected}, not {shown(scope)}{alone}{order}"

@@ -60,7 +60,10 @@ class Many:
 
     variables: tuple[Any, ...]
 
-    def __init__(self, variables: Any) -> None:
+    def __init__(self, variables: Any = None) -> None:
+        if variables is None:
+            kind = type(self).__name__
+            raise ModelError(f"{kind} needs its variables: {kind}([0, 1, 2]) is a factor by itself")
         if _has_names(variables):
             self.variables = tuple(variables)
         else:
@@ -318,10 +321,10 @@ def _penalty(penalty: Any) -> float:
     return float(cost)
 
 
-def _counts(variables: Any, wrong: Any, penalty: Any) -> Costs:
+def _counts(factor: Many, variables: Any, wrong: Any, penalty: Any) -> Costs:
     """Return the costs of counts 0 to k: the penalty where `wrong(count)` is true, else 0."""
-    k = len(Many(variables).variables)
-    return np.where(wrong(np.arange(k + 1)), _penalty(penalty), 0.0)
+    Many.__init__(factor, variables)
+    return np.where(wrong(np.arange(len(factor.variables) + 1)), _penalty(penalty), 0.0)
 
 
 class AtMostOne(Cardinality):
@@ -344,8 +347,8 @@ class AtMostOne(Cardinality):
     [0, 1]
     """
 
-    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        super().__init__(variables, label, _counts(variables, lambda c: c > 1, penalty))
+    def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(self, variables, lambda c: c > 1, penalty))
 
 
 class ExactlyOne(Cardinality):
@@ -368,8 +371,8 @@ class ExactlyOne(Cardinality):
     [0, 1]
     """
 
-    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        super().__init__(variables, label, _counts(variables, lambda c: c != 1, penalty))
+    def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(self, variables, lambda c: c != 1, penalty))
 
 
 class Or(Cardinality):
@@ -394,8 +397,8 @@ class Or(Cardinality):
     [1, 1]
     """
 
-    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        super().__init__(variables, label, _counts(variables, lambda c: c < 1, penalty))
+    def __init__(self, variables: Any = None, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(self, variables, lambda c: c < 1, penalty))
 
 
 class Parity(Many):
@@ -519,7 +522,8 @@ class Linear(Many):
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """Return one automaton, whose state is the sum so far.
 
-        All sums that can no longer violate the bounds are one state; so are all that must.
+        Sums that satisfy the bounds whatever the other labels are share one state. Sums that
+        violate them in any case share another.
         """
         found = self.automaton(sizes)
         if found is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
+from softmap.hints import missing, suggesting
 from softmap.model.factors import (
     Factor,
     Pieces,
@@ -169,7 +170,16 @@ class Model(Structure):
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
         aux = f" (+{self.n - self.num_visible} auxiliary)" if self.n > self.num_visible else ""
-        return f"Model({self.num_visible} variables{aux}, {self.m} edges, {families})"
+        counts = self.num_labels[: self.num_visible]
+        low, high = int(counts.min()), int(counts.max())
+        labels = f"{low} labels" if low == high else f"{low} to {high} labels"
+        size = " × ".join(map(str, self.shape or (self.num_visible,)))
+        return f"Model({size} variables{aux}, {labels}, {self.m} edges, {families})"
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD))
 
     def _repr_html_(self) -> str:
         from softmap.model.drawn import model_html  # only notebooks need it
@@ -397,6 +407,7 @@ class Model(Structure):
         return self._with(running=check_running(running, counts))
 
     @classmethod
+    @suggesting
     def grid(
         cls,
         unary: ArrayLike,
@@ -670,7 +681,19 @@ def checked_model(model: Any, what: str = "this") -> Model:
     return model
 
 
+# The package of an object of another library: what converts it.
+_CONVERSIONS = {
+    "dimod": "dimod.from_bqm(bqm).model, or the sampler softmap.interop.dimod.Sampler()",
+    "networkx": "from_networkx(graph)",
+    "pgmpy": "from_pgmpy(network)",
+    "pyagrum": "from_pyagrum(network)",
+    "pytoulbar2": "from_toulbar2(cfn)",
+}
+
+
 def _advice(given: Any) -> str:
+    if call := _CONVERSIONS.get(type(given).__module__.partition(".")[0].lower()):
+        return f"; see softmap.interop.{call}"
     if isinstance(getattr(given, "__dict__", {}).get("model"), Model):
         return "; pass its attribute `model`"
     if hasattr(given, "shape") or isinstance(given, list | tuple):
@@ -678,3 +701,14 @@ def _advice(given: Any) -> str:
     if isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         return "; see softmap.read for files"
     return ""
+
+
+# What to use, and what users of other libraries look for.
+_INSTEAD = {
+    "softmap.solve(model)": "solve Solve minimize optimize infer inference map decode",
+    "num_visible": "variables num_vars n_vars n_variables nvars num_nodes",
+    "Model.from_factors, which takes all factors at once": "add_factor add_factors AddFunction "
+    "addFactor add_edge add_node AddVariable addVariable",
+    "condition({variable: label})": "evidence set_evidence observe assign fix Assign",
+    "energy(labels)": "cost evaluate score",
+}

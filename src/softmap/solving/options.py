@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
+from softmap.hints import unexpected
 from softmap.methods.base import MethodName, find
 from softmap.tuning import TUNING, Tuning
 
@@ -160,7 +161,7 @@ def with_options(
                 raise TypeError(f"{function.__name__}() takes options by keyword only")
             for name in given:
                 if name not in keywords:
-                    raise TypeError(_unexpected(function.__name__, name, list(keywords)))
+                    raise TypeError(unexpected(function.__name__, name, keywords))
             return function(model, kind(*none, **given))
 
         own = inspect.signature(function)
@@ -169,14 +170,6 @@ def with_options(
         return called  # type: ignore[return-value] # which takes the model by name, too
 
     return decorated
-
-
-def _unexpected(function: str, name: str, names: list[str]) -> str:
-    """Return Python's message for an unknown keyword, with a suggestion."""
-    from difflib import get_close_matches  # imported late: only errors need it
-
-    meant = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, names, 1))
-    return f"{function}() got an unexpected keyword argument {name!r}{meant}"
 
 
 def _choice(names: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.hints import missing
 from softmap.later import later, made
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
@@ -40,6 +41,15 @@ NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
     "threads", "lp_bound", "upper_bound", "tolerances",
 )  # fmt: skip
+# What to use, and what users of other libraries look for.
+_INSTEAD = {
+    "labels, or as_dict() with names": "labelling labeling assignment x argmin solution states arg",
+    "energy": "cost value fun objective objective_value",
+    "bound": "lower_bound lb best_bound dual_bound",
+    "status, or gap == 0": "optimal is_optimal proved success",
+    "report(path), or print(softmap.verify(result))": "explain certificate summary",
+    "seconds": "time runtime elapsed",
+}
 COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
 
@@ -131,6 +141,11 @@ class Result(Gaps):
         if self.model.names is None:
             return dict(enumerate(self.labels.reshape(-1).tolist()))
         return self.model.names.as_dict(self.labels)
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(missing("'Result' object", name, _INSTEAD))
 
     @property
     def found(self) -> bool:

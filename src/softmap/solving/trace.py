@@ -99,7 +99,7 @@ class Row:
             object.__setattr__(self, "lp_bound", self.bound)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Trace:
     """The rows of a run, one per check.
 
@@ -110,6 +110,11 @@ class Trace:
     """
 
     rows: list[Row] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """The number of rows and the names of the columns; no numbers."""
+        names = ", ".join(f.name for f in fields(Row))
+        return f"Trace({len(self.rows)} rows of {names})"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -189,7 +194,7 @@ def _cells(row: Row | None) -> list[str]:
 
 
 @later("labels")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot(Gaps):
     """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling.
 
@@ -209,6 +214,12 @@ class Snapshot(Gaps):
     labels: NDArray[np.int64]
     _lam: Callable[[], NDArray[np.float64]] | None = None
     updates: int = 0
+
+    def __repr__(self) -> str:
+        """The numbers of the row that matter most; no arrays."""
+        numbers = f"bound={self.row.bound:.10g}, energy={self.row.energy:.10g}"
+        stage = StageName(self.row.stage).word
+        return f"Snapshot({numbers}, seconds={self.row.seconds:.3g}, stage={stage})"
 
     @cached_property
     def lam(self) -> NDArray[np.float64]:

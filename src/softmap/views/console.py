@@ -99,9 +99,16 @@ def number(value: float) -> str:
     return f"{value:.10g}"
 
 
+def amount(value: float, digits: int = 2) -> str:
+    """Return a finite number with some significant digits; large ones are whole, not powers."""
+    if 10.0**digits - 0.5 <= abs(value) < 1e10:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
 def ratio(value: float) -> str:
-    """Return a relative gap as text."""
-    return f"{value:.2g}" if math.isfinite(value) else number(value)
+    """Return a gap, or a relative gap, as text."""
+    return amount(value) if math.isfinite(value) else number(value)
 
 
 def facts_table(facts: dict[str, str], title: str | None = None) -> Table:

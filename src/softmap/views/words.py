@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from softmap.relaxation.gaps import PROVED, relative_gap
-from softmap.views.console import number, ratio
+from softmap.views.console import amount, number, ratio
 from softmap.views.subject import Subject
 
 
@@ -82,8 +82,8 @@ def _bound(result: Subject) -> str:
     least = f"No labelling costs less than {result.bound:.10g}"
     if result.proof.stated:
         return (
-            f"{least}: that is stated by {_basis(result)}; with a proof file (option proof), "
-            "softmap verify can check it."
+            f"{least}: that is stated by {_basis(result)}, which softmap verify can check only "
+            "with its proof file (option proof)."
         )
     return f"{least}: that is proved by {_basis(result)}."
 
@@ -121,7 +121,7 @@ def _verdict(result: Subject) -> str:
     if gap <= PROVED:
         return f"The two agree to {result.gap:.1g}: to that precision, the labelling is optimal."
     return (
-        f"So the labelling costs at most {result.gap:.3g} more than the best one "
+        f"So the labelling costs at most {amount(result.gap, 3)} more than the best one "
         f"({percent(gap)} of the bound)."
     )
 
@@ -130,18 +130,21 @@ def _relaxation(result: Subject) -> str:
     gap = relative_gap(result.lp_gap, result.gap_unit)
     if not math.isfinite(gap):
         return "No feasible point of the linear relaxation was found."
-    within = f"to within {result.lp_gap:.3g} ({percent(gap)})" if gap > PROVED else "exactly"
+    within = f"to within {amount(result.lp_gap, 3)} ({percent(gap)})" if gap > PROVED else "exactly"
     sentence = f"The linear relaxation is solved {within}"
-    if relative_gap(result.energy - result.primal, result.gap_unit) > 10 * max(gap, PROVED):
-        return (
-            f"{sentence}, at {result.primal:.10g}. It cannot raise the bound above that: the rest "
-            "of the gap needs a better labelling, clusters or an exact search."
-        )
-    return f"{sentence}."
+    if relative_gap(result.energy - result.primal, result.gap_unit) <= 10 * max(gap, PROVED):
+        return f"{sentence}."
+    sentence = f"{sentence}, at {result.primal:.10g}."
+    if relative_gap(result.gap, result.gap_unit) <= max(PROVED, result.tolerances[1]):
+        return sentence
+    return (
+        f"{sentence} It cannot raise the bound above that: the rest "
+        "of the gap needs a better labelling, clusters or an exact search."
+    )
 
 
 def percent(fraction: float) -> str:
     """Return a relative gap in percent, with two significant digits."""
     if not math.isfinite(fraction):
         return "not known"
-    return f"{100 * fraction:.2g}".replace("e-0", "e-") + "\u00a0%"
+    return amount(100 * fraction).replace("e-0", "e-") + "\u00a0%"

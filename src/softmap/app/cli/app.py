@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -116,13 +117,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        sentence, code = _explain(error)
+        sentence, code = _explain(error, words)
         say(sentence)
         return code
 
 
-def _explain(error: Exception) -> tuple[str, int]:
-    """Return one sentence that explains an error, and the exit code."""
+def _explain(error: Exception, words: Sequence[str]) -> tuple[str, int]:
+    """Return one sentence that explains the error of a command, and the exit code."""
     if isinstance(error, InfeasibleModel):
         return str(error), Exit.INFEASIBLE
     if isinstance(error, OptionError):
@@ -132,6 +133,8 @@ def _explain(error: Exception) -> tuple[str, int]:
     if hasattr(error, "format_message"):  # raised by typer: wrong usage
         context = getattr(error, "ctx", None)
         command = "softmap" if context is None else context.command_path
+        if said := _instead(words):
+            return f"{said}; see {command} --help", Exit.BAD_INPUT
         return f"{error.format_message().rstrip('.')}; see {command} --help", Exit.BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", Exit.BAD_INPUT
@@ -143,3 +146,19 @@ def _explain(error: Exception) -> tuple[str, int]:
     first = next(iter(str(error).splitlines()), "")
     kind = type(error).__name__
     return f"an error inside softmap, {kind}: {first}; set {DEBUG}=1 to see where", Exit.FAILURE
+
+
+def _instead(words: Sequence[str]) -> str:
+    """Return what to type, if a word of a wrong command is known from another solver, or empty."""
+    from softmap.app.vision.demos import NAMES
+    from softmap.hints import option_meant
+
+    if words[0] in NAMES:
+        return f"there is no command {words[0]}; softmap demo {words[0]} is a demo"
+    for before, word in pairwise(words):
+        if (ours := option_meant(word)) is not None:
+            return f"there is no option {word.partition('=')[0]}; use {ours}"
+        if word.endswith((".evid", ".sol", ".MPE", ".MAP")) and not before.startswith("-"):
+            option = "--evidence" if word.endswith(".evid") else "--initial"
+            return f"{word}: there is one model; use {option} {word}"
+    return ""

@@ -30,7 +30,7 @@ OPTIONAL = {
 
 
 def doctor_command(as_json: JsonOption = False) -> None:
-    """Print versions, threads, devices and the instruction set of the compiled loops."""
+    """Print versions, threads, devices and the instruction set."""
     from softmap import core
     from softmap.methods.cuda import describe
 

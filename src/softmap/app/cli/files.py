@@ -24,6 +24,8 @@ from softmap.views.console import facts_table, messages, results
 if TYPE_CHECKING:
     from softmap.model import Model
 
+PROOF = b'{"format": "softmap proof"'
+
 
 def info_command(
     model: ModelArgument,
@@ -131,7 +133,10 @@ def convert_command(
     ] = None,
     partition: PartitionOption = "auto",
 ) -> None:
-    """Convert a model to the format that a suffix names, or into parts for solve-large."""
+    """Convert a model to another format, or to parts.
+
+    The suffix of TARGET names the format. Parts are for softmap solve-large.
+    """
     import softmap
 
     if parts is None:
@@ -166,7 +171,7 @@ def energy_command(
     evidence: EvidenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a labelling costs; of several in a file, the cost of each."""
+    """Print what a labelling costs, or each of several in a file."""
     import math
 
     loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
@@ -178,6 +183,15 @@ def energy_command(
         for energy in energies:
             print("inf (a hard constraint is broken)" if energy == math.inf else f"{energy:.17g}")
     raise typer.Exit(Exit.OK if None not in finite else Exit.NOTHING_FOUND)
+
+
+def _is_proof(path: Path) -> bool:
+    """Whether a file begins as proofs do; one that cannot be read is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(PROOF)) == PROOF
+    except OSError:
+        return False
 
 
 def verify_command(
@@ -200,9 +214,10 @@ def verify_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every statement of a saved result, or of a proof, against its model.
+    """Check a saved result, or a proof, against its model.
 
-    A statement that was recomputed is called checked. A bound that rests on an exact search is
+    Every statement is recomputed, if possible. A statement that was recomputed is called
+    checked. A bound that rests on an exact search is
     called stated, unless its proof is given and every step of the proof holds. A proof without a
     result is checked alone: softmap verify MODEL --proof FILE. The exit code is 0
     if every statement was checked, 6 if none is false but some are only stated, and 1 if one is
@@ -213,6 +228,8 @@ def verify_command(
 
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
+    if proof is None and any(map(_is_proof, files)):
+        raise softmap.OptionError("a proof is given by --proof: softmap verify MODEL --proof FILE")
     given = {"a file to check": files[0], "the model": files[-1], "--proof": proof}
     targets = Targets({"--export": export}, given)
     loaded = read_model(files[-1], values=values, form=form, block=block, evidence=evidence)

@@ -40,7 +40,7 @@ def reproduce_command(
     threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
     no_progress: QuietOption = False,
 ) -> None:
-    """Run the paper's experiments again, and report which claims hold.
+    """Run the paper's experiments; report which claims hold.
 
     Writes tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The same command, given
     again, resumes an interrupted run. The experiments are in the sources of softmap: run this in a

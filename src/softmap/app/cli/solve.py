@@ -64,6 +64,9 @@ OPTIONS = (
 )  # fmt: skip
 """Options that `softmap.solve` takes under the same names."""
 
+ELSEWHERE = ("trace", "report", "save", "resume", "diversity", "mbest")
+"""Options that `--mbest` and `--query` take, or refuse, beside these."""
+
 
 def solve_command(
     model: ModelArgument,
@@ -117,8 +120,7 @@ def solve_command(
             options["labels"] = best_labels(initial, loaded)
         with Interrupts() as held:  # a signal after the run does not lose what it found
             if query is not None or mbest is not None:
-                options |= {"trace": trace, "report": report, "save": save, "resume": resume}
-                options |= {"diversity": diversity, "mbest": mbest}
+                options |= {name: given[name] for name in ELSEWHERE}
                 code = _other_question(loaded, query, options, targets, as_json)
                 raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
             lines = None if competition is None else Lines(competition, loaded)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, pixels
+from softmap.app.vision.picture import Image, Picture, check_options, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -54,6 +54,7 @@ def stereo(
     >>> bool((found.image[:, 6:] == 3).all())
     True
     """
+    check_options(stereo, options)
     first, second = pixels(left, "left"), pixels(right, "right")
     if first.shape != second.shape:
         raise ModelError(f"the pictures differ in shape: {first.shape} and {second.shape}")

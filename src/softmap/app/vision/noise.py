@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.app.vision.patches import Measured, measured, noise_of
-from softmap.app.vision.picture import EFFORT, Image, Picture, pixels
+from softmap.app.vision.picture import EFFORT, Image, Picture, check_options, pixels
 from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
@@ -81,6 +81,7 @@ def denoise(
     >>> bool(np.abs(found.image - clean).mean() < np.abs(noisy - clean).mean())
     True
     """
+    check_options(denoise, options)
     given = pixels(image)
     grey = np.linspace(0, 255, count("levels", levels, 2, 256))
     weight = not_negative("smoothness", smoothness)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError, SoftmapError
+from softmap.hints import OF_IMAGES, unexpected
 from softmap.io.atomic import write_bytes
 from softmap.model import Model
 from softmap.model.drawing import as_bytes, image_uri, png, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
+from softmap.solving.options import SolveOptions
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
@@ -175,6 +178,14 @@ class Picture:
         rows, columns = self.labels.shape[:2]
         gap = f"relative gap {self.relative_gap:.2g}"
         return f"Picture({rows} x {columns}, {gap}, {self._sentence()})"
+
+
+def check_options(function: Callable[..., Picture], options: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a keyword that neither the function nor `solve` has."""
+    names = {*inspect.signature(function).parameters, *inspect.signature(SolveOptions).parameters}
+    for name in options:
+        if name not in names:
+            raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))
 
 
 def shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, pixels
+from softmap.app.vision.picture import Image, Picture, check_options, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -62,6 +62,7 @@ def segment(
     >>> len(np.unique(found.labels[:, :6])), len(np.unique(found.labels))
     (1, 2)
     """
+    check_options(segment, options)
     given = pixels(image)
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
     number = count("labels", labels, 2, 1 << 20)
@@ -123,7 +124,11 @@ def _seeds(seeds: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]
     if known.shape != shape:
         raise ModelError(f"seeds must have the shape of the picture, {shape}, not {known.shape}")
     if known.max() >= labels:
-        raise ModelError(f"seeds: {known.max()} is outside 0..{labels - 1} (-1: not known)")
+        raise ModelError(
+            f"seeds: {known.max()} is outside 0..{labels - 1}; -1 means not known, 0 is a label"
+        )
+    if known.min() >= 0:
+        raise ModelError("seeds: every pixel has a label; expected -1 at pixels that are not known")
     return known.reshape(-1)
 
 

@@ -52,7 +52,7 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
     >>> import scipy.sparse, softmap
     >>> weights = scipy.sparse.coo_array(([0.4], ([0], [1])), shape=(2, 2))
     >>> softmap.interop.from_sparse(weights, [[0, 1], [1, 0]])
-    Model(2 variables, 1 edges, potts)
+    Model(2 variables, 2 labels, 1 edges, potts)
     """
     if not hasattr(adjacency, "tocoo"):
         raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
@@ -92,7 +92,7 @@ def from_edge_index(edge_index: Any, unary: ArrayLike, weights: Any = 1.0) -> Mo
     >>> import softmap
     >>> edges = [[0, 1, 1, 2], [1, 0, 2, 1]]
     >>> softmap.interop.from_edge_index(edges, [[0, 1], [0, 0], [1, 0]])
-    Model(3 variables, 2 edges, potts)
+    Model(3 variables, 2 labels, 2 edges, potts)
     """
     ends = integers(np.asarray(edge_index), "edge_index")
     if ends.ndim != 2 or len(ends) != 2:

@@ -262,10 +262,10 @@ class Chains:
     def undo_proposal(self, state: Messages) -> None:
         """Return to the messages into early endpoints that the run had before `prove`.
 
-        The messages of the bound are stored only now, and only if the bound is still in use: then
-        the worse of two bounds has been dropped. A large run thus holds the messages of both
-        directions and, in single precision, those of one direction for momentum and one for the
-        best bound. Each message returns up to a rounding error, in single precision, of the
+        The messages of the best bound are copied only here, if a later check has not replaced that
+        bound: the worse of the two bounds has been dropped by then. A large run holds the messages
+        of both directions and, in single precision, those of one direction for momentum and one for
+        the best bound. Each message returns up to a rounding error, in single precision, of the
         distance that it was moved.
         """
         if not len(state.aside):

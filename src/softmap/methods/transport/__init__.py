@@ -6,7 +6,20 @@ have given marginals and some of which are free.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from softmap.hints import missing
 from softmap.methods.transport.calls import multimarginal, sinkhorn
 from softmap.methods.transport.results import Ladder, Moment, Transport
 
 __all__ = ["Ladder", "Moment", "Transport", "multimarginal", "sinkhorn"]
+
+if not TYPE_CHECKING:  # type checkers know the names
+
+    def __getattr__(name: str) -> object:
+        barycentre = "multimarginal([a, b, d], [[0, 2], [1, 2]], costs): node 2 is free"
+        instead = {
+            barycentre: "barycenter barycentre free_support_barycenter",
+            "sinkhorn(a, b, costs)": "emd emd2 sinkhorn2 wasserstein wasserstein_distance solve",
+        }
+        raise AttributeError(missing("module 'softmap.transport'", name, instead))

@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import ModelError
+from softmap.hints import suggesting
 from softmap.machine import usable_cores
 from softmap.methods.transport.problem import TransportProblem, masses
 from softmap.methods.transport.results import LADDER, Ladder, Moment, Transport
 from softmap.methods.transport.run import TransportRun
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import numbers, plain
+from softmap.model.potentials.base import numbers, plain, requires_gradient
 
 
+@suggesting
 def sinkhorn(
     a: ArrayLike,
     b: ArrayLike,
@@ -63,6 +65,7 @@ def sinkhorn(
     >>> round(found.cost, 6), found.bound <= found.cost, found.plan().round(3).tolist()
     (0.25, True, [[0.25, 0.25], [0.0, 0.5]])
     """
+    _refuse_gradients(a=a, b=b, costs=costs)
     members, batch = _members(a, b, costs)
     parts = [TransportProblem.pairs([member]) for member in members]
     together = usable_cores() if threads is None else count("threads", threads, 1)
@@ -123,6 +126,7 @@ def _split(costs: Any) -> list[Any]:
     ]
 
 
+@suggesting
 def multimarginal(
     marginals: Sequence[Any],
     edges: ArrayLike,
@@ -182,8 +186,21 @@ def multimarginal(
     >>> found.tree, int(found.marginals[2].argmax()), round(found.cost, 2)
     (True, 4, 16.0)
     """
+    listed = {f"marginals[{i}]": masses for i, masses in enumerate(marginals)}
+    _refuse_gradients(**listed, costs=costs)
     problem = TransportProblem.of(marginals, edges, costs, unary)
     return _solve(problem, gap, time_limit, backend, on_moment=on_moment, ladder=ladder)[0]
+
+
+def _refuse_gradients(**given: Any) -> None:
+    """Raise `ModelError` for tensors that require a gradient: the result would not have one."""
+    for name, values in given.items():
+        if requires_gradient(values):
+            raise ModelError(
+                f"{name} requires a gradient, which transport does not record: give "
+                "detached arrays; the gradient by a marginal is found.potentials, by the "
+                "costs of edge e found.plan(e)"
+            )
 
 
 def _solve(

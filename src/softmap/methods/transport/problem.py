@@ -176,7 +176,11 @@ def _tables(costs: Any, count: int) -> list[Floats]:
         array = numbers(costs, "costs")
         tables = list(array) if array.ndim == 3 or not array.size else [array]
     if len(tables) not in (1, count) or any(table.ndim != 2 for table in tables):
-        raise ModelError(f"costs: expected one table, or one for each of {count} edges")
+        found = [table.shape for table in tables[:4]]
+        raise ModelError(
+            f"costs: expected one table, or one for each of {count} edges; "
+            f"found {len(tables)} of shapes {', '.join(map(str, found))}"
+        )
     return tables if len(tables) == count else [tables[0]] * count
 
 

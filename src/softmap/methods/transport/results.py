@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count
+from softmap.hints import missing
 
 Floats = NDArray[np.float64]
 
@@ -95,11 +97,18 @@ class Transport:
 
     cost: float
     bound: float
-    marginals: list[Floats]
-    potentials: list[Floats]
+    marginals: list[Floats] = field(repr=False)
+    potentials: list[Floats] = field(repr=False)
     tree: bool
-    trace: list[Moment]
+    trace: list[Moment] = field(repr=False)
     _plan: Callable[[int], Floats] = field(repr=False)
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> object:
+            plan = "plan(), the plan of an edge"
+            instead = {"cost": "value primal_cost loss reg_ot_cost", plan: "matrix P coupling"}
+            raise AttributeError(missing("'Transport' object", name, instead))
 
     @property
     def gap(self) -> float:

@@ -47,7 +47,10 @@ class TableStack:
 
     def _from_array(self, tables: NDArray[Any]) -> None:
         if tables.ndim != 3:
-            raise ModelError(f"tables must have shape (edges, d, d'), not {tables.shape}")
+            raise ModelError(
+                f"tables must have shape (edges, d, d'), not {tables.shape}; "
+                "Potts(weights) has one weight per edge"
+            )
         count, rows, cols = tables.shape
         self.flat: Costs = frozen(tables).reshape(-1)
         self.rows: Ints = np.broadcast_to(np.int64(rows), (count,))

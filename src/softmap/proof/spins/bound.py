@@ -103,7 +103,10 @@ class SpinBound:
 
     @staticmethod
     def start(n: int, seed: int) -> Floats:
-        """Random unit vectors of a rank above √(2n), in steps of 8, but at most 64."""
+        """Return n random unit vectors.
+
+        Their number of entries is the next multiple of 8 above √(2n), at most 64.
+        """
         rank = min(64, 8 * math.ceil((math.sqrt(2 * n) + 1) / 8))
         vectors = np.random.default_rng(seed).standard_normal((n, rank))
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

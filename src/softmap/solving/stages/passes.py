@@ -378,7 +378,11 @@ class Passes(Stage):
         )  # fmt: skip
 
     def _smoothed(self, found: Proposal) -> float | None:
-        """The smoothed dual of a check; in a whole run also for methods that do not compute it."""
+        """Return the value of the smoothed dual at a check, or None if it is not known.
+
+        Some methods compute it themselves. For the others it is computed here if the run makes
+        all updates and the model is small.
+        """
         model = self.problem.model
         small = model.half_size <= self.tuning.lazy_entries
         if found.smoothed is not None or not (self.options.whole_run and small):

@@ -1,0 +1,145 @@
+"""What users of other libraries ask for first, and its name in softmap; for error messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+# Arguments of softmap, and the names that other libraries have for them.
+ARGUMENTS = {
+    "time_limit": "timeout timer timelimit time seconds max_time max_seconds",
+    "updates": "max_iter maxiter n_iter num_iter iterations max_iterations num_sweeps",
+    "upper_bound": "ub cutoff incumbent",
+    "workers": "n_jobs num_workers processes n_workers",
+    "threads": "n_jobs num_threads nthreads n_threads num_workers",
+    "on_snapshot": "callback callbacks on_step",
+    "gap": "tol tolerance mip_gap rel_gap rtol stopThr",
+    "labels": "init initial initial_labels initial_states x0",
+    "seed": "random_state rng",
+    "backend": "device",
+    "method": "algorithm solver inference",
+    "verbose": "verbosity log debug",
+    "samples": "n_samples num_samples",
+    "connectivity": "neighbors neighbours n_neighbors neighborhood",
+    "probabilities": "p error_rate error_rates error_probability channel_probs priors",
+    "ratios": "weights llr llrs",
+    "pairwise": "potential binary weights smoothness table tables",
+}
+
+# Those of the functions for images.
+OF_IMAGES = {
+    "labels": "k n_segments n_labels num_labels n_clusters",
+    "seeds": "scribbles markers marks mask annotations",
+    "smoothness": "weight lam lambda_ alpha smooth",
+    "noise": "sigma std strength",
+    "disparities": "max_disparity max_disp numDisparities num_disparities ndisp labels",
+}
+
+_COLDER = "is the inverse temperature of soft_map, exact_marginals and log_partition_bounds"
+_RANKS = "softmap.solve_mbest(model, m) returns the m best labellings"
+_SHARP = "a run anneals to the problem without regularisation; gap= says how closely"
+_ENDS = "gap= and time_limit= end a run"
+
+# What is an argument elsewhere, but done otherwise here.
+INSTEAD = {
+    "evidence": "model.condition({variable: label}) fixes variables",
+    "temperature": f"eta = 1 / temperature {_COLDER}",
+    "beta": f"eta {_COLDER}",
+    **dict.fromkeys(("num_reads", "n_best", "nbest", "mbest"), _RANKS),
+    **dict.fromkeys(("reg", "epsilon"), _SHARP),
+    **dict.fromkeys(("numItermax", "max_iter", "max_iterations", "num_iter"), _ENDS),
+}
+
+# Options of other solvers on the command line, and those of softmap.
+OPTIONS = {
+    "--time-limit": "-timer --timeout --time --timer --timelimit",
+    "--output": "-w --out --solution",
+    "--evidence": "-evid --evid -e",
+    "--threads": "-nbthr --jobs --num-threads -p",
+    "--mbest": "-a --nbest -all",
+    "--method": "--solver --algorithm -a",
+    "--labels": "-k",
+    "--goal optimal": "--optimal --exact",
+    "--proof": "-certificate --certificate --cert",
+    "nothing: progress is shown by default": "-v --verbose --progress",
+}
+
+Keywords = ParamSpec("Keywords")
+Outcome = TypeVar("Outcome")
+
+
+def suggesting(function: Callable[Keywords, Outcome]) -> Callable[Keywords, Outcome]:
+    """Decorate a function so that an unknown keyword is answered by `unexpected`."""
+    names = inspect.signature(function).parameters
+
+    @wraps(function)
+    def called(*given: Keywords.args, **options: Keywords.kwargs) -> Outcome:
+        for name in options:
+            if name not in names:
+                raise TypeError(unexpected(function.__qualname__, name, names))
+        return function(*given, **options)
+
+    return called
+
+
+def unexpected(
+    function: str, name: str, names: Collection[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return Python's message for an unknown keyword, with a suggestion.
+
+    Parameters
+    ----------
+    function : str
+        The function.
+    name : str
+        The keyword that it does not have.
+    names : collection of str
+        The keywords that it has.
+    also : mapping, optional
+        More names of other libraries for its arguments, as `ARGUMENTS`, which they override.
+    """
+    said = f"{function}() got an unexpected keyword argument {name!r}"
+    if near := _meant(name, names, ARGUMENTS | dict(also or {})):
+        return f"{said}; did you mean {near!r}?"
+    return f"{said}; {INSTEAD[name]}" if name in INSTEAD else said
+
+
+def _meant(name: str, names: Collection[str], table: Mapping[str, str]) -> str | None:
+    """Return which of some arguments an unknown name stands for, or None."""
+    for ours, theirs in table.items():
+        if ours in names and name in theirs.split():
+            return ours
+    if name in INSTEAD:
+        return None
+    from difflib import get_close_matches  # imported late: only errors need it
+
+    plain = {known.replace("_", "").lower(): known for known in names}
+    near = get_close_matches(name.replace("_", "").replace("-", "").lower(), plain, 1)
+    return plain[near[0]] if near else None
+
+
+def option_meant(word: str) -> str | None:
+    """Return the option of the command line that an option of another solver stands for."""
+    name = word.partition("=")[0]
+    return next((ours for ours, theirs in OPTIONS.items() if name in theirs.split()), None)
+
+
+def missing(owner: str, name: str, instead: Mapping[str, str]) -> str:
+    """Return Python's message for an unknown attribute, with what to use instead, if known.
+
+    Parameters
+    ----------
+    owner : str
+        The object, as Python names it: "module 'softmap'".
+    name : str
+        The attribute.
+    instead : mapping of str
+        What to use, and names for it in other libraries, separated by blanks.
+    """
+    said = f"{owner} has no attribute {name!r}"
+    for ours, theirs in instead.items():
+        if name in theirs.split():
+            return f"{said}; use {ours}"
+    return said
