@@ -57,13 +57,12 @@ class SearchEffort:
 
 @dataclass(frozen=True)
 class InteriorTimes:
-    """What interior points and passes take on one core: only the ratios matter; D101."""
+    """What interior points and passes take, in times of a pass per label of a half-edge; D101."""
 
     steps: int = 22  # steps from the start to a gap of 1e-6, on er1000; fewer on smaller models
-    product: float = 0.35  # ns, one multiplication of a step's factorisation
-    pair: float = 300.0  # ns, the other work of a step per pair of labels of an edge
-    entry: float = 8.0  # ns, of a pass per pair of labels and direction, for tables
-    label: float = 5.0  # ns, of a pass per label of a half-edge, for other families
+    product: float = 0.07  # one multiplication of a step's factorisation
+    pair: float = 60.0  # the other work of a step per pair of labels of an edge
+    entry: float = 1.6  # of a pass over tables, per pair of labels and direction
 
 
 @dataclass(frozen=True)

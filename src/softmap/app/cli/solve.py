@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from softmap.app.cli.competition import Lines
     from softmap.model import Model
+    from softmap.solving.interrupts import Interrupts
     from softmap.solving.mbest import RankedLabelling
     from softmap.solving.result import Result
     from softmap.solving.summed import MarginalMap
@@ -121,8 +122,7 @@ def solve_command(
         with Interrupts() as held:  # a signal after the run does not lose what it found
             if query is not None or mbest is not None:
                 options |= {name: given[name] for name in ELSEWHERE}
-                code = _other_question(loaded, query, options, targets, as_json)
-                raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
+                raise typer.Exit(_other_question(loaded, query, options, targets, as_json, held))
             lines = None if competition is None else Lines(competition, loaded)
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
                 result = _run(loaded, resume, on_snapshot=show, **options)
@@ -213,12 +213,19 @@ def _option(name: str) -> str:
 
 
 def _other_question(
-    model: Model, query: Path | None, options: dict[str, Any], targets: Targets, as_json: bool
+    model: Model,
+    query: Path | None,
+    options: dict[str, Any],
+    targets: Targets,
+    as_json: bool,
+    held: Interrupts,
 ) -> int:
     """Solve marginal MAP, or find several labellings; return the exit code."""
     if query is not None:
-        return solve_query(model, query, options, targets, as_json)
-    return solve_ranked(model, options.pop("mbest"), options, targets, as_json)
+        code = solve_query(model, query, options, targets, as_json)
+    else:
+        code = solve_ranked(model, options.pop("mbest"), options, targets, as_json)
+    return Exit.INTERRUPTED if held.noted else code
 
 
 TAKEN = ("gap", "time_limit", "threads", "seed", "diversity", "proof")

@@ -13,7 +13,7 @@ from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import ModelError
 from softmap.hints import suggesting
 from softmap.machine import usable_cores
-from softmap.methods.transport.problem import TransportProblem, masses
+from softmap.methods.transport.problem import TransportProblem, listed, masses
 from softmap.methods.transport.results import LADDER, Ladder, Moment, Transport
 from softmap.methods.transport.run import TransportRun
 from softmap.model.potentials import Potential
@@ -186,9 +186,9 @@ def multimarginal(
     >>> found.tree, int(found.marginals[2].argmax()), round(found.cost, 2)
     (True, 4, 16.0)
     """
-    listed = {f"marginals[{i}]": masses for i, masses in enumerate(marginals)}
-    _refuse_gradients(**listed, costs=costs)
-    problem = TransportProblem.of(marginals, edges, costs, unary)
+    given = listed("marginals", marginals)
+    _refuse_gradients(**{f"marginals[{i}]": part for i, part in enumerate(given)}, costs=costs)
+    problem = TransportProblem.of(given, edges, costs, unary)
     return _solve(problem, gap, time_limit, backend, on_moment=on_moment, ladder=ladder)[0]
 
 

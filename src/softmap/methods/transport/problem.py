@@ -37,10 +37,10 @@ class TransportProblem:
 
     @staticmethod
     def of(marginals: Sequence[Any], edges: Any, costs: Any, unary: Any) -> TransportProblem:
-        listed = _listed("marginals", marginals)
+        asked = listed("marginals", marginals)
         given = [
             None if m is None or np.ndim(m) == 0 else masses(m, f"marginals[{i}]")
-            for i, m in enumerate(listed)
+            for i, m in enumerate(asked)
         ]
         pairs = integers(edges, "edges")
         if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
@@ -48,8 +48,7 @@ class TransportProblem:
         pairs = pairs.reshape(-1, 2)
         tables = costs if isinstance(costs, Potential) else _tables(costs, len(pairs))
         sizes = [
-            _size(i, m, g, pairs, tables)
-            for i, (m, g) in enumerate(zip(listed, given, strict=True))
+            _size(i, m, g, pairs, tables) for i, (m, g) in enumerate(zip(asked, given, strict=True))
         ]
         model = Model(_unary(unary, sizes), pairs, _potentials(tables))
         if model.has_forbidden:
@@ -184,7 +183,8 @@ def _tables(costs: Any, count: int) -> list[Floats]:
     return tables if len(tables) == count else [tables[0]] * count
 
 
-def _listed(name: str, values: Any) -> list[Any]:
+def listed(name: str, values: Any) -> list[Any]:
+    """Return the entries of an argument that has one per node."""
     if isinstance(values, str | bytes | dict) or not hasattr(values, "__len__"):
         raise ModelError(f"{name} must be a list with one entry per node")
     return list(values)
@@ -222,12 +222,12 @@ def _size(i: int, asked: Any, given: Floats | None, pairs: Any, tables: Any) -> 
 def _unary(unary: Any, sizes: list[int]) -> list[Floats]:
     if unary is None:
         return [np.zeros(d) for d in sizes]
-    listed = _listed("unary", unary)
-    if len(listed) != len(sizes):
+    given = listed("unary", unary)
+    if len(given) != len(sizes):
         raise ModelError(f"unary: expected costs or None for each of {len(sizes)} nodes")
     found = [
         np.zeros(d) if costs is None else numbers(costs, f"unary[{i}]")
-        for i, (costs, d) in enumerate(zip(listed, sizes, strict=True))
+        for i, (costs, d) in enumerate(zip(given, sizes, strict=True))
     ]
     for i, (costs, d) in enumerate(zip(found, sizes, strict=True)):
         if costs.shape != (d,):

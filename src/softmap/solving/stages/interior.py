@@ -88,12 +88,12 @@ def interior_point(model: Model) -> core.InteriorPoint:
 
 
 def _time_of_pass(model: Model, times: InteriorTimes) -> float:
-    """Estimate of the time of a pass in nanoseconds, by sizes alone."""
+    """Estimate of the time of a pass by sizes alone, in the unit of `InteriorTimes`."""
     time = 0.0
     for g, potential in enumerate(model.potentials):
         first, last = model.group_start[g : g + 2].tolist()
         entries = model.edge_offset[last] - model.edge_offset[first]
         halves = model.half_offset[2 * last] - model.half_offset[2 * first]
         tables = isinstance(potential, Tables)
-        time += times.entry * 2 * entries if tables else times.label * halves
+        time += times.entry * 2 * entries if tables else halves
     return float(time)
