@@ -174,6 +174,7 @@ class CostSizes:
     exponent: int
     largest: float  # largest |cost|: between 1/2 and 1, or 0
     width: float  # sum of the ranges (largest - smallest cost) of all tables
+    node_width: float  # the part of `width` that unary costs have
     scale: float  # mean of the ranges that are not 0; 0 if all tables are constant
     total: float  # sum over all tables of the largest |cost|
 
@@ -264,7 +265,9 @@ class Structure:
                 width[edges] += float(widths.sum())
                 several += int(np.count_nonzero(widths))
         both = sum(width)
-        return CostSizes(exponent, largest, both, both / several if several else 0.0, total)
+        return CostSizes(
+            exponent, largest, both, width[0], both / several if several else 0.0, total
+        )
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Return the smallest and largest finite cost of every node, then of every edge.
