@@ -117,9 +117,7 @@ def solve_command(
             options["labels"] = best_labels(initial, loaded)
         with Interrupts() as held:  # a signal after the run does not lose what it found
             if query is not None or mbest is not None:
-                options |= {"trace": trace, "report": report, "save": save, "resume": resume}
-                options |= {"diversity": diversity, "mbest": mbest}
-                code = _other_question(loaded, query, options, targets, as_json)
+                code = _other_question(loaded, given, options, targets)
                 raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
             lines = None if competition is None else Lines(competition, loaded)
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
@@ -211,12 +209,14 @@ def _option(name: str) -> str:
 
 
 def _other_question(
-    model: Model, query: Path | None, options: dict[str, Any], targets: Targets, as_json: bool
+    model: Model, given: Mapping[str, Any], options: dict[str, Any], targets: Targets
 ) -> int:
     """Solve marginal MAP, or find several labellings; return the exit code."""
-    if query is not None:
-        return solve_query(model, query, options, targets, as_json)
-    return solve_ranked(model, options.pop("mbest"), options, targets, as_json)
+    names = ("trace", "report", "save", "resume", "diversity", "mbest")
+    options = options | {name: given[name] for name in names}
+    if given["query"] is not None:
+        return solve_query(model, given["query"], options, targets, given["as_json"])
+    return solve_ranked(model, options.pop("mbest"), options, targets, given["as_json"])
 
 
 TAKEN = ("gap", "time_limit", "threads", "seed", "diversity", "proof")
