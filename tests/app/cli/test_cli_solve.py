@@ -14,6 +14,7 @@ import softmap
 from softmap.app.cli import solve as solve_module
 from softmap.app.cli import targets
 from softmap.app.cli.app import main
+from softmap.solving import run
 
 FIELDS = [
     "found",
@@ -240,6 +241,23 @@ def test_a_signal_before_the_run_ends_a_command_with_a_sentence(grid, monkeypatc
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "softmap: interrupted\n"
+
+
+def test_a_signal_ends_a_comparison_with_the_methods_that_were_run(grid, monkeypatch, capsys):
+    """SIGTERM ends the command, not only the run that gets it."""
+    usual = run.Run.loop
+
+    def pressed(self):
+        signal.raise_signal(signal.SIGTERM)
+        return usual(self)
+
+    monkeypatch.setattr(run.Run, "loop", pressed)
+    words = ["compare", str(grid), "--methods", "anneal,trws", "--no-progress"]
+    assert main(words) == 130
+    said = capsys.readouterr()
+    assert "anneal" in said.out
+    assert "trws" not in said.out
+    assert said.err == "softmap: interrupted; other methods were not run\n"
 
 
 CLAUSES = "h 1 2 0\nh -1 -2 0\n3 -1 0\n5 -2 0\n0 3 0\n"

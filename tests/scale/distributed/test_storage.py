@@ -1,12 +1,15 @@
 """Models and runs in parts on disk."""
 
 import json
+import signal
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
+from softmap.app.cli import large
 from softmap.app.cli.app import main
 from softmap.io.npz import mapped
 from softmap.scale.distributed.storage import read_part, read_whole
@@ -106,3 +109,38 @@ def test_damaged_folders_are_refused(tmp_path):
     (tmp_path / "m" / "model.json").write_text("{}")
     with pytest.raises(FormatError, match="expected a softmap model in parts"):
         distributed.solve(tmp_path / "m")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_with_its_result_and_a_checkpoint(tmp_path, number):
+    model, seen = generators.potts_grid(12, 12, 3, seed=1), []
+    options = {"parts": 4, "threads": 1, "lp_gap": 0.0, "gap": 0.0, "max_passes": 4000}
+
+    def pressed(row):
+        if not seen:
+            signal.raise_signal(number)
+        seen.append(row)
+
+    found = distributed.solve(model, checkpoint=tmp_path / "c", on_check=pressed, **options)
+    assert found.status is softmap.Status.INTERRUPTED
+    assert found.bound <= found.energy
+    assert found.passes < 4000
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    again = distributed.resume(tmp_path / "c", model, threads=1, max_passes=4000)
+    assert again.bound >= found.bound
+
+
+@pytest.mark.skipif(find_spec("mpi4py") is None, reason="needs mpi4py")
+def test_a_signal_after_a_large_run_loses_nothing(tmp_path, monkeypatch, capsys):
+    path, out = tmp_path / "m.npz", tmp_path / "out"
+    softmap.write(generators.potts_grid(8, 8, 3, seed=1), path)
+    usual = large._write
+
+    def pressed(*given):
+        signal.raise_signal(signal.SIGTERM)
+        usual(*given)
+
+    monkeypatch.setattr(large, "_write", pressed)
+    assert main(["solve-large", str(path), "--out", str(out), "--no-progress"]) == 0
+    assert (out / "result.json").exists()
+    assert "energy" in capsys.readouterr().out

@@ -58,12 +58,12 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
 
 def test_an_exception_of_a_signal_handler_leaves_a_search_that_goes_on():
     search = ExactSearch(_endless(), dp_limit=0.0, threads=4, split_work=0)
-    before = search.run(deadline=core.Deadline(0.2))
+    before = search.run(backtrack_limit=200)
     timer = _press(0.5)
     with pytest.raises(KeyboardInterrupt):
         search.run(deadline=core.Deadline(90.0))
     timer.join()
-    after = search.run(deadline=core.Deadline(0.1))
+    after = search.run(backtrack_limit=200)
     assert before.lower_bound <= after.lower_bound <= after.energy
     assert after.nodes > before.nodes
 

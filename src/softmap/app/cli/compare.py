@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from softmap.app.cli.options import ModelArgument, QuietOption, ValuesOption, complete_methods
+from softmap.app.cli.options import Exit, ModelArgument, QuietOption, ValuesOption, complete_methods
 from softmap.app.cli.targets import Targets, check_picture
 from softmap.relaxation.gaps import model_unit, relative_gap
-from softmap.views.console import number, ratio
+from softmap.views.console import number, ratio, say
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -68,6 +68,7 @@ def compare_command(
     """
     import softmap
     from softmap.methods.base import METHODS
+    from softmap.solving.interrupts import Interrupts
     from softmap.views.console import results
 
     targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})
@@ -78,18 +79,22 @@ def compare_command(
     options: dict[str, Any] = {"goal": goal, "time_limit": time_limit, "lp_gap": lp_gap}
     options |= {"seed": seed, "threads": threads}
     runs: dict[str, MethodRow] = {}
-    for name in names:
-        if name == EXACT_LP:
-            runs[name] = _exact(loaded, options)
-        else:
-            fixed = {"eta": eta} if METHODS[name].fixed_eta else {}
-            runs[name] = _method(loaded, name, no_progress, options | fixed)
-    with targets.printing():
-        results().print(_table(runs, loaded))
-    traces = {name: run.trace for name, run in runs.items()}
-    targets.write("--plot", lambda path: _draw(traces, path))
-    targets.tell()
-    raise typer.Exit(targets.exit_code())
+    with Interrupts() as held:
+        for name in names:
+            if held.noted:
+                say("interrupted; other methods were not run")
+                break
+            if name == EXACT_LP:
+                runs[name] = _exact(loaded, options)
+            else:
+                fixed = {"eta": eta} if METHODS[name].fixed_eta else {}
+                runs[name] = _method(loaded, name, no_progress, options | fixed)
+        with targets.printing():
+            results().print(_table(runs, loaded))
+        traces = {name: run.trace for name, run in runs.items()}
+        targets.write("--plot", lambda path: _draw(traces, path))
+        targets.tell()
+    raise typer.Exit(targets.exit_code(Exit.INTERRUPTED if held.noted else Exit.OK))
 
 
 def _draw(traces: dict[str, Columns], path: Path) -> None:

@@ -78,6 +78,7 @@ def solve_large_command(
     """
     import softmap
     from softmap.scale.processes import world
+    from softmap.solving.interrupts import Interrupts
 
     comm = world()
     if proof is not None and model.is_dir():
@@ -95,11 +96,12 @@ def solve_large_command(
         targets = Targets(named | {"--proof": proof}, {"the model": model})
         options["on_check"] = None if no_progress or as_json else _show
         source: Any = model if model.is_dir() else softmap.read(str(model), values=values)
-        with targets.solving():
-            result = _solved(source, out, comm, parts, resume, options)
-        _write(result, out, comm, targets, as_json)
-        if proof is not None:
-            _write_proof(result, source, comm, targets)
+        with Interrupts():  # a signal after the run does not lose what it found
+            with targets.solving():
+                result = _solved(source, out, comm, parts, resume, options)
+            _write(result, out, comm, targets, as_json)
+            if proof is not None:
+                _write_proof(result, source, comm, targets)
     stopped = result.status.name == "INTERRUPTED"
     raise typer.Exit(targets.exit_code(130 if stopped else 0 if result.found else 3))
 

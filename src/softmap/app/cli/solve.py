@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from softmap.app.cli.competition import Lines
     from softmap.model import Model
-    from softmap.solving.interrupts import Interrupts
     from softmap.solving.mbest import RankedLabelling
     from softmap.solving.result import Result
     from softmap.solving.summed import MarginalMap
@@ -64,9 +63,6 @@ OPTIONS = (
     "checkpoint", "upper_bound", "memory_limit", "proof",
 )  # fmt: skip
 """Options that `softmap.solve` takes under the same names."""
-
-ELSEWHERE = ("trace", "report", "save", "resume", "diversity", "mbest")
-"""Options that `--mbest` and `--query` take, or refuse, beside these."""
 
 
 def solve_command(
@@ -121,8 +117,8 @@ def solve_command(
             options["labels"] = best_labels(initial, loaded)
         with Interrupts() as held:  # a signal after the run does not lose what it found
             if query is not None or mbest is not None:
-                options |= {name: given[name] for name in ELSEWHERE}
-                raise typer.Exit(_other_question(loaded, query, options, targets, as_json, held))
+                code = _other_question(loaded, given, options, targets)
+                raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
             lines = None if competition is None else Lines(competition, loaded)
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
                 result = _run(loaded, resume, on_snapshot=show, **options)
@@ -213,19 +209,14 @@ def _option(name: str) -> str:
 
 
 def _other_question(
-    model: Model,
-    query: Path | None,
-    options: dict[str, Any],
-    targets: Targets,
-    as_json: bool,
-    held: Interrupts,
+    model: Model, given: Mapping[str, Any], options: dict[str, Any], targets: Targets
 ) -> int:
     """Solve marginal MAP, or find several labellings; return the exit code."""
-    if query is not None:
-        code = solve_query(model, query, options, targets, as_json)
-    else:
-        code = solve_ranked(model, options.pop("mbest"), options, targets, as_json)
-    return Exit.INTERRUPTED if held.noted else code
+    names = ("trace", "report", "save", "resume", "diversity", "mbest")
+    options = options | {name: given[name] for name in names}
+    if given["query"] is not None:
+        return solve_query(model, given["query"], options, targets, given["as_json"])
+    return solve_ranked(model, options.pop("mbest"), options, targets, given["as_json"])
 
 
 TAKEN = ("gap", "time_limit", "threads", "seed", "diversity", "proof")

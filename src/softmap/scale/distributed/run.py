@@ -28,6 +28,7 @@ from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
 from softmap.scale.parts import ModelPart, Whole
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.trace import Row, StageName, Status, Trace
 from softmap.solving.values import BestValues, Tolerances
 from softmap.tuning import TUNING
@@ -275,6 +276,8 @@ class PartsRun:
     best : BestValues
         The best values of the whole model. λ and labels are arrays by part; λ is valid at own nodes
         and own edges, labels are those of own nodes and of the halo.
+    interrupts : Interrupts
+        The signals to this process; one to any process ends the run of all.
     """
 
     annealing = TUNING.annealing
@@ -294,6 +297,7 @@ class PartsRun:
             {number: np.zeros(model.n, dtype=np.int64) for number, model in models.items()},
         )
         self.labels = LabelsByParts(self.passes, self.best)
+        self.interrupts = Interrupts()
         cooling = Cooling(eta=eta or self.annealing.first / self.survey.scale)
         self.progress = PartsProgress(cooling)
         self.progress.schedule.next_check = passes_to_next(self.checks, 0, math.inf)
@@ -320,8 +324,11 @@ class PartsRun:
             state.passes += count
             if state.passes % SAMPLED == 0:
                 self._sample()
-            limit = limits.time_limit  # by the clock of process 0
-            if limit < math.inf and self.team.together(self.seconds >= limit):
+            own = self.seconds >= limits.time_limit, self.interrupts.noted
+            late, signalled = zip(*self.team.comm.allgather(own), strict=True)
+            if any(signalled):
+                return Status.INTERRUPTED
+            if late[0]:  # by the clock of process 0
                 return Status.TIME_LIMIT
         return Status.WORK_LIMIT if state.passes >= limits.max_passes else None
 

@@ -278,6 +278,15 @@ def _loop(
     run: PartsRun, limits: PartsLimits, folder: Path | None, every: float, show: OnCheck
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
+    with run.interrupts:
+        status = _advanced(run, limits, folder, every, show)
+    return _result(run, status)
+
+
+def _advanced(
+    run: PartsRun, limits: PartsLimits, folder: Path | None, every: float, show: OnCheck
+) -> Status:
+    """Why the run has stopped."""
     run.start_clock()
     saved, status = time.perf_counter(), run.ended(limits)
     while status is None:
@@ -292,7 +301,7 @@ def _loop(
             if due or status is not None:
                 _save(folder, run)
                 saved = time.perf_counter()
-    return _result(run, status)
+    return status
 
 
 def _save(folder: Path, run: PartsRun) -> None:
