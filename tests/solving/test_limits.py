@@ -62,24 +62,21 @@ def test_a_run_that_is_stored_can_go_on_though_it_had_no_time(tmp_path: Path) ->
 def test_the_time_to_close_a_run_is_kept_back() -> None:
     budget = Budget(time_limit=10.0)
     assert budget.closing == 0.0
-    with budget.timing_bound():
-        pass
-    assert budget.closing == 3.0 * budget.bound_seconds  # a pass takes about as long
+    budget.time_of_answer(0.125, 0.0625)
+    assert budget.closing == 3.0 * 0.125  # a pass takes about as long
     budget.time_of_pass(0.5)
-    assert budget.closing == budget.bound_seconds + 1.0
+    assert budget.closing == 0.125 + 1.0
     budget.time_of_pass(9.0)  # noise only makes timings longer
-    assert budget.closing == budget.bound_seconds + 1.0
+    assert budget.closing == 0.125 + 1.0
     assert budget.left < 9.0
     budget.time_of_pass(0.25)
-    assert budget.closing == budget.bound_seconds + 0.5
+    assert budget.closing == 0.125 + 0.5
 
 
 def test_the_time_to_close_a_run_on_a_gpu_has_no_bound_of_the_cpu_in_it() -> None:
     budget = Budget(time_limit=100.0, checked_apart=True)
-    with budget.timing_bound(), budget.timing_labels():
-        pass
-    assert budget.closing == 2 * budget.labels_seconds
-    budget.bound_seconds, budget.labels_seconds = 7.0, 1.0
+    budget.time_of_answer(7.0, 1.0)
+    assert budget.closing == 2.0
     budget.time_of_pass(0.25)
     for seconds in (2.0, 1.0, 4.0):  # noise only makes timings longer
         budget.time_of_check(seconds)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.trace import Status
@@ -122,19 +120,9 @@ class Budget:
             expected = self.bound_seconds + 2 * each
         return min(expected, 0.5 * self.time_limit)
 
-    @contextmanager
-    def timing_bound(self) -> Iterator[None]:
-        """Time a block that evaluates the bound of some λ and the energy of some labels."""
-        began = time.perf_counter()
-        yield
-        self.bound_seconds = time.perf_counter() - began
-
-    @contextmanager
-    def timing_labels(self) -> Iterator[None]:
-        """Time a block that finds labels and computes their energy."""
-        began = time.perf_counter()
-        yield
-        self.labels_seconds = time.perf_counter() - began
+    def time_of_answer(self, seconds: float, labels: float) -> None:
+        """Note the time of the first bound and labels, and the part of it for labels."""
+        self.bound_seconds, self.labels_seconds = seconds, labels
 
     def time_of_pass(self, seconds: float) -> None:
         """Note the time of a pass; noise only makes timings longer, so that the least counts."""
