@@ -1,11 +1,14 @@
 """The m best and m diverse labellings, against enumeration."""
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
 import softmap
+from softmap.proof.search.exact import ExactSearch
+from softmap.relaxation.flat import flatten
 from support.oracles import energy_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES
@@ -104,3 +107,25 @@ def test_wrong_values_are_named(wrong):
     name = list(wrong)[-1]
     with pytest.raises(softmap.OptionError, match=name):
         softmap.solve_mbest(softmap.generators.random_tree(4), **wrong)
+
+
+@pytest.mark.parametrize("diversity", [None, 1])
+def test_bounds_hold_for_costs_that_are_tiny_beside_others(diversity):
+    """Such costs are 0 in the units of a run, where others are not."""
+    unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
+    model = softmap.Model(unary, [[0, 1]], [[[0.0, 1e200], [1e200, 1e-141]]])
+    exact = sorted(
+        sum(Fraction(unary[i][x]) for i, x in enumerate(labels))
+        + Fraction(model.table(0)[labels[0], labels[1]])
+        for labels in product(range(2), repeat=3)
+    )
+    for entry, best in zip(softmap.solve_mbest(model, 2, diversity=diversity), exact, strict=False):
+        assert Fraction(entry.bound) <= best
+        assert not entry.proved or entry.energy == pytest.approx(float(best), rel=1e-5)
+
+
+def test_a_search_rounds_tiny_negative_costs_down():
+    unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
+    tables = [[[0.0, 1e200], [1e200, 1e-141]], [[0.0, 1e210], [1e100, -1e-139]]]
+    model = softmap.Model(unary, [[0, 1], [1, 2]], softmap.Tables(tables))
+    assert ExactSearch(flatten(model)).run().lower_bound <= model.energy([1, 1, 1])

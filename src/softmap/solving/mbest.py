@@ -196,7 +196,7 @@ def _by_elimination(
     model: Model, most: int, gap: float, threads: int, deadline: float
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
-    problem = Problem.of(model)
+    problem = Problem.unrounded(model)
     order = elimination_order(problem.model, TUNING.entries)
     room, left = available_memory(), deadline - time.perf_counter()
     short = (
@@ -271,7 +271,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
 
 def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
     """Yield diverse labellings, each with its bound."""
-    problem = Problem.of(first.model)
+    problem = Problem.unrounded(first.model)
     flat = flatten(problem.model)
     best = first.labels.reshape(-1)
     earlier, bound = [best], first.bound

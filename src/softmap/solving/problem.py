@@ -84,6 +84,16 @@ class Problem:
         return cls(model, model, model, 0, found.scale, math.inf, threads=threads)
 
     @classmethod
+    def unrounded(cls, model: Model) -> Problem:
+        """Return the problem of a model in units in which none of its costs is rounded.
+
+        Its bounds are those of the given model: costs much smaller than others may be 0 in the
+        units of `of`.
+        """
+        found = cls.of(model)
+        return found if found.costs_survive_scaling() else cls.plain(model)
+
+    @classmethod
     def unscaled(cls, model: Model, scale: float) -> Problem:
         """Return the problem of a model in its own units without hard constraints.
 
