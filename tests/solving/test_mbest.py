@@ -109,13 +109,16 @@ def test_wrong_values_are_named(wrong):
         softmap.solve_mbest(softmap.generators.random_tree(4), **wrong)
 
 
+@pytest.mark.parametrize("constant", [0.0, 1e220])
 @pytest.mark.parametrize("diversity", [None, 1])
-def test_bounds_hold_for_costs_that_are_tiny_beside_others(diversity):
+def test_bounds_hold_for_costs_that_are_tiny_beside_others(diversity, constant):
     """Such costs are 0 in the units of a run, where others are not."""
     unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
-    model = softmap.Model(unary, [[0, 1]], [[[0.0, 1e200], [1e200, 1e-141]]])
+    table = [[0.0, 1e200], [1e200, 1e-141]]
+    model = softmap.Model(unary, [[0, 1]], [table], constant=constant)
     exact = sorted(
-        sum(Fraction(unary[i][x]) for i, x in enumerate(labels))
+        Fraction(constant)
+        + sum(Fraction(unary[i][x]) for i, x in enumerate(labels))
         + Fraction(model.table(0)[labels[0], labels[1]])
         for labels in product(range(2), repeat=3)
     )

@@ -91,11 +91,13 @@ class Problem:
         units of `of`.
         """
         found = cls.of(model)
-        return found if found.costs_survive_scaling() else cls.plain(model)
+        if found.costs_survive_scaling():
+            return found
+        return cls.unscaled(model, math.ldexp(found.scale, -found.exponent))
 
     @classmethod
     def unscaled(cls, model: Model, scale: float) -> Problem:
-        """Return the problem of a model in its own units without hard constraints.
+        """Return the problem of a model in its own units, without its constant; not pruned.
 
         Parameters
         ----------
