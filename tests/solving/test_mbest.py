@@ -9,6 +9,7 @@ import pytest
 import softmap
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flatten
+from softmap.solving.problem import Problem
 from support.oracles import energy_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES
@@ -132,3 +133,12 @@ def test_a_search_rounds_tiny_negative_costs_down():
     tables = [[[0.0, 1e200], [1e200, 1e-141]], [[0.0, 1e210], [1e100, -1e-139]]]
     model = softmap.Model(unary, [[0, 1], [1, 2]], softmap.Tables(tables))
     assert ExactSearch(flatten(model)).run().lower_bound <= model.energy([1, 1, 1])
+
+
+def test_units_that_round_no_cost_are_those_of_a_consistent_model():
+    """Bounds of parts and of the whole are of the same states."""
+    never = softmap.Tables([[[1e200, 0.0], [np.inf, np.inf]]])
+    model = softmap.Model([[0.0, 1.0], [-1e-139, 0.0]], [[0, 1]], never, constant=3.0)
+    problem = Problem.unrounded(model)
+    assert problem.model.unary.tolist() == [0.0, np.inf, -1e-139, 0.0]
+    assert (problem.exponent, problem.model.constant) == (0, 0.0)

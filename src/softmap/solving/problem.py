@@ -85,7 +85,7 @@ class Problem:
 
     @classmethod
     def unrounded(cls, model: Model) -> Problem:
-        """Return the problem of a model in units in which none of its costs is rounded.
+        """Return the arc-consistent problem of a model in units that round none of its costs.
 
         Its bounds are those of the given model: costs much smaller than others may be 0 in the
         units of `of`.
@@ -93,11 +93,12 @@ class Problem:
         found = cls.of(model)
         if found.costs_survive_scaling():
             return found
-        return cls.unscaled(model, math.ldexp(found.scale, -found.exponent))
+        own = cls.unscaled(model, math.ldexp(found.scale, -found.exponent))
+        return replace(own, model=tighten(own.model))
 
     @classmethod
     def unscaled(cls, model: Model, scale: float) -> Problem:
-        """Return the problem of a model in its own units, without its constant; not pruned.
+        """Return the problem of a model in its own units without hard constraints.
 
         Parameters
         ----------
