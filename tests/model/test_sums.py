@@ -1,6 +1,7 @@
 """Sums are exact and rounded once, whatever the order of their terms."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core
-from softmap.model.sums import careful_sums, exact_terms
+from softmap.model.sums import careful_sums, exact_terms, units_below
 
 NUMBERS = st.lists(
     st.one_of(
@@ -72,3 +73,11 @@ def test_threads_do_not_change_a_sum(seed):
 def test_products_are_rounded_before_they_are_added(values):
     costs, mass = np.array(values), np.linspace(0.1, 0.9, len(values))
     assert core.careful_product(costs, mass) == math.fsum(costs * mass)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -3, 0, 3, 700, 1000])
+def test_units_are_below_their_costs(exponent):
+    costs = np.array([-1e-140, -5e-324, -0.0, 0.0, 1e-140, -2.5, 3.7])
+    unit = Fraction(2) ** exponent
+    floors = [math.floor(Fraction(cost) / unit) for cost in costs.tolist()]
+    assert units_below(costs, exponent).tolist() == [float(floor) for floor in floors]

@@ -1,11 +1,15 @@
 """The m best and m diverse labellings, against enumeration."""
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
 import softmap
+from softmap.proof.search.exact import ExactSearch
+from softmap.relaxation.flat import flatten
+from softmap.solving.problem import Problem
 from support.oracles import energy_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES
@@ -104,3 +108,37 @@ def test_wrong_values_are_named(wrong):
     name = list(wrong)[-1]
     with pytest.raises(softmap.OptionError, match=name):
         softmap.solve_mbest(softmap.generators.random_tree(4), **wrong)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e220])
+@pytest.mark.parametrize("diversity", [None, 1])
+def test_bounds_hold_for_costs_that_are_tiny_beside_others(diversity, constant):
+    """Such costs are 0 in the units of a run, where others are not."""
+    unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
+    table = [[0.0, 1e200], [1e200, 1e-141]]
+    model = softmap.Model(unary, [[0, 1]], [table], constant=constant)
+    exact = sorted(
+        Fraction(constant)
+        + sum(Fraction(unary[i][x]) for i, x in enumerate(labels))
+        + Fraction(model.table(0)[labels[0], labels[1]])
+        for labels in product(range(2), repeat=3)
+    )
+    for entry, best in zip(softmap.solve_mbest(model, 2, diversity=diversity), exact, strict=False):
+        assert Fraction(entry.bound) <= best
+        assert not entry.proved or entry.energy == pytest.approx(float(best), rel=1e-5)
+
+
+def test_a_search_rounds_tiny_negative_costs_down():
+    unary = [[-1e-139, 0.0], [0.0, -1e-139], [1e220, -1e-140]]
+    tables = [[[0.0, 1e200], [1e200, 1e-141]], [[0.0, 1e210], [1e100, -1e-139]]]
+    model = softmap.Model(unary, [[0, 1], [1, 2]], softmap.Tables(tables))
+    assert ExactSearch(flatten(model)).run().lower_bound <= model.energy([1, 1, 1])
+
+
+def test_units_that_round_no_cost_are_those_of_a_consistent_model():
+    """Bounds of parts and of the whole are of the same states."""
+    never = softmap.Tables([[[1e200, 0.0], [np.inf, np.inf]]])
+    model = softmap.Model([[0.0, 1.0], [-1e-139, 0.0]], [[0, 1]], never, constant=3.0)
+    problem = Problem.unrounded(model)
+    assert problem.model.unary.tolist() == [0.0, np.inf, -1e-139, 0.0]
+    assert (problem.exponent, problem.model.constant) == (0, 0.0)

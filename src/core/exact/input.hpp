@@ -92,10 +92,13 @@ struct Scale {
     // The integer cost, rounded down; finite values only.
     double units(double c) const {
         const double granules = factor == 1.0 ? c : c / factor;
-        if (exponent > -1000 && exponent < 1000) // a product with a power of two, as `ldexp`
-            return std::floor(granules *
-                              std::bit_cast<double>(std::int64_t{1023 - exponent} << 52));
-        return std::floor(std::ldexp(granules, -exponent));
+        // a product with a power of two, as `ldexp`
+        const double exact =
+            exponent > -1000 && exponent < 1000
+                ? granules * std::bit_cast<double>(std::int64_t{1023 - exponent} << 52)
+                : std::ldexp(granules, -exponent);
+        // the quotient of a small negative cost and a large unit underflows to 0
+        return exact == 0.0 && granules < 0.0 ? -1.0 : std::floor(exact);
     }
 };
 

@@ -20,6 +20,7 @@ from softmap import core
 from softmap.labels.different import inner_edges, inner_tables
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
+from softmap.model.sums import units_below
 
 __all__ = ["Permutation", "PermutationLog", "Symmetry"]
 
@@ -264,13 +265,13 @@ class _Block(NamedTuple):
     def of(cls, costs: Costs, exponent: int) -> _Block:
         """Return costs in units of `2**exponent`, rounded down."""
         finite = np.isfinite(costs)
-        scaled = np.ldexp(np.where(finite, costs, 0.0), -exponent)
-        whole = np.floor(scaled)
+        given = np.where(finite, costs, 0.0)
+        whole = units_below(given, exponent)
         units = whole.astype(np.int64)
         low = np.where(finite, units, np.iinfo(np.int64).max).min(axis=1)
         low[~finite.any(axis=1)] = 0
         above = np.where(finite, units - low[:, None], 0)
-        return cls(low, above, finite, np.array_equal(whole, scaled))
+        return cls(low, above, finite, np.array_equal(np.ldexp(whole, exponent), given))
 
     def filled(self, barrier: int) -> Ints:
         """The differences, with forbidden entries at the barrier."""

@@ -76,3 +76,18 @@ def exact_terms(values: Costs, piece: int = 1 << 14) -> list[float]:
             found.append(float(leading.sum()))
             rest = rest - leading
     return found
+
+
+def units_below(costs: Costs, exponent: int) -> Costs:
+    """Return finite costs in units of `2**exponent`, rounded down to whole numbers.
+
+    Parameters
+    ----------
+    costs : float64 array
+        The costs.
+    exponent : int
+        The exponent of the unit.
+    """
+    scaled = np.ldexp(costs, -exponent)
+    # the quotient of a small negative cost and a large unit underflows to 0
+    return np.where((scaled == 0.0) & (costs < 0.0), -1.0, np.floor(scaled))

@@ -191,7 +191,7 @@ def _by_elimination(
     model: Model, most: int, gap: float, threads: int, deadline: core.Deadline
 ) -> list[RankedLabelling] | None:
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
-    problem = Problem.of(model)
+    problem = Problem.unrounded(model)
     order = elimination_order(problem.model, TUNING.eliminated_entries)
     room, left = available_memory(), deadline.left
     short = (
@@ -266,7 +266,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
 
 def _apart(first: Result, distance: int, deadline: core.Deadline) -> Iterator[tuple[Ints, float]]:
     """Yield diverse labellings, each with its bound."""
-    problem = Problem.of(first.model)
+    problem = Problem.unrounded(first.model)
     flat = flatten(problem.model)
     best = first.labels.reshape(-1)
     earlier, bound = [best], first.bound

@@ -84,7 +84,7 @@ class Partition:
         proof: ProofFile | None = None,
     ) -> None:
         self.gap, self.deadline, self.most = gap, deadline, most
-        self.problem = Problem.of(first.model)
+        self.problem = Problem.unrounded(first.model)
         model = self.problem.model
         self.flat = flatten(model)
         lam = self.problem.lam(first.lam)

@@ -84,6 +84,19 @@ class Problem:
         return cls(model, model, model, 0, found.scale, math.inf, threads=threads)
 
     @classmethod
+    def unrounded(cls, model: Model) -> Problem:
+        """Return the arc-consistent problem of a model in units that round none of its costs.
+
+        Its bounds are those of the given model: costs much smaller than others may be 0 in the
+        units of `of`.
+        """
+        found = cls.of(model)
+        if found.costs_survive_scaling():
+            return found
+        own = cls.unscaled(model, math.ldexp(found.scale, -found.exponent))
+        return replace(own, model=tighten(own.model))
+
+    @classmethod
     def unscaled(cls, model: Model, scale: float) -> Problem:
         """Return the problem of a model in its own units without hard constraints.
 

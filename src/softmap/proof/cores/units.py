@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model.potentials.base import Costs, Ints
+from softmap.model.sums import units_below
 
 __all__ = ["FORBIDDEN", "Units", "units_of"]
 
@@ -36,8 +37,8 @@ class Units:
     def floors(self, costs: Costs) -> Ints:
         """Return the number of units in each cost, rounded down; `FORBIDDEN` for +inf."""
         finite = np.isfinite(costs)
-        scaled = np.floor(np.ldexp(np.where(finite, costs, 0.0), -self.exponent))
-        return np.where(finite, scaled.astype(np.int64) // self.whole, FORBIDDEN)
+        whole = units_below(np.where(finite, costs, 0.0), self.exponent).astype(np.int64)
+        return np.where(finite, whole // self.whole, FORBIDDEN)
 
     def above(self, cost: float) -> int:
         """Return the least number of units that is not below a finite cost."""
