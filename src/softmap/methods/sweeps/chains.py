@@ -298,7 +298,7 @@ class Chains:
             state.drift = aligned(self.plan.back_size, np.float32)
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
-        """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
+        """Return the λ that `prove` finds from messages."""
         shift = np.empty(len(self.plan.blocks))
         state = Messages(messages, NONE, np.ones(3), shift)
         lam: Floats = self.prove(state, hard).lam()
