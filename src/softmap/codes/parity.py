@@ -372,7 +372,7 @@ def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> 
     truths = isinstance(syndrome, np.ndarray) and syndrome.dtype == bool
     given = integers(np.asarray(syndrome, np.uint8) if truths else syndrome, "syndrome")
     if given.shape not in shapes:
-        one = given[0] if len(given) == 1 and given.ndim > 1 else given  # `decode` adds an axis
+        one = given[0] if given.ndim > 1 and len(given) == 1 else given  # `decode` adds an axis
         several = "; decode_batch takes several" if one.ndim == 2 else ""
         raise OptionError(
             f"syndrome: expected 0 or 1 for each of {shapes[0][-1]} checks, found an array of "
