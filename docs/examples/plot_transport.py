@@ -63,5 +63,6 @@ axes[1].set(title="a path", yticks=[])
 trace = centres["squared distance"].trace
 axes[2].semilogx([m.eta for m in trace], [m.cost for m in trace], label="cost of the plan")
 axes[2].semilogx([m.eta for m in trace], [m.bound for m in trace], label="certified bound")
+axes[2].tick_params(which="minor", labelbottom=False)
 axes[2].set(title="both sides, level by level", xlabel="η")
 axes[2].legend()

@@ -21,7 +21,6 @@ ARGUMENTS = {
     "backend": "device",
     "method": "algorithm solver inference",
     "verbose": "verbosity log debug",
-    "samples": "n_samples num_samples",
     "connectivity": "neighbors neighbours n_neighbors neighborhood",
     "probabilities": "p error_rate error_rates error_probability channel_probs priors",
     "ratios": "weights llr llrs",
@@ -71,7 +70,7 @@ Outcome = TypeVar("Outcome")
 
 
 def suggesting(function: Callable[Keywords, Outcome]) -> Callable[Keywords, Outcome]:
-    """Decorate a function so that an unknown keyword is answered by `unexpected`."""
+    """Decorate a function without `**options`: `unexpected` answers an unknown keyword."""
     names = inspect.signature(function).parameters
 
     @wraps(function)
@@ -100,10 +99,14 @@ def unexpected(
     also : mapping, optional
         More names of other libraries for its arguments, as `ARGUMENTS`, which they override.
     """
-    said = f"{function}() got an unexpected keyword argument {name!r}"
+    return f"{function}() got an unexpected keyword argument {name!r}{instead(name, names, also)}"
+
+
+def instead(name: str, names: Collection[str], also: Mapping[str, str] | None = None) -> str:
+    """Return what `unexpected` adds for an unknown keyword; empty if nothing is known."""
     if near := _meant(name, names, ARGUMENTS | dict(also or {})):
-        return f"{said}; did you mean {near!r}?"
-    return f"{said}; {INSTEAD[name]}" if name in INSTEAD else said
+        return f"; did you mean {near!r}?"
+    return f"; {INSTEAD[name]}" if name in INSTEAD else ""
 
 
 def _meant(name: str, names: Collection[str], table: Mapping[str, str]) -> str | None:

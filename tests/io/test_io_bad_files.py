@@ -123,7 +123,7 @@ BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
         MANY + b"sgcc dec 1 1 5 1 1": (3, "wants value 5"),
         MANY + b"knapsack 3 1 1": (3, "a number of knapsack"),
         MANY + b"5 3 1 1": (3, "a global cost function"),
-        MANY + b"ssame 4 1 3 0 1 2 3": (3, "same length"),
+        MANY + b"ssame 4 1 3 0 1 2 3": (3, "lists of 1 and 3"),
         MANY + b"sregular edit 1 2 1 0 1 1 0": (3, "not supported"),
         b"toy 4 2 1 9\n2 2 2 2\n0 -1 salldiff var 1": (3, "variables"),
     },
@@ -162,7 +162,7 @@ BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
             1,
             "a number or a word",
         ),
-        GLOBAL + b"ssame params {cost 1 vars1 [a] vars2 [b c]}}}}": (1, "same length"),
+        GLOBAL + b"ssame params {cost 1 vars1 [a] vars2 [b c]}}}}": (1, "lists of 1 and 2"),
         GLOBAL + b"sgcc params {metric dec cost 1 bounds [[[[[[0]]]]]]}}}}": (1, "brackets"),
     },
     "dd": {

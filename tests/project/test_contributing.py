@@ -21,6 +21,7 @@ from softmap.io.formats import FORMATS
 from softmap.methods.base import METHODS
 from softmap.model import Model, potentials
 from softmap.model.layout import layout
+from softmap.solving.stages import order
 from support import families
 from support.data import ROOT
 from support.numpy_twins import hard_message, soft_message
@@ -35,6 +36,7 @@ REGISTRIES = (potentials.FAMILIES, families.FAMILIES, METHODS, FORMATS)
 def names():
     """What the page's Python defines; its registrations last as long as this module's tests."""
     before = [dict(registry) for registry in REGISTRIES]
+    stages = order.BEFORE
     found: dict[str, object] = {"__name__": "__main__"}
     printed = ""
     for language, block in BLOCKS:
@@ -43,6 +45,7 @@ def names():
         elif language == "output":
             assert agrees(block, printed), f"the page says\n{block}\nbut it prints\n{printed}"
     yield found
+    order.BEFORE = stages
     for registry, kept in zip(REGISTRIES, before, strict=True):
         registry.clear()
         registry.update(kept)

@@ -267,8 +267,8 @@ def _same(found: Global, top: float) -> list[Factor]:
     other = found.given.get("vars2", range(k // 2, k))
     if len(one) != len(other) or sorted((*one, *other)) != list(range(k)):
         raise ModelError(
-            f"{found.name}: expected two lists of {k / 2:g} variables each, which together name "
-            f"all {k} variables once; found lists of {len(one)} and {len(other)}"
+            f"{found.name}: expected two lists of one length, which together name all "
+            f"{k} variables once; found lists of {len(one)} and {len(other)}"
         )
     half = 1.0
     pieces: list[Factor] = []

@@ -473,7 +473,11 @@ class _MpsText:
                 self._ranges.append((row, value))
 
     def _widen(self, row: int, width: float) -> None:
-        """Give a row its second bound; that of E rows is on the side of the sign of the width."""
+        """Set the second bound of a row.
+
+        An L row gets a lower bound, a G row an upper one. An E row gets a lower bound if the width
+        is negative, else an upper one.
+        """
         low, high, kind = self.program.row_low, self.program.row_high, self._kinds[row]
         if kind == "L" or (kind == "E" and width < 0):
             low[row] = _plus(high[row], [abs(width)], -1)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, positive
-from softmap.hints import suggesting
 from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, tables_of, vjp
 from softmap.model import Model
 from softmap.model.potentials import Tables
@@ -18,7 +17,6 @@ from softmap.solving.batch import checked_options, solve_batch
 Floats = NDArray[np.float64]
 
 
-@suggesting
 def perturbed_map(
     unary: Any,
     pairwise: Any,

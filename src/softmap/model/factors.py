@@ -505,7 +505,10 @@ def checked_counts(num_labels: ArrayLike) -> Ints:
         )
     counts = integers(num_labels, "num_labels")
     if counts.ndim != 1 or counts.size == 0:
-        raise ModelError("num_labels must list the label count of at least one variable")
+        raise ModelError(
+            "num_labels must list the label count of at least one variable, "
+            f"not {shown(num_labels)}"
+        )
     if counts.min() < 1:
         raise ModelError(
             f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"

@@ -46,9 +46,9 @@ def arc_consistency(
 
 
 def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
-    """Raise `InfeasibleModel` where allowed states leave no way to obey a larger factor.
+    """Raise `InfeasibleModel` if no allowed states satisfy a factor over many variables.
 
-    Matchings and counts see what arc consistency does not.
+    Matchings and counts find contradictions that arc consistency misses.
     """
     names = None if model.names is None else model.names.variables
     for factor in model.required:

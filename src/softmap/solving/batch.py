@@ -13,7 +13,7 @@ from typing import Any
 from softmap import core
 from softmap.arguments import count, flag, wrong
 from softmap.errors import OptionError
-from softmap.hints import unexpected
+from softmap.hints import instead
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.joining import Joined
@@ -100,7 +100,8 @@ def checked_options(caller: str, options: Mapping[str, Any]) -> None:
         if name in OWN:
             raise OptionError(f"{caller} takes no {name}: that option is for runs of one model")
         if name not in known:
-            raise OptionError(unexpected(caller, name, known | {"threads", "workers"}))
+            hint = instead(name, known | {"threads", "workers"}) or f"; expected {', '.join(known)}"
+            raise OptionError(f"{caller} has no option {name!r}{hint}")
     Options(**options)
 
 

@@ -305,7 +305,7 @@ def _advanced(
 
 
 def _save(folder: Path, run: PartsRun) -> None:
-    """Write a checkpoint. If that fails, the last one remains and the run continues."""
+    """Write a checkpoint. If that fails, the earlier one stays and the run continues."""
     try:
         storage.save(folder, run)
     except WriteError as error:  # raised by all processes
