@@ -342,11 +342,11 @@ CALLS |= {
     "ParityCode": (softmap.codes.ParityCode, {"checks": [[0, 1]], "num_bits": 3}),
     "ParityCode.decode": (
         softmap.codes.ParityCode([[0, 1]]).decode,
-        {"ratios": [1.0, 2.0], "odd": [1], "rounds": 1, "steps": 1, "sweeps": 1, "threads": 1},
+        {"ratios": [1.0, 2.0], "syndrome": [1], "rounds": 1, "steps": 1, "sweeps": 1, "threads": 1},
     ),
     "ParityCode.bound": (
         softmap.codes.ParityCode([[0, 1]]).bound,
-        {"ratios": [1.0, 2.0], "lam": [0.0, 1.0], "odd": [1]},
+        {"ratios": [1.0, 2.0], "lam": [0.0, 1.0], "syndrome": [1]},
     ),
     "Max": (softmap.Max, {"variables": [0, 1], "costs": [0.0, 1.0]}),
     "Linear": (
