@@ -142,3 +142,89 @@ def test_units_that_round_no_cost_are_those_of_a_consistent_model():
     problem = Problem.unrounded(model)
     assert problem.model.unary.tolist() == [0.0, np.inf, -1e-139, 0.0]
     assert (problem.exponent, problem.model.constant) == (0, 0.0)
+
+
+def test_a_proof_of_ranks_may_begin_with_a_search_of_all_labellings(tmp_path):
+    """The run before it found other labels of nearly the same cost."""
+    inf = np.inf
+    model = softmap.Model(
+        [
+            np.array([0.4690558612346649, -0.7388782501220703, -1e16, -0.4690558612346649]),
+            np.array([0.1, inf, -0.7388782501220703]),
+            np.array([-1e16, 0.3333333333333333]),
+            np.array([0.7388782501220703, -0.5743005871772766, -0.1]),
+            np.array([-0.3333333333333333, 0.4690558612346649]),
+            np.array([0.8968374133110046, 0.8968374133110046]),
+        ],
+        None,
+        [
+            (
+                [(2, 4)],
+                softmap.Tables(
+                    [[[0.7388782501220703, -0.04360601305961609], [-1e16, -0.7388782501220703]]]
+                ),
+            ),
+            ([(4, 0)], softmap.TruncatedLinear([0.5743005871772766], [1.0])),
+            ([(5, 4)], softmap.Tables([[[inf, 1e16], [-0.3333333333333333, 0.4690558612346649]]])),
+            (
+                [(3, 1)],
+                softmap.SharedTables(
+                    [
+                        [
+                            [-0.4690558612346649, 0.9001182317733765, 0.1],
+                            [-0.7388782501220703, -0.8968374133110046, -0.5743005871772766],
+                            [-0.8968374133110046, -0.3333333333333333, -0.3333333333333333],
+                        ]
+                    ],
+                    [0],
+                    [0.0],
+                ),
+            ),
+            (
+                [(3, 4)],
+                softmap.SharedTables(
+                    [
+                        [
+                            [-0.7388782501220703, 0.9001182317733765],
+                            [0.04360601305961609, -0.8968374133110046],
+                            [-0.3333333333333333, -0.5743005871772766],
+                        ]
+                    ],
+                    [0],
+                    [0.0],
+                ),
+            ),
+            ([(5, 2)], softmap.Potts([0.9001182317733765])),
+            (
+                [(3, 4)],
+                softmap.SharedTables(
+                    [
+                        [
+                            [0.3333333333333333, 0.8968374133110046],
+                            [0.9001182317733765, inf],
+                            [inf, -0.9001182317733765],
+                        ]
+                    ],
+                    [0],
+                    [3.0],
+                ),
+            ),
+            ([(2, 0)], softmap.Potts([0.8968374133110046])),
+            (
+                [(1, 0)],
+                softmap.Tables(
+                    [
+                        [
+                            [-1e16, 0.8968374133110046, 0.8968374133110046, inf],
+                            [-1e16, 0.7388782501220703, inf, -0.1],
+                            [1e16, inf, -0.8968374133110046, 0.5743005871772766],
+                        ]
+                    ]
+                ),
+            ),
+        ],
+        constant=-0.8968374133110046,
+    )
+    path = tmp_path / "ranks.proof"
+    assert len(softmap.solve_mbest(model, 1, threads=1, proof=path)) == 1  # KeyError
+    assert softmap.verify(model, proof=path).holds

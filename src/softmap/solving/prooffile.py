@@ -214,7 +214,9 @@ class ProofFile:
             yield from _dual((), problem.lam_back(lam))
             for part in searched:
                 yield bytes([PART])
-                row = place[part.start[: len(order)].tobytes()]
+                # all labellings are a part of which nothing is fixed, whatever it starts from
+                fixed = part.depth > 0 or part.excluded
+                row = place[part.start[: len(order)].tobytes()] if fixed else 0
                 yield from _arrays([row, part.depth], sorted(part.excluded))
                 yield bytes([HARD]) if part.hard else b""
                 yield from _copied(part.log)
