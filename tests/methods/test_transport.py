@@ -159,6 +159,40 @@ def test_a_pass_is_that_of_numpy(d, eta):
     np.testing.assert_allclose(sides.reshape(6, d).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("eta", [0.1, 10.0, 900.0, 3e3, 1e6])
+@pytest.mark.parametrize("shape", ["squares", "tables", "shared"])
+def test_messages_of_few_labels_are_those_of_numpy_at_every_temperature(eta, shape):
+    """Those of squares are products with factors until sums are too small for doubles."""
+    rng, d = np.random.default_rng(4), 24
+    masses = rng.dirichlet(np.full(d, 0.3), size=3)
+    squares = softmap.TruncatedQuadratic(1.3 / d**2, d**2)
+    tables = np.stack([squares.as_table(0, d, d)] * 3)
+    costs = squares
+    if shape == "tables":
+        costs = tables = tables + 0.1 * rng.random((3, d, d))
+    if shape == "shared":
+        tables = np.stack([tables[0] + 0.1 * rng.random((d, d))] * 3)
+        costs = tables[0]
+    network = TransportProblem.of([*masses, d], [[k, 3] for k in range(3)], costs, None)
+    into_leaf, into_centre = rng.random((2, 3, d))
+    compiled = network.compiled()
+    compiled.set_messages(np.stack([into_leaf, into_centre], axis=1).ravel())
+    compiled.passes(1, eta, False, network.ranges)
+    messages = np.empty(6 * d)
+    compiled.messages(messages)
+    own = -np.log(np.maximum(masses, 1e-300)) / eta - into_leaf
+    into_centre = softmin(tables.transpose(0, 2, 1) + own[:, None, :], eta)
+    into_centre -= into_centre.min(axis=1, keepdims=True)
+    sent = into_centre.sum(axis=0) / 3 - into_centre
+    into_leaf = softmin(tables + sent[:, None, :], eta)
+    into_leaf -= into_leaf.min(axis=1, keepdims=True)
+    found = messages.reshape(3, 2, d)
+    # Factors of tables are in single precision while most pairs carry mass.
+    close = 1e-12 + (1e-11 if shape == "squares" else 1e-6) / eta
+    np.testing.assert_allclose(found[:, 1], into_centre, atol=close)
+    np.testing.assert_allclose(found[:, 0], into_leaf, atol=close)
+
+
 @pytest.mark.parametrize("d", [511, 515, 1030])
 def test_the_bound_reads_many_labels_as_numpy_does(d):
     rng = np.random.default_rng(d)

@@ -65,7 +65,7 @@ std::pair<double, double> coupled(HeldNetwork &self, Index e, double eta, In<dou
 
 void set_messages(HeldNetwork &self, In<double> msg) {
     require_size(msg, self.entries(), "msg");
-    std::copy_n(msg.data(), msg.size(), self.network.messages().begin());
+    self.network.set_messages(msg.data());
 }
 
 void messages(HeldNetwork &self, Out<double> out) {

@@ -86,6 +86,34 @@ inline void to_cols(const DenseTable &t, const double *a, double *out, double *r
             out[y] -= log_one(room[y - first]) / eta;
     }
 }
+
+// out[x] = Σ over y of matrix[x, y] · mass[y].
+template <class T>
+void sums_of_cols(const T *matrix, Index rows, Index cols, const double *mass, double *out) {
+    for (Index x = 0; x < rows; ++x) {
+        double sum = 0.0;
+        Pack<lanes> parts(0.0);
+        by_packs(0, cols, [&]<int W>(Index y) {
+            const Pack<W> one = Pack<W>::load(matrix + x * cols + y) * Pack<W>::load(mass + y);
+            if constexpr (W == 1)
+                sum += one.part[0];
+            else
+                parts += one;
+        });
+        out[x] = sum + total(parts);
+    }
+}
+
+// out[y] = Σ over x of mass[x] · matrix[x, y].
+template <class T>
+void sum_of_rows(const T *matrix, Index rows, Index cols, const double *mass, double *out) {
+    std::fill(out, out + cols, 0.0);
+    for (Index x = 0; x < rows; ++x)
+        by_packs(0, cols, [&]<int W>(Index y) {
+            const Pack<W> one = Pack<W>::load(matrix + x * cols + y) * Pack<W>(mass[x]);
+            (one + Pack<W>::load(out + y)).store(out + y);
+        });
+}
 } // namespace detail
 
 // The message into the columns (receiver 1) or the rows (receiver 0) from costs at the other side.

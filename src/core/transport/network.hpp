@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/deadline.hpp"
+#include "factors.hpp"
 #include "families/all.hpp"
 #include "kernels/kernels.hpp"
 #include "passes/momentum.hpp"
@@ -25,8 +26,9 @@ class TransportNetwork {
         : lay_(lay), mass_(mass), fixed_(fixed), msg_(std::size_t(lay.half_at(2 * lay.m))),
           drift_(msg_.size()), theta_(std::size_t(lay.node_offset[lay.n])),
           chains_(std::size_t(lay.n)), group_(std::size_t(lay.m)), support_(std::size_t(2 * lay.m)),
-          shared_(std::size_t(lay.m), 1), a_(std::size_t(lay.widest)), b_(a_.size()),
-          out_(a_.size()), scaled_(a_.size()), room_(message_room(lay.widest, 1)) {
+          shared_(std::size_t(lay.m), 1), factors_(lay, all_factors), entropy_(theta_.size()),
+          a_(std::size_t(lay.widest)), b_(a_.size()), out_(a_.size()), scaled_(a_.size()),
+          room_(message_room(lay.widest, 1)) {
         for (Index i = 0; i < lay.n; ++i) {
             Index earlier = 0, later = 0;
             each_half(i, [&](Index h) { ++(backward_into(h) ? later : earlier); });
@@ -34,6 +36,8 @@ class TransportNetwork {
         }
         for (Index e = 0; e < lay.m; ++e)
             group_[e] = lay.group_of(e);
+        for (std::size_t k = 0; k < entropy_.size(); ++k)
+            entropy_[k] = -log_one(std::max(mass[k], 1e-300));
     }
 
     // Makes passes; returns how many were completed before the deadline. `loss`: the mass that the
@@ -41,6 +45,7 @@ class TransportNetwork {
     Index passes(Index count, double eta, bool momentum, const double *ranges, double &loss,
                  const Deadline *deadline) {
         Meter meter(deadline);
+        gathered_ = false;
         for (Index k = 0; k < count; ++k) {
             loss = 0.0;
             if (!pass(eta, momentum, ranges, loss, meter))
@@ -53,6 +58,7 @@ class TransportNetwork {
     // near the best for these messages.
     bool multipliers(double eta, double *lam, const Deadline *deadline) {
         Meter meter(deadline);
+        gathered_ = false;
         if (!half_pass(true, eta, meter, [](Index) {}))
             return false;
         hard_.assign(msg_.begin(), msg_.end());
@@ -65,11 +71,11 @@ class TransportNetwork {
                     return;
                 }
                 prepare(i, h, hard_, eta, a_.data());
-                send(h ^ 1, a_.data(), &hard_[at(h ^ 1)], infinity);
+                send_all(h ^ 1, a_.data(), &hard_[at(h ^ 1)], infinity);
                 if (fixed_[i]) { // the largest multipliers that the other endpoint allows
                     for (Index x = 0; x < labels(h ^ 1); ++x)
                         b_[x] = -hard_[at(h ^ 1) + x];
-                    send(h, b_.data(), a_.data(), infinity);
+                    send_all(h, b_.data(), a_.data(), infinity);
                     for (Index x = 0; x < labels(h); ++x)
                         a_[x] = -a_[x];
                 }
@@ -85,12 +91,11 @@ class TransportNetwork {
     // out[half-edge entries] = the marginals of all edges at both endpoints.
     bool sides(double eta, double *out, const Deadline *deadline) {
         Meter meter(deadline);
-        for (Index i = 0; i < lay_.n; ++i)
-            gather(i, msg_);
+        gather_all();
         for (Index h = 0; h < 2 * lay_.m; ++h) {
             prepare(lay_.node[h ^ 1], h ^ 1, msg_, eta, a_.data());
             prepare(lay_.node[h], h, msg_, eta, b_.data());
-            send(h, a_.data(), out_.data(), eta, b_.data());
+            send(h, a_.data(), out_.data(), eta, [&] { return b_.data(); });
             for (Index x = 0; x < labels(h); ++x)
                 out_[x] += b_[x];
             normalise(out_.data(), labels(h), eta, out + at(h));
@@ -102,18 +107,16 @@ class TransportNetwork {
 
     // Costs at both endpoints of edge e whose sum with C is -log(plan) / η up to a constant.
     void reduced(Index e, double eta, double *rows, double *cols) {
-        for (const Index h : {2 * e, 2 * e + 1}) {
-            gather(lay_.node[h], msg_);
+        gather_all();
+        for (const Index h : {2 * e, 2 * e + 1})
             prepare(lay_.node[h], h, msg_, eta, h & 1 ? cols : rows);
-        }
     }
 
     // out[half-edge entries] = what every endpoint sends along its edges.
     void sent(double eta, double *out) {
-        for (Index h = 0; h < 2 * lay_.m; ++h) {
-            gather(lay_.node[h], msg_);
+        gather_all();
+        for (Index h = 0; h < 2 * lay_.m; ++h)
             prepare(lay_.node[h], h, msg_, eta, out + at(h));
-        }
     }
 
     // The pairs of edge e that carry mass if its endpoints send rows and cols; null if all may.
@@ -125,7 +128,11 @@ class TransportNetwork {
     }
 
     const Layout &layout() const { return lay_; }
-    std::vector<double> &messages() { return msg_; }
+    const std::vector<double> &messages() const { return msg_; }
+    void set_messages(const double *msg) {
+        std::copy_n(msg, msg_.size(), msg_.begin());
+        gathered_ = false;
+    }
 
   private:
     Index at(Index h) const { return lay_.half_at(h); }
@@ -212,23 +219,27 @@ class TransportNetwork {
         }
     }
 
-    // out_ = message into h from a_, by the support of the edge if there is one.
+    // out_ = message into h from a_; its receiver's own costs are needed to build a support only.
     void send_within(Index h, double eta) {
-        if (support_of(h) != nullptr) {
+        send(h, a_.data(), out_.data(), eta, [&] {
             const Index j = lay_.node[h];
             if (!fixed_[j]) // θ of a free receiver is not known at this point of the pass
                 gather(j, msg_);
             prepare(j, h, msg_, eta, b_.data());
-            send(h, a_.data(), out_.data(), eta, b_.data());
-        } else {
-            send(h, a_.data(), out_.data(), eta);
-        }
+            return b_.data();
+        });
     }
 
     // Longest extrapolation of a message, times η (decision 75). Unlimited steps of labels with
     // hardly any mass give them mass, and passes then oscillate.
     static constexpr double longest = 1.0;
 
+    // θ of all nodes; at once, because a node may have as many edges as there are.
+    void gather_all() {
+        for (Index i = 0; i < lay_.n && !gathered_; ++i)
+            gather(i, msg_);
+        gathered_ = true;
+    }
     // θ_i = C_i + Σ M_h.
     void gather(Index i, const std::vector<double> &msg) {
         const Index begin = lay_.node_offset[i], count = lay_.num_labels[i];
@@ -243,13 +254,13 @@ class TransportNetwork {
     void prepare(Index i, Index h, const std::vector<double> &msg, double eta, double *out) const {
         const Index begin = lay_.node_offset[i];
         for (Index x = 0; x < labels(h); ++x) {
-            const double own = fixed_[i] ? -log_one(std::max(mass_[begin + x], 1e-300)) / eta
-                                         : theta_[begin + x] / chains_[i];
+            const double own =
+                fixed_[i] ? entropy_[begin + x] / eta : theta_[begin + x] / chains_[i];
             out[x] = own - msg[at(h) + x];
         }
     }
 
-    static constexpr Index large = 4096; // entries of a table from which on a support is used
+    static constexpr Index large = 256; // entries of a table from which on a support is used
     // Entries of the dense matrices of all edges together: 4 GiB.
     static constexpr Index all_factors = Index(1) << 30;
     // Both directions of an edge share a support as long as it serves both.
@@ -264,30 +275,35 @@ class TransportNetwork {
                 labels(2 * e + 1)};
     }
 
-    // out = message into half-edge h; `own`: costs at the receiver for building a support, or null.
-    void send(Index h, const double *from, double *out, double eta, const double *own = nullptr) {
-        Support *support = support_of(h);
-        if (support == nullptr) {
-            kernels->send_one(lay_, group_[h >> 1], h, from, out, room_.numbers(), eta);
+    // out = message into half-edge h; own(): costs at the receiver for building a support.
+    template <class Own> void send(Index h, const double *from, double *out, double eta, Own own) {
+        if (factors_.message(h, from, out, eta))
             return;
-        }
-        const DenseTable table = table_of(h >> 1);
+        Support *support = support_of(h);
+        if (support == nullptr)
+            return send_all(h, from, out, eta);
+        const Index e = h >> 1, most = all_factors / (lay_.m * (shared_[e] ? 1 : 2));
         const int receiver = int(h & 1);
-        if (eta < infinity && own != nullptr) {
-            const Index e = h >> 1, most = all_factors / (lay_.m * (shared_[e] ? 1 : 2));
-            if (!support->serves(receiver, from, eta) && !support->crowded(eta))
-                support->build(table, receiver, from, own, eta, most);
-            if (support->serves(receiver, from, eta)) {
-                if (support->message(receiver, from, out))
-                    return;
-                if (shared_[e]) { // it was built for the other direction
-                    shared_[e] = 0;
-                    *support = Support();
-                    return send(h, from, out, eta, own);
-                }
+        if (!support->serves(receiver, from, eta) && !support->crowded(eta))
+            support->build(table_of(e), receiver, from, own(), eta, most);
+        if (support->serves(receiver, from, eta)) {
+            if (support->message(receiver, from, out))
+                return;
+            if (shared_[e]) { // it was built for the other direction
+                shared_[e] = 0;
+                *support = Support();
+                return send(h, from, out, eta, own);
             }
         }
-        kernels->table_message(table, receiver, from, out, eta);
+        send_all(h, from, out, eta);
+    }
+    // The same over all pairs, hard at η = ∞.
+    void send_all(Index h, const double *from, double *out, double eta) {
+        const Index e = h >> 1;
+        if (support_of(h) == nullptr)
+            kernels->send_one(lay_, group_[e], h, from, out, room_.numbers(), eta);
+        else
+            kernels->table_message(table_of(e), int(h & 1), from, out, eta);
     }
 
     // out ∝ exp(-η value), with sum 1.
@@ -307,9 +323,12 @@ class TransportNetwork {
     std::vector<Index> group_;
     std::vector<Support> support_; // by half-edge that receives
     std::vector<std::uint8_t> shared_;
+    Factors factors_;             // of edges with few labels
+    std::vector<double> entropy_; // -log(mass) of each node state
     std::vector<double> a_, b_, out_, scaled_;
     Room room_;
     Clock clock_{1.0, 0.0, 0.0};
+    bool gathered_ = false; // whether θ of all nodes is that of the messages
 };
 
 } // namespace softmap

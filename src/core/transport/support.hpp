@@ -157,39 +157,22 @@ class Support {
     }
 
     void to_rows(double *out) const {
+        if (start_.empty())
+            return detail::sums_of_cols(dense_.data(), rows_, cols_, mass_.data(), out);
         for (Index x = 0; x < rows_; ++x) {
             double sum = 0.0;
-            if (start_.empty()) {
-                Pack<lanes> parts(0.0);
-                detail::by_packs(0, cols_, [&]<int W>(Index y) {
-                    const Pack<W> one =
-                        Pack<W>::load(&dense_[x * cols_ + y]) * Pack<W>::load(&mass_[y]);
-                    if constexpr (W == 1)
-                        sum += one.part[0];
-                    else
-                        parts += one;
-                });
-                sum += total(parts);
-            } else {
-                for (Index k = start_[x]; k < start_[x + 1]; ++k)
-                    sum += factor_[k] * mass_[label_[k]];
-            }
+            for (Index k = start_[x]; k < start_[x + 1]; ++k)
+                sum += factor_[k] * mass_[label_[k]];
             out[x] = sum;
         }
     }
     void to_cols(double *out) const {
+        if (start_.empty())
+            return detail::sum_of_rows(dense_.data(), rows_, cols_, mass_.data(), out);
         std::fill(out, out + cols_, 0.0);
-        for (Index x = 0; x < rows_; ++x) {
-            if (start_.empty()) {
-                detail::by_packs(0, cols_, [&]<int W>(Index y) {
-                    const Pack<W> one = Pack<W>::load(&dense_[x * cols_ + y]) * Pack<W>(mass_[x]);
-                    (one + Pack<W>::load(out + y)).store(out + y);
-                });
-            } else {
-                for (Index k = start_[x]; k < start_[x + 1]; ++k)
-                    out[label_[k]] += factor_[k] * mass_[x];
-            }
-        }
+        for (Index x = 0; x < rows_; ++x)
+            for (Index k = start_[x]; k < start_[x + 1]; ++k)
+                out[label_[k]] += factor_[k] * mass_[x];
     }
 
     double eta_ = 0.0;
