@@ -637,3 +637,18 @@ def test_the_exact_bound_is_that_of_fractions(seed, forbidden):
     assert exact_bound(model, lam) == total
     near = dual_proves(model, lam, float(total))
     assert near.proved == (Fraction(float(total)) <= total)
+
+
+@pytest.mark.parametrize(("bound", "relaxed"), [(0, 0), (1, 0), (0, 1), (1, 1), (-1, 0), (-1, -1)])
+def test_the_bound_and_that_of_the_relaxation_are_checked_each(bound, relaxed):
+    """λ proves both; they are checked together only if they are equal."""
+    result = softmap.solve(softmap.generators.random_tree(12, seed=1), goal="lp")
+    assert result.proof.kind is ProofKind.RELAXATION
+    unit = 1e-3 * abs(result.lp_bound)
+    stated = dataclasses.replace(
+        result, bound=result.lp_bound + bound * unit, lp_bound=result.lp_bound + relaxed * unit
+    )
+    report = verify(stated)
+    assert report["bound"].verdict is (FALSE if bound else CHECKED)
+    assert report["LP bound"].verdict is (FALSE if relaxed else CHECKED)
+    assert repr(stated.bound) in report["bound"].numbers

@@ -121,7 +121,8 @@ def solve_mbest(
     Returns
     -------
     list of RankedLabelling
-        Fewer than m if no more labellings of finite cost exist, or none was found in time.
+        Fewer than m if no more labellings of finite cost exist, or none was found in time. Ctrl-C
+        ends the search as a time limit does.
 
     Examples
     --------
