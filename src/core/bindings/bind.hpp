@@ -3,7 +3,6 @@
 
 #include "base/deadline.hpp"
 #include "base/team.hpp"
-#include "call.hpp"
 #include "families/all.hpp"
 
 #include <nanobind/nanobind.h>
@@ -19,6 +18,8 @@
 #include <vector>
 
 namespace softmap {
+
+namespace nb = nanobind;
 
 // A C-contiguous array argument of exactly this type and number of dimensions; any other argument
 // is a TypeError. It is not copied: it points into the caller's object, which outlives the call.
@@ -82,6 +83,15 @@ struct nanobind::detail::type_caster<softmap::Array<T, dimensions>> {
 };
 
 namespace softmap {
+
+// Release the GIL while C++ computes.
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// An argument that is never converted: results written into a converted copy would be lost.
+inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
+
+// The deadline of a call, or None.
+inline auto deadline_arg() { return nb::arg("deadline").none() = nb::none(); }
 
 // One part of an error message: a text or an integer.
 struct Said {
@@ -171,25 +181,25 @@ using HeldLayout = Held<Layout>;
 using HeldSchedule = Held<Schedule>;
 
 // Called once, when the module is imported: compiled for size, which takes less time.
-[[gnu::cold]] void bind_deadline(Module &m);
-[[gnu::cold]] void bind_layout(Module &m);
-[[gnu::cold]] void bind_planning(Module &m);
-[[gnu::cold]] void bind_passes(Module &m);
-[[gnu::cold]] void bind_stars(Module &m);
-[[gnu::cold]] void bind_paper(Module &m);
-[[gnu::cold]] void bind_proof(Module &m);
-[[gnu::cold]] void bind_labels(Module &m);
-[[gnu::cold]] void bind_elimination(Module &m);
-[[gnu::cold]] void bind_exact(Module &m);
-[[gnu::cold]] void bind_permutations(Module &m);
-[[gnu::cold]] void bind_text(Module &m);
-[[gnu::cold]] void bind_codes(Module &m);
-[[gnu::cold]] void bind_cuts(Module &m);
-[[gnu::cold]] void bind_cores(Module &m);
-[[gnu::cold]] void bind_feasibility(Module &m);
-[[gnu::cold]] void bind_moves(Module &m);
-[[gnu::cold]] void bind_interior(Module &m);
-[[gnu::cold]] void bind_spins(Module &m);
-[[gnu::cold]] void bind_transport(Module &m);
+[[gnu::cold]] void bind_deadline(nb::module_ &m);
+[[gnu::cold]] void bind_layout(nb::module_ &m);
+[[gnu::cold]] void bind_planning(nb::module_ &m);
+[[gnu::cold]] void bind_passes(nb::module_ &m);
+[[gnu::cold]] void bind_stars(nb::module_ &m);
+[[gnu::cold]] void bind_paper(nb::module_ &m);
+[[gnu::cold]] void bind_proof(nb::module_ &m);
+[[gnu::cold]] void bind_labels(nb::module_ &m);
+[[gnu::cold]] void bind_elimination(nb::module_ &m);
+[[gnu::cold]] void bind_exact(nb::module_ &m);
+[[gnu::cold]] void bind_permutations(nb::module_ &m);
+[[gnu::cold]] void bind_text(nb::module_ &m);
+[[gnu::cold]] void bind_codes(nb::module_ &m);
+[[gnu::cold]] void bind_cuts(nb::module_ &m);
+[[gnu::cold]] void bind_cores(nb::module_ &m);
+[[gnu::cold]] void bind_feasibility(nb::module_ &m);
+[[gnu::cold]] void bind_moves(nb::module_ &m);
+[[gnu::cold]] void bind_interior(nb::module_ &m);
+[[gnu::cold]] void bind_spins(nb::module_ &m);
+[[gnu::cold]] void bind_transport(nb::module_ &m);
 
 } // namespace softmap

@@ -164,7 +164,7 @@ double bound(const HeldCode &held, In<double> costs, Bytes odd, In<double> lam) 
 
 } // namespace
 
-void bind_codes(Module &m) {
+void bind_codes(nb::module_ &m) {
     m.def("parity_messages", &messages, arg("values"), arg("odd"),
           "Replace the costs sent to parity factors, one per row, by the factors' messages.");
     m.def("parity_minima", &minima, arg("values"), arg("odd"), arg("out"),
@@ -173,8 +173,8 @@ void bind_codes(Module &m) {
           "Project each row onto the convex hull of all labellings of its parity.");
     m.def("parity_cones", &cones, arg("values"),
           "Project each row onto the cone of costs at which no even labelling costs less than 0.");
-    Class<HeldCode>(m, "ParityCode", "The checks of a code.")
-        .def(Init<In<Index>, In<std::int32_t>, In<Index>>(), arg("start"), arg("member"),
+    nb::class_<HeldCode>(m, "ParityCode", "The checks of a code.")
+        .def(nb::init<In<Index>, In<std::int32_t>, In<Index>>(), arg("start"), arg("member"),
              arg("degree"));
     using L = DecodingLimits;
     nb::class_<L>(m, "DecodingLimits", "How much of what a decoder does with one word.")
@@ -185,16 +185,16 @@ void bind_codes(Module &m) {
         .def_ro("sweeps", &L::sweeps, "ADMM iterations on the linear program.")
         .def_ro("depth", &L::depth, "Depth of ordered statistics; -1: none.")
         .def_ro("words", &L::words, "Words that an exhaustive search may visit.");
-    Class<Proposals>(m, "Proposals", "λ of each word with its number of iterations, or none.")
-        .def(Init<Matrix<double>, In<std::int32_t>>(), arg("lam"), arg("iterations"));
-    m.def("decode", &decode, number("code"), arg("costs"), arg("odd"), number("limits"),
-          arg("words"), arg("lam"), arg("found"), number("proposals"), number("threads"),
+    nb::class_<Proposals>(m, "Proposals", "λ of each word with its number of iterations, or none.")
+        .def(nb::init<Matrix<double>, In<std::int32_t>>(), arg("lam"), arg("iterations"));
+    m.def("decode", &decode, nb::arg("code"), arg("costs"), arg("odd"), nb::arg("limits"),
+          arg("words"), arg("lam"), arg("found"), nb::arg("proposals"), nb::arg("threads"),
           "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations. If "
           "a word has proposed iterations, the word and its λ may be a proof: it is checked.");
-    m.def("ordered_statistics", &ordered_statistics, number("code"), arg("costs"), arg("odd"),
-          arg("keys"), number("depth"), arg("word"),
+    m.def("ordered_statistics", &ordered_statistics, nb::arg("code"), arg("costs"), arg("odd"),
+          arg("keys"), nb::arg("depth"), arg("word"),
           "Write the best word of ordered statistics; False if no word has the parities.");
-    m.def("code_bound", &bound, number("code"), arg("costs"), arg("odd"), arg("lam"),
+    m.def("code_bound", &bound, nb::arg("code"), arg("costs"), arg("odd"), arg("lam"),
           "Return the dual bound at λ, rounded down.");
 }
 

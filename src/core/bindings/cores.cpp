@@ -111,10 +111,10 @@ class CoreSearch {
 
 } // namespace
 
-void bind_cores(Module &m) {
+void bind_cores(nb::module_ &m) {
     using C = CoreSearch;
-    Class<C>(m, "CoreSearch")
-        .def(Init<In<bool>, Index>(), arg("phases"), arg("logged") = 0,
+    nb::class_<C>(m, "CoreSearch")
+        .def(nb::init<In<bool>, Index>(), arg("phases"), arg("logged") = 0,
              "Variables with the values tried first, and the largest size of a proof, in integers; "
              "none is kept if it is 0.")
         .def("add_clauses", &C::add_clauses, arg("literals"), arg("start"), arg("tables"),

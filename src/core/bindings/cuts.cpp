@@ -61,20 +61,20 @@ class Moves {
 
 } // namespace
 
-void bind_cuts(Module &m) {
-    Class<Cut>(m, "BinaryCut")
-        .def(Init<nb::object, double, int>(), number("layout"), number("barrier"),
-             number("threads"))
+void bind_cuts(nb::module_ &m) {
+    nb::class_<Cut>(m, "BinaryCut")
+        .def(nb::init<nb::object, double, int>(), nb::arg("layout"), nb::arg("barrier"),
+             nb::arg("threads"))
         .def("applies", &Cut::applies,
              "Whether all nodes have at most two labels and all edges are submodular.")
         .def("run", &Cut::run, deadline_arg(),
              "Compute the cut; False if time ran out: a further call continues.")
         .def("read", &Cut::read, arg("labels"), arg("lam"),
              "Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.");
-    Class<Moves>(m, "FusionMoves")
-        .def(Init<nb::object, double>(), number("layout"), number("barrier"))
-        .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), number("work"),
-             number("threads"), deadline_arg(),
+    nb::class_<Moves>(m, "FusionMoves")
+        .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
+        .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("work"),
+             nb::arg("threads"), deadline_arg(),
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 

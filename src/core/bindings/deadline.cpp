@@ -54,16 +54,15 @@ bool in_main_thread() {
 
 } // namespace
 
-void bind_deadline(Module &m) {
+void bind_deadline(nb::module_ &m) {
     if (in_main_thread())
         Signals::main_thread = std::this_thread::get_id();
     nb::exception<OutOfTime>(m, "OutOfTime");
-    Class<Deadline>(m, "Deadline",
-                    "When compiled loops have to stop: at a time, or once `stop` is called.")
+    nb::class_<Deadline>(m, "Deadline",
+                         "When compiled loops have to stop: at a time, or once `stop` is called.")
         .def(
-            "__init__",
-            [](Fresh<Deadline> out, double seconds) { new (out.at) Deadline(after(seconds)); },
-            number("seconds") = infinity)
+            "__init__", [](Deadline *out, double seconds) { new (out) Deadline(after(seconds)); },
+            nb::arg("seconds") = infinity)
         .def("stop", &Deadline::stop,
              "Stop all loops with this deadline, or with one made from it, for good.")
         .def_prop_ro("stopped", &Deadline::stopped, "Whether `stop` was called.")
@@ -74,12 +73,12 @@ void bind_deadline(Module &m) {
         .def_prop_ro("left", &Deadline::left, "Seconds until the end; 0 if it has passed.")
         .def_prop_rw("end", &Deadline::end, &Deadline::set_end,
                      "The end, in seconds of time.perf_counter; +inf if there is none.")
-        .def("at", &Deadline::at, number("end"),
+        .def("at", &Deadline::at, nb::arg("end"),
              "Return a deadline with this end if it is earlier; both are stopped together.")
-        .def("within", &Deadline::within, number("seconds"),
+        .def("within", &Deadline::within, nb::arg("seconds"),
              "Return a deadline that ends so many seconds from now, or earlier; both are stopped "
              "together.")
-        .def("stop_after", &Deadline::stop_after, number("looks"),
+        .def("stop_after", &Deadline::stop_after, nb::arg("looks"),
              "For tests: let the k-th look of a loop from now on stop all loops.");
 }
 

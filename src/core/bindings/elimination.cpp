@@ -165,10 +165,10 @@ nb::dict best_labellings(const FlatModel &flat, In<Index> order, std::int64_t m,
 
 } // namespace
 
-void bind_elimination(Module &m) {
+void bind_elimination(nb::module_ &m) {
     m.def(
         "elimination_order", &elimination_order, arg("num_labels"), arg("scope_start"),
-        arg("scope"), number("limit"), deadline_arg(), number("tries") = ex::OrderEffort{}.tries,
+        arg("scope"), nb::arg("limit"), deadline_arg(), nb::arg("tries") = ex::OrderEffort{}.tries,
         "Return the table entries of variable elimination, those of its results, and the order of "
         "the variables; inf, inf and [] above the limit, or if no order was found in time.");
     m.def("live_entries", &live_entries, arg("num_labels"), arg("scope_start"), arg("scope"),
@@ -177,12 +177,12 @@ void bind_elimination(Module &m) {
           arg("order"),
           "Return the variables of each cluster of a tree decomposition, the clusters joined to "
           "it, and a cluster of each variable.");
-    m.def("best_labellings", &best_labellings, number("model"), arg("order"), number("m"),
-          number("upper"), number("threads"), deadline_arg(),
+    m.def("best_labellings", &best_labellings, nb::arg("model"), arg("order"), nb::arg("m"),
+          nb::arg("upper"), nb::arg("threads"), deadline_arg(),
           "Return the m labellings of lowest cost, and a lower bound for each rank.");
-    Class<LogSums>(m, "LogSums", "Sums of exp(values) over all labellings, and marginals.")
-        .def(Init<const FlatModel &, In<Index>, int, bool>(), Kept(), number("model"), arg("order"),
-             number("threads"), number("keep") = true)
+    nb::class_<LogSums>(m, "LogSums", "Sums of exp(values) over all labellings, and marginals.")
+        .def(nb::init<const FlatModel &, In<Index>, int, bool>(), nb::keep_alive<1, 2>(),
+             nb::arg("model"), arg("order"), nb::arg("threads"), nb::arg("keep") = true)
         .def("up", &LogSums::up, deadline_arg(),
              "Eliminate variables until a deadline; return whether all are eliminated.")
         .def("down", &LogSums::down, deadline_arg(),

@@ -91,14 +91,14 @@ nb::tuple plan_component(double tables, double eliminated, const ex::Effort &eff
 
 } // namespace
 
-void bind_exact(Module &m) {
-    Class<FlatModel>(m, "FlatModel", "A model as factor tables.")
-        .def(Init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, double>(),
+void bind_exact(nb::module_ &m) {
+    nb::class_<FlatModel>(m, "FlatModel", "A model as factor tables.")
+        .def(nb::init<In<Index>, In<double>, In<Index>, In<Index>, In<double>, double>(),
              arg("num_labels"), arg("unary"), arg("scope_start"), arg("scope"), arg("tables"),
-             number("constant"));
+             nb::arg("constant"));
     using E = ex::Effort;
-    Class<E>(m, "Effort", "The numbers that decide how much of what an exact search does.")
-        .def(Init<>())
+    nb::class_<E>(m, "Effort", "The numbers that decide how much of what an exact search does.")
+        .def(nb::init<>())
         .def_rw("max_entries", &E::max_entries)
         .def_rw("max_stored", &E::max_stored)
         .def_rw("at_once", &E::at_once)
@@ -106,14 +106,14 @@ void bind_exact(Module &m) {
         .def_rw("search_first", &E::search_first)
         .def_rw("longest_first", &E::longest_first)
         .def_rw("split_work", &E::split_work);
-    m.def("plan_component", &plan_component, number("tables"), number("eliminated"),
-          number("effort"), number("first"),
+    m.def("plan_component", &plan_component, nb::arg("tables"), nb::arg("eliminated"),
+          nb::arg("effort"), nb::arg("first"),
           "Return how a component of so many table entries is solved: 'eliminate', 'search', or "
           "'search first' and the work of that search. `eliminated` is the number of entries that "
           "elimination visits, +inf without an order; `first`: a first labelling is looked for.");
     using O = ExactOptions;
-    Class<O>(m, "ExactOptions", "The options of an exact search.")
-        .def(Init<>())
+    nb::class_<O>(m, "ExactOptions", "The options of an exact search.")
+        .def(nb::init<>())
         .def_rw("relative_gap", &O::relative_gap)
         .def_rw("absolute_gap", &O::absolute_gap)
         .def_rw("presolve", &O::presolve)
@@ -122,11 +122,12 @@ void bind_exact(Module &m) {
         .def_rw("log", &O::log)
         .def_rw("effort", &O::effort)
         .def_rw("open_bytes", &O::open_bytes);
-    Class<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
-        .def(Init<const FlatModel &, const ExactOptions &, In<double>, In<Index>>(), Kept(),
-             number("model"), number("options"), arg("lam"), arg("incumbent"))
+    nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
+        .def(nb::init<const FlatModel &, const ExactOptions &, In<double>, In<Index>>(),
+             nb::keep_alive<1, 2>(), nb::arg("model"), nb::arg("options"), arg("lam"),
+             arg("incumbent"))
         .def("run", &ExactSearch::run, arg("incumbent"), deadline_arg(),
-             number("end").none() = nb::none(), number("backtrack_limit") = -1,
+             nb::arg("end").none() = nb::none(), nb::arg("backtrack_limit") = -1,
              "Continue the search up to a deadline or a limit on backtracks; what cannot be "
              "resumed may run to `end`. Return the result so far.");
 }

@@ -119,7 +119,7 @@ class FeasibleSearch {
 
 } // namespace
 
-void bind_feasibility(Module &m) {
+void bind_feasibility(nb::module_ &m) {
     m.def(
         "linear_assignment",
         [](Matrix<double> costs, Out<Index> labels, Out<double> prices, const Deadline *deadline) {
@@ -135,8 +135,8 @@ void bind_feasibility(Module &m) {
         "rows before leave without a label, and the prices of the labels that prove the sum. "
         "Return whether the time sufficed.");
     using F = FeasibleSearch;
-    Class<F>(m, "FeasibleSearch")
-        .def(Init<In<Index>, In<bool>>(), arg("num_labels"), arg("allowed"))
+    nb::class_<F>(m, "FeasibleSearch")
+        .def(nb::init<In<Index>, In<bool>>(), arg("num_labels"), arg("allowed"))
         .def("add_pairs", &F::add_pairs, arg("edges"), arg("tables"),
              "Add edges with the row-major tables of their allowed pairs.")
         .def("add_tables", &F::add_tables, arg("start"), arg("scope"), arg("tables"),

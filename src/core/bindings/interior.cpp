@@ -61,10 +61,10 @@ nb::object copied(std::vector<double> values) { return handed_over<double>(std::
 
 } // namespace
 
-void bind_interior(Module &m) {
+void bind_interior(nb::module_ &m) {
     using P = InteriorPoint;
-    Class<P>(m, "InteriorPoint", "An interior-point method for the LP of a model.")
-        .def(Init<In<Index>, Matrix<std::int32_t>, In<double>, In<double>, const Deadline *>(),
+    nb::class_<P>(m, "InteriorPoint", "An interior-point method for the LP of a model.")
+        .def(nb::init<In<Index>, Matrix<std::int32_t>, In<double>, In<double>, const Deadline *>(),
              arg("labels"), arg("edges"), arg("unary"), arg("pairs"), deadline_arg())
         .def("step", &P::step, deadline_arg(),
              "Make a step; return False if rounding errors end the method.")

@@ -326,15 +326,15 @@ void spanning_forest_of(Index n, Matrix<Index> pairs, In<Index> order, Out<bool>
 
 } // namespace
 
-void bind_labels(Module &m) {
+void bind_labels(nb::module_ &m) {
     m.def("row_extremes", &row_extremes, arg("values"), arg("start"), arg("low"), arg("high"),
           Unlocked(), "Write the smallest and largest finite value of each row; 0 if it has none.");
     m.def("cheapest", &cheapest, arg("layout"), arg("costs"), arg("labels"), Unlocked(),
           "Write the label of least cost of each variable, ties to the first label.");
-    m.def("most_likely", &most_likely<double>, arg("layout"), arg("mass"), number("tie"),
+    m.def("most_likely", &most_likely<double>, arg("layout"), arg("mass"), nb::arg("tie"),
           arg("labels"), arg("threads") = 1, Unlocked(),
           "Write the label of largest mass of each variable, ties to the first label.");
-    m.def("most_likely", &most_likely<float>, arg("layout"), arg("mass"), number("tie"),
+    m.def("most_likely", &most_likely<float>, arg("layout"), arg("mass"), nb::arg("tie"),
           arg("labels"), arg("threads") = 1, Unlocked());
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), deadline_arg(), Unlocked(),
@@ -346,17 +346,17 @@ void bind_labels(Module &m) {
     m.def("independent_modes", &independent_modes, arg("layout"), arg("labels"), arg("max_rounds"),
           arg("threads") = 1, deadline_arg(), Unlocked(),
           "As iterated_modes, but in rounds that change independent nodes on several threads.");
-    m.def("energy", &energy_of, arg("layout"), arg("labels"), number("constant") = 0.0,
+    m.def("energy", &energy_of, arg("layout"), arg("labels"), nb::arg("constant") = 0.0,
           arg("threads") = 1, Unlocked(), "Return the energy of a labelling, rounded once.");
-    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), number("threads"),
+    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("threads"),
           deadline_arg(), Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
-          number("heat"), arg("threads") = 1, deadline_arg(), Unlocked(),
+          nb::arg("heat"), arg("threads") = 1, deadline_arg(), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
     m.def(
-        "scattered_forest", &scattered_forest, arg("layout"), arg("labels"), number("seed"),
-        number("heat"), arg("level"), number("threads"), Unlocked(),
+        "scattered_forest", &scattered_forest, arg("layout"), arg("labels"), nb::arg("seed"),
+        nb::arg("heat"), arg("level"), nb::arg("threads"), Unlocked(),
         "Solve one forest that all threads draw together, as forest_rounds does on random graphs; "
         "fill in the levels of its nodes.");
     m.def("next_forest", &next_forest, arg("layout"), arg("begin"), arg("end"), arg("words"),
@@ -368,14 +368,15 @@ void bind_labels(Module &m) {
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
           arg("labels"), deadline_arg(), Unlocked(),
           "Fix labels sequentially, maintaining arc consistency; return whether it succeeded.");
-    Class<Neighbourhoods>(m, "Neighbourhoods")
-        .def(Init<nb::object, In<Index>, Index, Words, double, Index, Index, Index, Optional,
-                  double, Mask>(),
-             arg("layout"), arg("stride"), arg("num_variables"), arg("words"), number("heat") = 0.0,
-             arg("max_entries") = 4096, arg("max_total") = Index(1) << 24, arg("rounds") = 3,
-             arg("guide") = nb::none(), number("penalty") = infinity, arg("open") = nb::none())
-        .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"), number("threads") = 1,
-             deadline_arg(),
+    nb::class_<Neighbourhoods>(m, "Neighbourhoods")
+        .def(nb::init<nb::object, In<Index>, Index, Words, double, Index, Index, Index, Optional,
+                      double, Mask>(),
+             arg("layout"), arg("stride"), arg("num_variables"), arg("words"),
+             nb::arg("heat") = 0.0, arg("max_entries") = 4096, arg("max_total") = Index(1) << 24,
+             arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
+             arg("open") = nb::none())
+        .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"),
+             nb::arg("threads") = 1, deadline_arg(),
              "Go on with a large-neighbourhood search, in place; return (work, cycles, "
              "improvements), the last two of all calls.");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
@@ -400,7 +401,7 @@ void bind_labels(Module &m) {
           "half-edges.");
     m.def("order_by", &sort_keys, arg("key"), arg("order"), Unlocked(),
           "Sort non-negative integers: write the stable ascending order to `order`.");
-    m.def("spanning_forest", &spanning_forest_of, number("n"), arg("pairs"), arg("order"),
+    m.def("spanning_forest", &spanning_forest_of, nb::arg("n"), arg("pairs"), arg("order"),
           arg("chosen"), Unlocked(),
           "Mark the pairs of the spanning forest that Kruskal's algorithm takes in this order.");
 }

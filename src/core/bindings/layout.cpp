@@ -7,7 +7,7 @@
 namespace softmap {
 namespace {
 
-void fill_layout(Fresh<HeldLayout> self, nb::dict arrays) {
+void fill_layout(HeldLayout *self, nb::dict arrays) {
     HeldLayout made; // not *self, which is never destroyed if an array is refused
     Layout &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
@@ -52,7 +52,7 @@ void fill_layout(Fresh<HeldLayout> self, nb::dict arrays) {
     require(offsets == 2 * v.m + 1 || (even && offsets == 0), "half_offset needs 2m + 1 entries");
     if (!offsets)
         v.half_offset = nullptr;
-    new (self.at) HeldLayout(std::move(made));
+    new (self) HeldLayout(std::move(made));
 }
 
 // Soft message (hard at eta = inf) into half-edge h; used by tests of the potential families.
@@ -67,9 +67,9 @@ void message(const HeldLayout &lay, Index h, In<double> a, Out<double> out, doub
 
 } // namespace
 
-void bind_layout(Module &m) {
-    Class<HeldLayout>(m, "Layout", "The flat arrays of a model that every kernel reads.")
-        .def("__init__", &fill_layout, number("arrays"))
+void bind_layout(nb::module_ &m) {
+    nb::class_<HeldLayout>(m, "Layout", "The flat arrays of a model that every kernel reads.")
+        .def("__init__", &fill_layout, nb::arg("arrays"))
         .def_prop_ro("widest", [](const HeldLayout &self) { return self.view.widest; });
     nb::list kinds;
     for (const char *name : Families::names)

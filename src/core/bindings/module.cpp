@@ -33,13 +33,12 @@ static void exponentials(In<double> values, Out<double> out) {
 
 } // namespace softmap
 
-NB_MODULE(_native, nanobind_module) {
+NB_MODULE(_native, m) {
     using namespace softmap;
-    Module m(nanobind_module);
     m.doc() = "The compiled core of softmap.";
     // Objects that live until the interpreter ends, as in a traceback, are not reported as leaks.
     nb::set_leak_warnings(false);
-    m.def("use", &use, number("table"), "Use the inner loops of a table of kernels.");
+    m.def("use", &use, nb::arg("table"), "Use the inner loops of a table of kernels.");
     m.def("level", [] { return kernels->level; }, "Return the instruction set of the inner loops.");
     m.def(
         "width", [] { return kernels->width; },
@@ -57,8 +56,8 @@ NB_MODULE(_native, nanobind_module) {
     bind_paper(m);
     bind_labels(m);
     bind_proof(m);
-    bind_exact(m); // FlatModel, which others take
     bind_elimination(m);
+    bind_exact(m);
     bind_permutations(m);
     bind_text(m);
     bind_codes(m);

@@ -80,15 +80,17 @@ class HeldAnnealing {
 
 } // namespace
 
-void bind_moves(Module &m) {
-    Class<LargeMoves>(m, "LargeMoves")
-        .def(Init<const FlatModel &, In<std::uint64_t>>(), Kept(), number("model"), arg("words"))
+void bind_moves(nb::module_ &m) {
+    nb::class_<LargeMoves>(m, "LargeMoves")
+        .def(nb::init<const FlatModel &, In<std::uint64_t>>(), nb::keep_alive<1, 2>(),
+             nb::arg("model"), arg("words"))
         .def("improve", &LargeMoves::improve, arg("labels"), arg("count"), deadline_arg(),
              "Improve labels in place by exact searches over some variables; return the number of "
              "improvements.")
         .def_prop_ro("free", &LargeMoves::free, "Number of free variables of the next move.");
-    Class<HeldAnnealing>(m, "Annealing")
-        .def(Init<const FlatModel &, In<std::uint64_t>>(), Kept(), number("model"), arg("words"))
+    nb::class_<HeldAnnealing>(m, "Annealing")
+        .def(nb::init<const FlatModel &, In<std::uint64_t>>(), nb::keep_alive<1, 2>(),
+             nb::arg("model"), arg("words"))
         .def("offer", &HeldAnnealing::offer, arg("labels"),
              "Take labels over as the best ones if they cost less.")
         .def("run", &HeldAnnealing::run, arg("work"), deadline_arg(),

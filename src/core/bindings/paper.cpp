@@ -125,13 +125,13 @@ struct AcceleratedRun {
     }
 };
 
-void bind_standard(Module &m) {
-    Class<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
-        .def(Init<const StarOrder &, Out<double>, Out<double>, Out<double>, Out<double>,
-                  OutMatrix<double>, Out<double>, Out<double>, Out<double>, Out<Index>,
-                  Out<Index>>(),
-             Kept(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"), arg("half"),
-             arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
+void bind_standard(nb::module_ &m) {
+    nb::class_<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
+        .def(nb::init<const StarOrder &, Out<double>, Out<double>, Out<double>, Out<double>,
+                      OutMatrix<double>, Out<double>, Out<double>, Out<double>, Out<Index>,
+                      Out<Index>>(),
+             nb::keep_alive<1, 2>(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"),
+             arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
         .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
              "Compute all arrays from lam, and make lam the best iterate so far.")
         .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
@@ -148,22 +148,22 @@ void bind_standard(Module &m) {
 
 } // namespace
 
-void bind_paper(Module &m) {
+void bind_paper(nb::module_ &m) {
     m.def("random_word", &random_word, arg("words"), "Return the next 64 random bits.");
     m.def("random_below", &random_below, arg("words"), arg("bound"),
           "Return an exactly uniform integer in 0..bound-1.");
-    Class<StarOrder>(m, "StarOrder",
-                     "The half-edges sorted by node, so that each star is contiguous.")
+    nb::class_<StarOrder>(m, "StarOrder",
+                          "The half-edges sorted by node, so that each star is contiguous.")
         .def(
             "__init__",
-            [](Fresh<StarOrder> self, const HeldLayout &lay) { new (self.at) StarOrder(lay.view); },
-            Kept(), arg("layout"));
+            [](StarOrder *self, const HeldLayout &lay) { new (self) StarOrder(lay.view); },
+            nb::keep_alive<1, 2>(), arg("layout"));
     m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
           "Draw a block as an update does; return its first position and its size.");
     bind_standard(m);
-    Class<AcceleratedRun>(m, "AcceleratedRun", "The arrays of a run of Algorithm 2 or 3.")
-        .def(Init<const StarOrder &, Out<double>, Out<double>, In<double>>(), Kept(), arg("order"),
-             arg("v"), arg("w"), arg("gain"))
+    nb::class_<AcceleratedRun>(m, "AcceleratedRun", "The arrays of a run of Algorithm 2 or 3.")
+        .def(nb::init<const StarOrder &, Out<double>, Out<double>, In<double>>(),
+             nb::keep_alive<1, 2>(), arg("order"), arg("v"), arg("w"), arg("gain"))
         .def("run", &AcceleratedRun::run, arg("eta"), arg("stars"), arg("exact"), arg("printed"),
              arg("count"), arg("theta"), arg("words"), Unlocked(),
              "Make `count` updates; return the last theta and the number of messages sent.")

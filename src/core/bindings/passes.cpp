@@ -11,7 +11,7 @@
 namespace softmap {
 namespace {
 
-void fill_schedule(Fresh<HeldSchedule> self, nb::dict arrays) {
+void fill_schedule(HeldSchedule *self, nb::dict arrays) {
     HeldSchedule made; // not *self, which is never destroyed if an array is refused
     Schedule &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
@@ -59,7 +59,7 @@ void fill_schedule(Fresh<HeldSchedule> self, nb::dict arrays) {
         Index &widest = block.count ? v.widest_tile : v.widest_single;
         widest = std::max({widest, Index(block.early), Index(block.late)});
     }
-    new (self.at) HeldSchedule(std::move(made));
+    new (self) HeldSchedule(std::move(made));
 }
 
 // The arrays of a run of passes, checked and kept alive.
@@ -425,62 +425,62 @@ struct ChainCalls {
     }
 
     // Functions that read or write node marginals in either precision.
-    template <class T> [[gnu::cold]] static void bind_points(Module &m) {
-        m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), number("eta"),
-              number("weight"), arg("mean"), arg("threads"), Unlocked(),
+    template <class T> [[gnu::cold]] static void bind_points(nb::module_ &m) {
+        m.def("blend", &blend<T>, arg("layout"), arg("schedule"), arg("theta"), nb::arg("eta"),
+              nb::arg("weight"), arg("mean"), arg("threads"), Unlocked(),
               "Move an average of node marginals towards the marginals of shares.");
         m.def("marginals", &marginals<T>, arg("layout"), arg("schedule"), arg("theta"),
-              number("eta"), number("forward"), arg("out"), arg("threads"), Unlocked(),
+              nb::arg("eta"), nb::arg("forward"), arg("out"), arg("threads"), Unlocked(),
               "Compute the node marginals of shares; return sums of entropies and soft minima.");
         m.def("price", &price<T>, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
-              arg("nodes"), number("eta"), number("whole"), arg("out"), arg("threads"),
+              arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"), arg("threads"),
               deadline_arg(), Unlocked(),
               "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
               "message.");
     }
 
-    [[gnu::cold]] static void bind(Module &m) {
-        Class<HeldSchedule>(m, "Schedule", "The order of updates in a pass, and its arrays.")
-            .def("__init__", &fill_schedule, number("arrays"));
+    [[gnu::cold]] static void bind(nb::module_ &m) {
+        nb::class_<HeldSchedule>(m, "Schedule", "The order of updates in a pass, and its arrays.")
+            .def("__init__", &fill_schedule, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), arg("threads") = 1, Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
-              number("threads") = 1, Unlocked());
+              nb::arg("threads") = 1, Unlocked());
         m.def("spread", &spread_lam, arg("layout"), arg("schedule"), arg("lam"), arg("source"),
-              arg("part"), arg("msg"), number("threads") = 1, Unlocked(),
+              arg("part"), arg("msg"), nb::arg("threads") = 1, Unlocked(),
               "Compute messages into early endpoints from λ of a coarser model.");
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
-              number("threads") = 1, Unlocked());
-        Class<HeldArrays>(m, "ChainArrays", "The arrays of a run of passes.")
-            .def(
-                Init<Out<double>, Out<float>, Out<double>, Out<double>, Out<double>, Out<double>>(),
-                arg("msg"), arg("drift"), arg("theta"), arg("shift"), arg("dot"), arg("clock"));
-        Class<Averaging>(m, "Averaging", "When passes add node marginals to an average.")
-            .def(Init<Out<double>, Index, Index, double, Index, double>(), arg("mean"), arg("done"),
-                 arg("every"), number("longest"), arg("samples"), number("recent"))
-            .def(Init<Out<float>, Index, Index, double, Index, double>(), arg("mean"), arg("done"),
-                 arg("every"), number("longest"), arg("samples"), number("recent"));
+              nb::arg("threads") = 1, Unlocked());
+        nb::class_<HeldArrays>(m, "ChainArrays", "The arrays of a run of passes.")
+            .def(nb::init<Out<double>, Out<float>, Out<double>, Out<double>, Out<double>,
+                          Out<double>>(),
+                 arg("msg"), arg("drift"), arg("theta"), arg("shift"), arg("dot"), arg("clock"));
+        nb::class_<Averaging>(m, "Averaging", "When passes add node marginals to an average.")
+            .def(nb::init<Out<double>, Index, Index, double, Index, double>(), arg("mean"),
+                 arg("done"), arg("every"), nb::arg("longest"), arg("samples"), nb::arg("recent"))
+            .def(nb::init<Out<float>, Index, Index, double, Index, double>(), arg("mean"),
+                 arg("done"), arg("every"), nb::arg("longest"), arg("samples"), nb::arg("recent"));
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("arrays"), arg("halves"),
-              number("eta"), arg("momentum"), arg("threads"), deadline_arg(), Unlocked(),
+              nb::arg("eta"), arg("momentum"), arg("threads"), deadline_arg(), Unlocked(),
               "Make half passes; return how many were completed before the deadline.");
         m.def("sampled_passes", &run_sampled, arg("layout"), arg("schedule"), arg("arrays"),
-              arg("count"), number("eta"), arg("averaging"), arg("threads"), deadline_arg(),
+              arg("count"), nb::arg("eta"), arg("averaging"), arg("threads"), deadline_arg(),
               Unlocked(),
               "Make passes with momentum, and update a running average of the node marginals; "
               "return how many were completed before the deadline.");
         bind_points<double>(m);
         bind_points<float>(m);
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("arrays"), arg("forward"),
-              number("eta"), arg("momentum"), arg("threads"), Unlocked());
+              nb::arg("eta"), arg("momentum"), arg("threads"), Unlocked());
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("arrays"),
               arg("threads"), Unlocked(),
               "Make a forward half pass with hard minima, rounded down.");
         m.def("chain_bound", &bound, arg("schedule"), arg("theta"), arg("shift"),
-              number("constant"), arg("threads"), Unlocked(),
+              nb::arg("constant"), arg("threads"), Unlocked(),
               "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");
         m.def("portions", &portions_of, arg("schedule"),
               "Return the number of rows that `price` writes.");
-        m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), number("margin"),
+        m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
               arg("labels"), arg("threads"), Unlocked(),
               "Decode labels of all nodes from the messages of a hard forward half pass.");
         m.def("extrapolate", &move_on, arg("msg"), arg("drift"), arg("clock"), arg("threads"),
@@ -488,14 +488,14 @@ struct ChainCalls {
         m.def("traced_passes", &run_traced, arg("layout"), arg("schedule"), arg("arrays"),
               arg("count"), arg("threads"), deadline_arg(), Unlocked(),
               "Make hard passes; what they subtract from messages is added to drift.");
-        m.def("round_off", &round_all, arg("msg"), arg("drift"), number("threads") = 1, Unlocked(),
+        m.def("round_off", &round_all, arg("msg"), arg("drift"), nb::arg("threads") = 1, Unlocked(),
               "Round messages to single precision; the rests are added to drift.");
-        m.def("put_back", &put_all_back, arg("msg"), arg("drift"), number("threads") = 1,
+        m.def("put_back", &put_all_back, arg("msg"), arg("drift"), nb::arg("threads") = 1,
               Unlocked(), "Add drift to messages; it becomes 0.");
-        m.def("exchange", &exchange, arg("first"), arg("second"), number("threads") = 1, Unlocked(),
-              "Exchange the contents of two arrays.");
+        m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
+              Unlocked(), "Exchange the contents of two arrays.");
         const auto bind_copy = [&](auto copy) {
-            m.def("copy_into", copy, arg("source"), arg("to"), number("threads") = 1, Unlocked(),
+            m.def("copy_into", copy, arg("source"), arg("to"), nb::arg("threads") = 1, Unlocked(),
                   "Copy an array into another one.");
         };
         bind_copy(&copy_into<double, double>);
@@ -541,19 +541,15 @@ void arrange(const HeldLayout &lay, In<std::int32_t> nodes, In<std::uint8_t> row
 
 } // namespace
 
-void bind_passes(Module &m) {
+void bind_passes(nb::module_ &m) {
     ChainCalls::bind(m);
     m.attr("RELAX") = chain_momentum.relax;
     m.attr("TURN") = chain_momentum.turn;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("rows"), arg("out"),
           arg("threads") = 1, Unlocked(), "Copy the costs of the nodes into the order of strips.");
-    m.def(
-        "packed_size",
-        [](Index kind, Index early, Index late) {
-            return Families::visit(kind,
-                                   [&](auto family) { return family.packed_size(early, late); });
-        },
-        number("kind"), number("early"), number("late"));
+    m.def("packed_size", [](Index kind, Index early, Index late) {
+        return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
+    });
 }
 
 } // namespace softmap

@@ -113,39 +113,39 @@ pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index
 
 } // namespace
 
-void bind_permutations(Module &m) {
-    Class<pm::Costs>(m, "PermutationCosts")
+void bind_permutations(nb::module_ &m) {
+    nb::class_<pm::Costs>(m, "PermutationCosts")
         .def(
             "__init__",
-            [](Fresh<pm::Costs> self, Matrix<std::int64_t> unary, Matrix<std::int64_t> pair) {
-                new (self.at) pm::Costs(costs_of(unary, pair));
+            [](pm::Costs *self, Matrix<std::int64_t> unary, Matrix<std::int64_t> pair) {
+                new (self) pm::Costs(costs_of(unary, pair));
             },
             arg("unary"), arg("pair"));
-    Class<Swaps>(m, "SwapSearch")
-        .def(Init<const pm::Costs &, std::uint64_t>(), number("costs"), number("seed") = 0)
+    nb::class_<Swaps>(m, "SwapSearch")
+        .def(nb::init<const pm::Costs &, std::uint64_t>(), nb::arg("costs"), nb::arg("seed") = 0)
         .def("offer", &Swaps::offer, arg("labels"),
              "Continue from these labels if they cost less than the best ones.")
-        .def("run", &Swaps::run, arg("labels"), number("work"), deadline_arg(),
+        .def("run", &Swaps::run, arg("labels"), nb::arg("work"), deadline_arg(),
              "Continue the tabu search; write the best labels and return their cost.");
-    Class<Ascent>(m, "AssignmentAscent")
-        .def(Init<const pm::Costs &, std::uint64_t>(), number("costs"), number("seed") = 0)
-        .def("run", &Ascent::run, number("work"), deadline_arg(),
+    nb::class_<Ascent>(m, "AssignmentAscent")
+        .def(nb::init<const pm::Costs &, std::uint64_t>(), nb::arg("costs"), nb::arg("seed") = 0)
+        .def("run", &Ascent::run, nb::arg("work"), deadline_arg(),
              "Continue the ascent; return the best lower bound.")
         .def_prop_ro("coolings", &Ascent::coolings, "Number of times that passes have stalled.")
         .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"), arg("labels"),
              "Write the multipliers that prove the best bound.");
     using S = pm::AssignmentSearch;
-    Class<S>(m, "AssignmentSearch")
+    nb::class_<S>(m, "AssignmentSearch")
         .def(
             "__init__",
-            [](Fresh<S> self, const Ascent &ascent, bool exchanged, Matrix<Index> maps,
-               In<Index> kind, std::int64_t most, std::int64_t step, std::int64_t barrier,
-               std::uint64_t seed, Index logged) {
-                new (self.at)
+            [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
+               std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed,
+               Index logged) {
+                new (self)
                     S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed, logged));
             },
-            number("ascent"), number("exchanged"), arg("maps"), arg("kind"), number("most"),
-            number("step"), number("barrier"), number("seed") = 0, number("logged") = 0)
+            nb::arg("ascent"), nb::arg("exchanged"), arg("maps"), arg("kind"), nb::arg("most"),
+            nb::arg("step"), nb::arg("barrier"), nb::arg("seed") = 0, nb::arg("logged") = 0)
         .def_prop_ro("full", &S::full, "Whether the multipliers of all nodes were too many.")
         .def_prop_ro("logged", [](const S &self) { return Index(self.log.size()); })
         .def(
@@ -165,8 +165,8 @@ void bind_permutations(Module &m) {
                 self.run(meter);
                 return self.ended();
             },
-            number("work"), deadline_arg(), "Continue the search; return whether it has ended.")
-        .def("limit", &S::limit, number("most"), "Search for assignments of at most this cost.")
+            nb::arg("work"), deadline_arg(), "Continue the search; return whether it has ended.")
+        .def("limit", &S::limit, nb::arg("most"), "Search for assignments of at most this cost.")
         .def(
             "labels",
             [](const S &self, Out<Index> labels) {

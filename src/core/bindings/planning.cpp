@@ -58,9 +58,9 @@ nb::dict plan(const HeldLayout &lay, In<Index> rank, In<Index> level, In<Index> 
 
 } // namespace
 
-void bind_planning(Module &m) {
+void bind_planning(nb::module_ &m) {
     m.def(
-        "plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), number("leading"),
+        "plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), nb::arg("leading"),
         arg("threads") = 1, deadline_arg(),
         "Return the arrays of a schedule that do not depend on costs, by name. Raises OutOfTime.");
 }

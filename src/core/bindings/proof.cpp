@@ -300,59 +300,59 @@ double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(v
 
 } // namespace
 
-void bind_proof(Module &m) {
+void bind_proof(nb::module_ &m) {
     if (!RoundedDown::works())
         throw std::runtime_error("this CPU cannot round down, and bounds would not be valid");
     m.attr("FEASIBLE") = feasible;
     m.attr("EXCHANGED") = exchanged;
     m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
-          number("threads") = 1, Unlocked(),
+          nb::arg("threads") = 1, Unlocked(),
           "Compute C_i - Σ λ of every node state, in plain floating-point arithmetic.");
     m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
-          number("threads") = 1, Unlocked(),
+          nb::arg("threads") = 1, Unlocked(),
           "Compute a lower bound on min C_i - Σ λ for each node.");
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),
-          number("threads") = 1, Unlocked(),
+          nb::arg("threads") = 1, Unlocked(),
           "Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.");
-    m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), number("constant"),
-          number("threads") = 1, Unlocked(),
+    m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), nb::arg("constant"),
+          nb::arg("threads") = 1, Unlocked(),
           "Return a lower bound, in real numbers, on the dual objective at λ plus a constant.");
-    Class<CouplingArrays>(m, "CouplingArrays", "What `couple` writes, by edge.")
-        .def(Init<Out<double>, Maybe<double>, Maybe<double>, Maybe<double>>(), arg("cost"),
+    nb::class_<CouplingArrays>(m, "CouplingArrays", "What `couple` writes, by edge.")
+        .def(nb::init<Out<double>, Maybe<double>, Maybe<double>, Maybe<double>>(), arg("cost"),
              arg("entropy").none() = nb::none(), arg("slack").none() = nb::none(),
              arg("plan").none() = nb::none());
-    m.def("couple", &couple_of, arg("layout"), arg("coupling"), number("eta"), arg("nodes"),
-          arg("edges").none(), number("out"), number("threads") = 1, deadline_arg(), Unlocked(),
+    m.def("couple", &couple_of, arg("layout"), arg("coupling"), nb::arg("eta"), arg("nodes"),
+          arg("edges").none(), nb::arg("out"), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
           "Couple node marginals along edges (by default all); compute the couplings' costs.");
-    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), number("eta"), arg("out"),
-          arg("entropy"), arg("minimum"), number("threads") = 1, Unlocked(),
+    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("share"), nb::arg("eta"), arg("out"),
+          arg("entropy"), arg("minimum"), nb::arg("threads") = 1, Unlocked(),
           "Compute soft marginals of nodes, their entropies and their soft minima.");
     m.def("transport_batch", &transport_batch, arg("cost"), arg("p"), arg("q"), arg("out"),
           arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Improve the couplings of a stack by moves among two rows and two columns.");
-    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("code"), number("n"), arg("variables"),
-          arg("out"), number("threads") = 1, deadline_arg(), Unlocked(),
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("code"), nb::arg("n"),
+          arg("variables"), arg("out"), nb::arg("threads") = 1, deadline_arg(), Unlocked(),
           "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
           "minima.");
     m.def("move_blocks", &move_blocks_of, arg("source"), arg("begin"), arg("size"), arg("out"),
-          arg("target"), number("threads") = 1, Unlocked(),
+          arg("target"), nb::arg("threads") = 1, Unlocked(),
           "Copy blocks of an array, which start at `begin`, to blocks of another one, which start "
           "at `target` and do not overlap.");
-    m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), number("longest"),
-          number("most"), number("kept"), number("first"), number("last"), number("threads") = 1,
-          deadline_arg(),
+    m.def("short_cycles", &short_cycles_of, arg("start"), arg("neighbour"), nb::arg("longest"),
+          nb::arg("most"), nb::arg("kept"), nb::arg("first"), nb::arg("last"),
+          nb::arg("threads") = 1, deadline_arg(),
           "Return the chordless cycles of 3 to `longest` vertices whose smallest vertex is in "
           "first..last - 1, one flat array per length.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
           "Return a lower bound on Σ values.");
-    m.def("careful_sum", &careful_sum_of, arg("values"), number("threads") = 1, Unlocked(),
+    m.def("careful_sum", &careful_sum_of, arg("values"), nb::arg("threads") = 1, Unlocked(),
           "Return Σ values, rounded once.");
-    m.def("careful_product", &careful_product, arg("costs"), arg("mass"), number("threads") = 1,
+    m.def("careful_product", &careful_product, arg("costs"), arg("mass"), nb::arg("threads") = 1,
           Unlocked(),
           "Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.");
     m.def("careful_node_cost", &careful_node_cost, arg("layout"), arg("mass"),
-          number("threads") = 1, Unlocked(),
+          nb::arg("threads") = 1, Unlocked(),
           "Return Σ unary costs · normalised mass, as careful_product of `normalise`.");
     m.def("normalise", &normalise_nodes, arg("layout"), arg("mass"), arg("out"), arg("threads") = 1,
           Unlocked(), "Divide marginals in single precision by their sums, node by node.");

@@ -81,16 +81,16 @@ bool cholesky_of(OutMatrix<double> matrix, const Deadline *deadline) {
 
 } // namespace
 
-void bind_spins(Module &m) {
+void bind_spins(nb::module_ &m) {
     m.def("mix", &mix_of, arg("start"), arg("column"), arg("weight"), arg("vectors"),
-          number("sweeps"), deadline_arg(),
+          nb::arg("sweeps"), deadline_arg(),
           "Sweep over unit vectors, each replaced by the best one; return the sweeps completed.");
     m.def("mix_triangles", &mix_triangles_of, arg("matrix"), arg("vectors"), arg("triangles"),
-          arg("multipliers"), arg("averages"), number("penalty"), number("keep"), number("steps"),
-          deadline_arg(),
+          arg("multipliers"), arg("averages"), nb::arg("penalty"), nb::arg("keep"),
+          nb::arg("steps"), deadline_arg(),
           "Make steps of vectors and multipliers of triangles; return the steps completed.");
-    m.def("violated_triangles", &violated_triangles_of, arg("gram"), number("least"),
-          number("most"), deadline_arg(),
+    m.def("violated_triangles", &violated_triangles_of, arg("gram"), nb::arg("least"),
+          nb::arg("most"), deadline_arg(),
           "Return the most violated triangles: four numbers each, the signs last.");
     m.def("cholesky", &cholesky_of, arg("matrix"), deadline_arg(),
           "Replace the lower triangle by its Cholesky factor; False at a pivot that is not "

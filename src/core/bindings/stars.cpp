@@ -76,16 +76,16 @@ struct StarCalls {
         });
     }
 
-    template <Sweep Kernels::*rule> static void bind_rule(Module &m, const char *name) {
+    template <Sweep Kernels::*rule> static void bind_rule(nb::module_ &m, const char *name) {
         m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("arrays"), arg("count"),
               arg("eta"), arg("momentum"), arg("threads"), deadline_arg(), Unlocked(),
               "Make sweeps; return how many were completed before the deadline.");
     }
 
-    static void bind(Module &m) {
-        Class<HeldStars>(m, "StarArrays", "The arrays of a run of sweeps.")
-            .def(Init<Out<double>, Out<float>, Out<double>, In<double>, Out<double>, Out<double>,
-                      Out<double>, Out<double>>(),
+    static void bind(nb::module_ &m) {
+        nb::class_<HeldStars>(m, "StarArrays", "The arrays of a run of sweeps.")
+            .def(nb::init<Out<double>, Out<float>, Out<double>, In<double>, Out<double>,
+                          Out<double>, Out<double>, Out<double>>(),
                  arg("msg"), arg("drift"), arg("origin"), arg("bar"), arg("theta"), arg("shift"),
                  arg("dot"), arg("clock"));
         bind_rule<&Kernels::star_sweeps>(m, "star_sweeps");
@@ -99,6 +99,6 @@ struct StarCalls {
 
 } // namespace
 
-void bind_stars(Module &m) { StarCalls::bind(m); }
+void bind_stars(nb::module_ &m) { StarCalls::bind(m); }
 
 } // namespace softmap

@@ -22,7 +22,7 @@ std::pair<std::int64_t, std::vector<std::int64_t>> decimals(nb::bytes text, Out<
 
 } // namespace
 
-void bind_text(Module &m) {
+void bind_text(nb::module_ &m) {
     m.def("decimals", &decimals, arg("text"), arg("values"),
           "Parse decimal numbers separated by blanks into `values`. Return the number of tokens "
           "(-1 if most were rejected), and the index, begin and end of each rejected token.");

@@ -75,11 +75,11 @@ void messages(HeldNetwork &self, Out<double> out) {
 
 } // namespace
 
-void bind_transport(Module &m) {
-    Class<HeldNetwork>(m, "TransportNetwork",
-                       "Messages along a graph, some of whose nodes have given marginals.")
-        .def(Init<const HeldLayout &, In<double>, In<std::uint8_t>>(), arg("layout"), arg("mass"),
-             arg("fixed"))
+void bind_transport(nb::module_ &m) {
+    nb::class_<HeldNetwork>(m, "TransportNetwork",
+                            "Messages along a graph, some of whose nodes have given marginals.")
+        .def(nb::init<const HeldLayout &, In<double>, In<std::uint8_t>>(), arg("layout"),
+             arg("mass"), arg("fixed"))
         .def(
             "passes",
             [](HeldNetwork &self, Index count, double eta, bool momentum, In<double> ranges,
@@ -98,7 +98,7 @@ void bind_transport(Module &m) {
         .def("sides", &sides, arg("eta"), arg("out"), deadline_arg(), Unlocked(),
              "Write the marginals of all edges at both endpoints; return whether there was time.")
         .def("coupled", &coupled, arg("edge"), arg("eta"), arg("p"), arg("q"),
-             number("plan").none() = nb::none(), Unlocked(),
+             nb::arg("plan").none() = nb::none(), Unlocked(),
              "Return the cost of a coupling of p and q along an edge, and the rounded mass; add "
              "the coupling to `plan`. At η = 0 the coupling does not depend on messages.")
         .def(

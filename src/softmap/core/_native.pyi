@@ -506,7 +506,7 @@ def by_strip(
 ) -> None:
     """Copy the costs of the nodes into the order of strips."""
 
-def packed_size(kind: int, early: int, late: int) -> int: ...
+def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
 
 class StarArrays:
     """The arrays of a run of sweeps."""
@@ -1277,6 +1277,103 @@ def normalise(
 ) -> None:
     """Divide marginals in single precision by their sums, node by node."""
 
+def elimination_order(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    limit: float,
+    deadline: Deadline | None = None,
+    tries: int = 30,
+) -> tuple:
+    """
+    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit, or if no order was found in time.
+    """
+
+def live_entries(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> float:
+    """Return how many entries of results are needed at one time."""
+
+def cluster_tree(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> tuple:
+    """
+    Return the variables of each cluster of a tree decomposition, the clusters joined to it, and a cluster of each variable.
+    """
+
+def best_labellings(
+    model: FlatModel,
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    m: int,
+    upper: float,
+    threads: int,
+    deadline: Deadline | None = None,
+) -> dict:
+    """
+    Return the m labellings of lowest cost, and a lower bound for each rank.
+    """
+
+class LogSums:
+    """Sums of exp(values) over all labellings, and marginals."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        order: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        threads: int,
+        keep: bool = True,
+    ) -> None: ...
+    def up(self, deadline: Deadline | None = None) -> bool:
+        """
+        Eliminate variables until a deadline; return whether all are eliminated.
+        """
+
+    def down(self, deadline: Deadline | None = None) -> bool:
+        """Compute marginals until a deadline; return whether all are computed."""
+
+    @property
+    def log_sum(self) -> float:
+        """The logarithm of the sum, after `up`."""
+
+    @property
+    def error(self) -> float:
+        """A bound on the rounding error of `log_sum`."""
+
+    def marginals(self) -> tuple:
+        """Return the marginals of variables and of factors, after `down`."""
+
 class FlatModel:
     """A model as factor tables."""
 
@@ -1401,103 +1498,6 @@ class ExactSearch:
         """
         Continue the search up to a deadline or a limit on backtracks; what cannot be resumed may run to `end`. Return the result so far.
         """
-
-def elimination_order(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    limit: float,
-    deadline: Deadline | None = None,
-    tries: int = 30,
-) -> tuple:
-    """
-    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit, or if no order was found in time.
-    """
-
-def live_entries(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    order: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-) -> float:
-    """Return how many entries of results are needed at one time."""
-
-def cluster_tree(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    order: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-) -> tuple:
-    """
-    Return the variables of each cluster of a tree decomposition, the clusters joined to it, and a cluster of each variable.
-    """
-
-def best_labellings(
-    model: FlatModel,
-    order: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    m: int,
-    upper: float,
-    threads: int,
-    deadline: Deadline | None = None,
-) -> dict:
-    """
-    Return the m labellings of lowest cost, and a lower bound for each rank.
-    """
-
-class LogSums:
-    """Sums of exp(values) over all labellings, and marginals."""
-
-    def __init__(
-        self,
-        model: FlatModel,
-        order: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        threads: int,
-        keep: bool = True,
-    ) -> None: ...
-    def up(self, deadline: Deadline | None = None) -> bool:
-        """
-        Eliminate variables until a deadline; return whether all are eliminated.
-        """
-
-    def down(self, deadline: Deadline | None = None) -> bool:
-        """Compute marginals until a deadline; return whether all are computed."""
-
-    @property
-    def log_sum(self) -> float:
-        """The logarithm of the sum, after `up`."""
-
-    @property
-    def error(self) -> float:
-        """A bound on the rounding error of `log_sum`."""
-
-    def marginals(self) -> tuple:
-        """Return the marginals of variables and of factors, after `down`."""
 
 class PermutationCosts:
     def __init__(
