@@ -45,7 +45,7 @@ MODELS = {
 CACHES = ("SOFTMAP_CACHE", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 PHASES = {
     "softmap.solving.run": (
-        "Run.__init__", "Run._first_answer", "Run._finished", "Problem.of", "finished",
+        "Run.__init__", "Run._first_answer", "Run._finished", "Problem.of", "Record.result",
     ),
     "softmap.solving.stages.passes": ("Passes.set_up", "Passes._advance", "Passes._check"),
     "softmap.solving.stages.decode": ("Decode.__call__",),
