@@ -5,6 +5,7 @@ from softmap.learn.features import LinearModel, Sample
 from softmap.learn.layer import Beliefs, soft_map, soft_map_vjp
 from softmap.learn.losses import Inference, Round
 from softmap.learn.perturbed import perturbed_map, perturbed_map_vjp
+from softmap.learn.transport import transport_cost
 
 __all__ = [
     "Beliefs",
@@ -17,4 +18,5 @@ __all__ = [
     "perturbed_map_vjp",
     "soft_map",
     "soft_map_vjp",
+    "transport_cost",
 ]

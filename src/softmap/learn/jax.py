@@ -1,4 +1,4 @@
-"""`soft_map` and `perturbed_map` for JAX arrays: callbacks with custom gradients."""
+"""The differentiable functions for JAX arrays: callbacks with custom gradients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from softmap.learn import layer
 from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
+from softmap.learn.transport import Moved
 from softmap.learn.weights import Tensors
 from softmap.methods.cuda import cupy_or_none
 
@@ -128,6 +129,47 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
     frequencies.defvjp(forward, backward)
     costs = (jnp.broadcast_to(a, shape) for a, shape in zip((first, second), shapes, strict=True))
     return Beliefs(*frequencies(*costs, jnp.asarray(seed)))
+
+
+def transport_cost(a: Any, b: Any, costs: Any, gap: float) -> Any:
+    """`softmap.learn.transport_cost` if one of the arrays is a JAX array; works under `jit`."""
+    import jax
+    import jax.numpy as jnp
+
+    dtype = jnp.result_type(a, b, costs, jnp.float32)
+    parts = [jnp.asarray(given, dtype) for given in (a, b, costs)]
+    shapes = [part.shape for part in parts]
+    batch = next(
+        (shape[:1] for shape, own in zip(shapes, (1, 1, 2), strict=True) if len(shape) > own), ()
+    )
+    kinds = [
+        jax.ShapeDtypeStruct((*batch, *shape), dtype)
+        for shape in ((), *(shape[-own:] for shape, own in zip(shapes, (1, 1, 2), strict=True)))
+    ]
+
+    def found(first: Any, second: Any, table: Any) -> Any:
+        moved = Moved.of(np.asarray(first), np.asarray(second), np.asarray(table), gap)
+        return _rounded((moved.cost, *moved.gradients), dtype)
+
+    def pulled(given: Any, *kept: Any) -> Any:
+        value, first, second, plan = map(_double, kept)
+        moved = Moved(value, (first, second, plan))
+        return _rounded(moved.pulled(_double(given), shapes), dtype)
+
+    @jax.custom_vjp
+    def cost(*arrays: Any) -> Any:
+        return jax.pure_callback(found, kinds, *arrays)[0]
+
+    def forward(*arrays: Any) -> Any:
+        made = jax.pure_callback(found, kinds, *arrays)
+        return made[0], tuple(made)
+
+    def backward(kept: Any, given: Any) -> Any:
+        like = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+        return tuple(jax.pure_callback(pulled, like, given, *kept))
+
+    cost.defvjp(forward, backward)
+    return cost(*parts)
 
 
 def _arrays(unary: Any, pairwise: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""`soft_map` and `perturbed_map` for PyTorch tensors: functions with custom gradients."""
+"""The differentiable functions for PyTorch tensors, with custom gradients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.utils.dlpack import from_dlpack
 from softmap.learn import layer
 from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
+from softmap.learn.transport import Moved
 from softmap.learn.weights import Tensors
 from softmap.methods.cuda import cupy_or_none
 
@@ -30,6 +31,16 @@ def perturbed_map(unary: Any, pairwise: Any, draws: Draws, seed: Any) -> Beliefs
     full, tables = draws.shapes(tuple(first.shape), tuple(second.shape))
     fixed = draws.seeded(int(seed))
     return Beliefs(*PerturbedMap.apply(first.expand(full), second.expand(tables), fixed))
+
+
+@torch.compiler.disable
+def transport_cost(a: Any, b: Any, costs: Any, gap: float) -> Any:
+    """`softmap.learn.transport_cost` for PyTorch tensors."""
+    like = next(given for given in (a, b, costs) if isinstance(given, torch.Tensor))
+    parts = [
+        torch.as_tensor(given, dtype=like.dtype, device=like.device) for given in (a, b, costs)
+    ]
+    return TransportCost.apply(*parts, gap)[0]
 
 
 def tensors(like: Any) -> Tensors:
@@ -161,6 +172,30 @@ class PerturbedMap(torch.autograd.Function):
         arrays = [_array(tensor) for tensor in ctx.saved_tensors]
         found = ctx.draws.pulled(arrays[:2], arrays[2:], [_array(g) for g in given])
         return (*(_like(array, ctx.saved_tensors[0]) for array in found), None)
+
+
+class TransportCost(torch.autograd.Function):
+    """The cost of a plan forward; the plan and the potentials backward."""
+
+    @staticmethod
+    def forward(a: Any, b: Any, costs: Any, gap: float) -> Any:
+        first, second, table = (tensor.detach().cpu().numpy() for tensor in (a, b, costs))
+        moved = Moved.of(first, second, table, gap)
+        cost = _like(moved.cost, a).reshape(moved.cost.shape)
+        return (cost, *(_like(part, a) for part in moved.gradients))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.shapes = [tensor.shape for tensor in inputs[:3]]
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*output)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, given: Any, *_: Any) -> Any:
+        cost, *gradients = (_array(tensor) for tensor in ctx.saved_tensors)
+        made = Moved(cost, tuple(gradients)).pulled(_array(given), ctx.shapes)
+        return (*(_like(array, given) for array in made), None)
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: LayerProblem) -> Any:

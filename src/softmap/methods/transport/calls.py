@@ -198,8 +198,8 @@ def _refuse_gradients(**given: Any) -> None:
         if requires_gradient(values):
             raise ModelError(
                 f"{name} requires a gradient, which transport does not record: give "
-                "detached arrays; the gradient by a marginal is found.potentials, by the "
-                "costs of edge e found.plan(e)"
+                "detached arrays, or call softmap.learn.transport_cost; the gradient by a "
+                "marginal is found.potentials, by the costs of edge e found.plan(e)"
             )
 
 
