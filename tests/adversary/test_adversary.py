@@ -37,7 +37,7 @@ FOUND = (
     600032958,
     600038459,
 )  # trials that broke a promise once
-FOUND_IN_CAMPAIGNS = (711137856, 711054568)  # and as the campaign makes them
+FOUND_IN_CAMPAIGNS = (711137856, 711054568, 777031682)  # and as the campaign makes them
 FOUND_TOGETHER = (  # and in a batch
     30073782, 30083715, 30125733, 70032146, 130008914, 130014690, 150031472,
 )  # fmt: skip
