@@ -76,3 +76,11 @@ def test_without_time_labels_are_the_cheapest_ones():
     hasty = first_labels(model, deadline=core.Deadline(0.0))
     np.testing.assert_array_equal(hasty, cheapest(model, model.unary))
     assert model.energy(first_labels(model)) < model.energy(hasty)
+
+
+def test_once_the_time_is_up_labels_are_the_cheapest_ones():
+    model = softmap.generators.potts_grid(30, 40, 4, seed=3)
+    ended = core.Deadline()
+    ended.stop()
+    labels = first_labels(model, deadline=ended)
+    np.testing.assert_array_equal(labels, cheapest(model, model.unary))

@@ -117,6 +117,14 @@ def test_a_stage_is_tried_once_its_set_up_is_short_beside_the_run_so_far():
     assert schedule.choose([slow], Clock(9.0, 0.5)) is Status.EXHAUSTED
 
 
+def test_once_the_time_is_up_only_the_relaxation_has_a_turn():
+    once, passes = Candidate(0, urgent=True), Candidate(1, urgent=True, leads=True)
+    up = Clock(1.0, 0.0)
+    assert ByTime(TUNING).choose([once, passes], Clock(0.5, 0.5)).key == 0
+    assert ByTime(TUNING).choose([once, passes], up).key == 1
+    assert ByTime(TUNING).choose([once], up) is Status.TIME_LIMIT
+
+
 def test_labels_that_fall_get_more_of_the_time_and_less_once_they_stall():
     proving = Candidate(0, history=History(slices=9, seconds=8.0, rate=1.0))
 

@@ -26,7 +26,7 @@ class FirstLabels {
 
     // Fills in the labels. Messages take at most two thirds of the time that is left: decoding
     // takes half as long. Nodes that are left without a label at the deadline take the cheapest
-    // one.
+    // one; all of them do if it passes before the first message.
     void find(Index *labels, const Deadline *deadline, int threads);
 
   private:
@@ -50,7 +50,9 @@ class FirstLabels {
     Index other(Index h) const { return lay_.node[h ^ 1]; }
     float *message(Index h) { return message_.get() + offset_[h >> 1]; }
 
+    bool prepare(const Deadline *deadline); // false if the deadline has passed
     void sort_by_level();
+    Index cheapest(Index i) const; // label of node i, by its own costs alone
     template <class Function> void each_node(Member &me, Index level, Function f) const {
         me.phase([&](Part part) {
             const Index begin = begin_[level], end = begin_[level + 1];

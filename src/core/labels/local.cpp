@@ -8,16 +8,32 @@
 
 namespace softmap {
 
-FirstLabels::FirstLabels(const Layout &lay)
-    : lay_(lay), offset_(lay.m + 1), sent_(std::size_t(lay.n), 0) {
-    for (Index e = 0; e < lay.m; ++e)
+FirstLabels::FirstLabels(const Layout &lay) : lay_(lay) {}
+
+bool FirstLabels::prepare(const Deadline *deadline) {
+    const auto late = [&] { return deadline != nullptr && deadline->passed(); };
+    if (late())
+        return false;
+    offset_.resize(std::size_t(lay_.m + 1));
+    for (Index e = 0; e < lay_.m; ++e)
         offset_[e + 1] =
-            offset_[e] + lay.num_labels[std::min(lay.node[2 * e], lay.node[2 * e + 1])];
-    message_.reset(new float[offset_[lay.m]]);
+            offset_[e] + lay_.num_labels[std::min(lay_.node[2 * e], lay_.node[2 * e + 1])];
+    if (late())
+        return false;
+    sort_by_level();
+    if (late())
+        return false;
+    message_.reset(new float[offset_[lay_.m]]);
+    sent_.assign(std::size_t(lay_.n), 0);
+    return true;
 }
 
 void FirstLabels::find(Index *labels, const Deadline *deadline, int threads) {
-    sort_by_level();
+    if (!prepare(deadline)) {
+        for (Index i = 0; i < lay_.n; ++i)
+            labels[i] = cheapest(i);
+        return;
+    }
     const Deadline sending =
         deadline == nullptr ? Deadline() : deadline->within(2.0 / 3.0 * deadline->left());
     std::atomic<bool> late = false;
@@ -35,6 +51,11 @@ void FirstLabels::find(Index *labels, const Deadline *deadline, int threads) {
             each_node(me, l,
                       [&](Index i) { decide(i, own, labels, decides.tick(lay_.num_labels[i])); });
     });
+}
+
+Index FirstLabels::cheapest(Index i) const {
+    const double *unary = lay_.unary + lay_.node_offset[i];
+    return std::min_element(unary, unary + lay_.num_labels[i]) - unary;
 }
 
 void FirstLabels::sort_by_level() {
@@ -88,8 +109,7 @@ void FirstLabels::send(Index i, Scratch &own, Meter &meter) {
 void FirstLabels::decide(Index i, Scratch &own, Index *chosen, bool late) {
     const Index labels = lay_.num_labels[i];
     if (late) {
-        const double *unary = lay_.unary + lay_.node_offset[i];
-        chosen[i] = std::min_element(unary, unary + labels) - unary;
+        chosen[i] = cheapest(i);
         return;
     }
     gather(i, own.belief);

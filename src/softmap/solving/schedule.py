@@ -201,9 +201,10 @@ class ByTime:
         clock : Clock
             The limits of the run.
         """
-        if urgent := next((c for c in candidates if c.urgent), None):
+        in_time = clock.left > 0  # once it is up, the relaxation alone has a turn: it ends the run
+        if urgent := next((c for c in candidates if c.urgent and (in_time or c.leads)), None):
             return self._turn(urgent, clock)
-        able = [c for c in candidates if not c.on_call and c.begin <= clock.left]
+        able = [c for c in candidates if in_time and not c.on_call and c.begin <= clock.left]
         if not able:
             return Status.EXHAUSTED if clock.left > 0 else Status.TIME_LIMIT
         soon = self.tuning.growth * clock.spent

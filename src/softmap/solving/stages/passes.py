@@ -232,6 +232,8 @@ class Passes(Stage):
         if self._state is None:
             model, seed = self.problem.model, self.options.seed
             try:
+                if deadline is not None:
+                    deadline.require()
                 self._state = self._method.init(model, self._first, seed, deadline)
             except core.OutOfTime:
                 return False
