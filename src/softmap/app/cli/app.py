@@ -117,13 +117,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        sentence, code = _explain(error, words)
+        sentence, code = explained(error, words)
         say(sentence)
         return code
 
 
-def _explain(error: Exception, words: Sequence[str]) -> tuple[str, int]:
-    """Return one sentence that explains the error of a command, and the exit code."""
+def explained(error: Exception, words: Sequence[str] = ()) -> tuple[str, int]:
+    """Return one sentence that explains the error of a command, and the exit code.
+
+    Parameters
+    ----------
+    error : Exception
+        What the command raised.
+    words : sequence of str
+        The arguments of the command.
+    """
     if isinstance(error, InfeasibleModel):
         return str(error), Exit.INFEASIBLE
     if isinstance(error, OptionError):
