@@ -19,14 +19,14 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import UNLIMITED, Budget
+from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
-from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
+from softmap.solving.schedule import UNLIMITED, Candidate, Clock, History, Turn
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
@@ -100,7 +100,6 @@ class Run:
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()
-        self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         self._unrecorded = False
         self._first_answer()  # it comes first, so that set-up knows when it has to end
@@ -178,7 +177,7 @@ class Run:
             if self._active[k]
         ]  # fmt: skip
         spent = budget.seconds + budget.setup_seconds
-        return self._schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
+        return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
         """Run a slice and the stages that follow it; return its row, and why the run ends."""
@@ -229,7 +228,7 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         known = self._warm is not None and self._warm.enough(self.best)
-        ended = known and not self._relaxing and self.options.effort_ends
+        ended = known and not self._relaxing and self.options.schedule.ends
         return Status.EFFORT if ended else None
 
     @property
@@ -344,12 +343,6 @@ def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
     )  # fmt: skip
 
 
-def _schedule(options: Options) -> ByTime | ByWork:
-    if options.seconds < math.inf:
-        return ByTime(options.tuning)
-    return ByWork(options.tuning, options.effort_ends)
-
-
 def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:
     """Return the warm start; a labelling is offered at once."""
     if options.warm_start is None and options.labels is None:
@@ -395,8 +388,8 @@ def _stages(
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
-    unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
-    kinds = (*(BEFORE if from_scratch else ()), *(LABELS if unproved else AFTER))
+    after = AFTER if options.schedule.proves(options.goal) else LABELS
+    kinds = (*(BEFORE if from_scratch else ()), *after)
     made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
     return _able([*made, passes])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable
@@ -106,7 +105,7 @@ class Decode(Stage):
     @property
     def _concurrent(self) -> bool:
         """Whether passes do not wait for labels: results then depend on timing."""
-        return self._method.leaves_cores and self.racing > 1
+        return self._method.leaves_cores and self.schedule.racing(self.problem.threads) > 1
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After each check; and once a search has ended for which nobody waits."""
@@ -214,10 +213,8 @@ class Decode(Stage):
         """Offer the outcome of the background search; one that has not ended goes on."""
         if self._pending is None:
             return
-        timeout = None if math.isinf(share.budget.left) else share.run_left
-        if not wait or share.budget.interrupts.noted:
-            timeout = 0.0
-        found = self._pending.found(timeout)
+        blocks = wait and not share.budget.interrupts.noted
+        found = self._pending.found(share.run_left if blocks else 0.0)
         if found is not None:
             self._pending = None
             best.offer_labels(*found)

@@ -43,8 +43,8 @@ class Expand(Once):
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
-        fits = share.end < math.inf and Fusion.takes(self.problem.model) <= self.room
-        return Outcome(active=False, expansions=expansions if fits else None)
+        kept = self.schedule.keeps_moves and Fusion.takes(self.problem.model) <= self.room
+        return Outcome(active=False, expansions=expansions if kept else None)
 
     def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
