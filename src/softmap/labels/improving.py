@@ -10,7 +10,7 @@ from softmap.arguments import seeded
 from softmap.labels.pricing import Priced, energy_of, whole_labels
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.tuning import TUNING
 
 __all__ = [

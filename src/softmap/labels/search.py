@@ -15,8 +15,8 @@ from softmap.labels.decoding import decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, improved_by_forests
 from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
-from softmap.relaxation.dual import Floats, cost_scale
-from softmap.relaxation.gaps import PROVED
+from softmap.relaxation.dual import Floats
+from softmap.relaxation.gaps import PROVED, cost_scale
 from softmap.relaxation.polytope import normalised
 from softmap.tuning import TUNING, SearchEffort
 

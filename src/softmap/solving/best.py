@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.labels.pricing import energy_of
+from softmap.model import Model
+from softmap.model.inputs import offsets
 from softmap.model.layout import layout
-from softmap.relaxation.dual import cost_scale
+from softmap.model.potentials.base import is_one_value
+from softmap.model.structure import PIECE
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof
@@ -111,7 +115,7 @@ class Best(BestValues):
         if model.has_forbidden:
             self.offer_lam(np.zeros(model.half_size))
             return
-        bound = model.least_sum()
+        bound = _least_sum(model)
         if bound > self.lp_bound:
             self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
 
@@ -223,3 +227,22 @@ class Best(BestValues):
         sizes = model.cost_sizes
         largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
         return GRAIN * (model.n + model.m) * largest
+
+
+def _least_sum(model: Model) -> float:
+    """The constant plus the least finite cost of each node and edge, rounded down."""
+    start, sums = offsets(model.num_labels), [model.constant]
+    for first in range(0, model.n, PIECE):
+        rows = start[first : first + PIECE + 1]
+        low, high = np.empty((2, len(rows) - 1))
+        core.row_extremes(model.unary[rows[0] : rows[-1]], rows - rows[0], low, high)
+        sums.append(core.lower_sum(low))
+    for first, last, p in model.groups():
+        low, _ = p.extremes(*model.end_labels(first, last))
+        alike = len(low) > 1 and is_one_value(low)
+        low = low[:1] if alike else low
+        below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
+        sums.append(core.lower_sum(below))
+        if alike and below[0] != 0:
+            sums[-1] = np.nextafter((last - first) * below[0], -np.inf)
+    return float(core.lower_sum(np.array(sums)))

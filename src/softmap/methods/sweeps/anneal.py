@@ -24,7 +24,7 @@ from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
 from softmap.tuning import TUNING, AnnealingRule
 

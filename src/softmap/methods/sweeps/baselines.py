@@ -21,7 +21,7 @@ from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 
 
 @dataclass(frozen=True)
