@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.graph import Graph
-from softmap.model.inputs import checked_labels, checked_number, offsets
+from softmap.model.inputs import checked_labels, checked_number
 from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection
-from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value, offsets
 from softmap.model.sums import careful_sums
 
 

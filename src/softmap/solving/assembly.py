@@ -86,7 +86,7 @@ def assembled(
         point=point,
         tolerances=(options.lp_gap, options.gap),
         upper_bound=math.inf if options.upper_bound is None else options.upper_bound,
-        penalty=_penalty_back(problem, best.penalty),
+        penalty=None if best.penalty is None else _penalty_back(problem, best.penalty),
         **_bounds_back(problem, best),
         **spent._asdict(),
     )
@@ -116,10 +116,8 @@ def by_relaxation(result: Result) -> Result:
     return plain if plain.relative_gap(plain.claimed_gap) <= most else result
 
 
-def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
+def _penalty_back(problem: Problem, penalty: Penalty) -> Penalty:
     """The penalty in the user's units."""
-    if penalty is None:
-        return None
     return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
 
 

@@ -6,6 +6,7 @@ All stages offer values; `Best` keeps the better ones. Values are in the units o
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,9 +16,8 @@ from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.labels.pricing import energy_of
 from softmap.model import Model
-from softmap.model.inputs import offsets
 from softmap.model.layout import layout
-from softmap.model.potentials.base import is_one_value
+from softmap.model.potentials.base import is_one_value, offsets
 from softmap.model.structure import PIECE
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
@@ -73,7 +73,9 @@ class Best(BestValues):
         cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
         labels = np.zeros(problem.model.num_variables, dtype=np.int64)
         self.problem = problem
-        super().__init__(problem.unit, self._zeros(), labels, cutoff)
+        # λ = 0, made when asked for: it may be much larger than the model
+        self._zeros: Any = partial(np.zeros, problem.model.half_size)
+        super().__init__(problem.unit, self._zeros, labels, cutoff)
         self._proved = _Proved()  # the best bound that λ alone does not prove
         self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
         self.penalty: Penalty | None = None
@@ -117,7 +119,7 @@ class Best(BestValues):
             return
         bound = _least_sum(model)
         if bound > self.lp_bound:
-            self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
+            self.lp_bound, self.lam, self._rounded = bound, self._zeros, False
 
     def offer_lp_bound(self, bound: float, lam: Any) -> bool:
         if not super().offer_lp_bound(bound, lam):
@@ -202,11 +204,6 @@ class Best(BestValues):
         return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
 
     # --- internal ---------------------------------------------------------------------------------
-
-    def _zeros(self) -> Any:
-        """λ = 0, made when asked for: it may be much larger than the model."""
-        size = self.problem.model.half_size
-        return lambda: np.zeros(size)
 
     def _bound_of(self, lam: Floats) -> float:
         model = self.problem.model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +69,8 @@ class Run:
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
-        self._warm = _warm_start(problem, options, self.best)
+        started = options.warm_start is not None or options.labels is not None
+        self._warm = _warm_start(problem, options, self.best) if started else None
         method = _method(problem, options, self._warm)
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
@@ -77,7 +78,7 @@ class Run:
         self.checkpoints = Checkpoints(options.checkpoint, self._write)
         self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
         self.decode = Decode(problem, options, method)
-        self.proof = _proof_file(options)
+        self.proof = None if options.proof is None else _proof_file(options.proof)
         resumed = stored is not None and len(trace) > 0
         from_scratch = not resumed and (self._warm is None or self._warm.result is None)
         try:
@@ -107,8 +108,8 @@ class Run:
             self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
 
-    def loop(self) -> Generator[Snapshot, None, Status]:
-        """Give the stages their turns until the run ends; yield a snapshot after each."""
+    def loop(self, show: Callable[[Snapshot], object]) -> Generator[Snapshot, None, Status]:
+        """Give the stages their turns until the run ends; show and yield a snapshot after each."""
         interrupts, checkpoints, stop = self.budget.interrupts, self.checkpoints, False
         status: Status | None = None
         while status is None:
@@ -123,8 +124,9 @@ class Run:
                 checkpoints.suspend()
                 snapshot, status = self._take(turn)
             if snapshot is not None:
+                show(snapshot)
                 yield snapshot
-                stop = self._asked_to_stop(snapshot)
+                stop = self.options.on_snapshot is not None and self._asked_to_stop(snapshot)
         checkpoints.save_if_due(at_end=True)
         return status
 
@@ -238,8 +240,7 @@ class Run:
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""
-        if self.options.on_snapshot is None:
-            return False
+        assert self.options.on_snapshot is not None
         with self.budget.interrupts.paused():
             answer = self.options.on_snapshot(snapshot)
         return isinstance(answer, bool | np.bool_) and not answer
@@ -345,8 +346,6 @@ def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
 
 def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:
     """Return the warm start; a labelling is offered at once."""
-    if options.warm_start is None and options.labels is None:
-        return None
     from softmap.solving.warm import start_labels, warm_start  # imported late
 
     labels = start_labels(problem.given, options.labels, options.warm_start)
@@ -368,12 +367,10 @@ def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algor
     return CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
 
 
-def _proof_file(options: Options) -> ProofFile | None:
-    if options.proof is None:
-        return None
+def _proof_file(path: str | Path) -> ProofFile:
     from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
 
-    return ProofFile(Path(options.proof))
+    return ProofFile(Path(path))
 
 
 def _stages(

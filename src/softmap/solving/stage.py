@@ -286,6 +286,8 @@ class Stage(ABC):
         Whether the stage runs only when it is urgent.
     needs : frozenset of Trait
         The traits of the runs that the stage is made for.
+    beside : float
+        Memory beside the relaxation, in bytes; +inf without a limit.
     room : float
         Memory for the stage, in bytes.
     schedule : RunSchedule
@@ -300,8 +302,8 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
-        room = room_beside(problem.model, options.memory_limit)
-        self.room = TAKES.share * room
+        self.beside = room_beside(problem.model, options.memory_limit)
+        self.room = TAKES.share * self.beside
         self.schedule = options.schedule
         self._proof = proof
 

@@ -21,7 +21,6 @@ from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
-from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
@@ -169,10 +168,9 @@ class Decode(Stage):
 
     @cached_property
     def _labels(self) -> LabelSearch:
-        model, options = self.problem.model, self.options
-        room = room_beside(model, options.memory_limit)
+        model, effort = self.problem.model, self.tuning.label_search
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, room, self.problem.threads, self.tuning.label_search)
+        return LabelSearch(model, order, self.beside, self.problem.threads, effort)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""

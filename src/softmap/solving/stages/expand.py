@@ -11,7 +11,6 @@ from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
 from softmap.labels.pricing import energy_of
 from softmap.solving.best import Best
-from softmap.solving.memory import room_beside
 from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 
@@ -52,9 +51,8 @@ class Expand(Once):
         If memory does not allow that: given ones, or those of lowest node cost.
         """
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.memory_limit)
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
-        if messages + Fusion.takes(model) > room:
+        if messages + Fusion.takes(model) > self.beside:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, deadline=deadline, threads=self.problem.threads)
         given = options.labels is not None or options.warm_start is not None
