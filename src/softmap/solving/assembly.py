@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from softmap import core
-from softmap.labels.pricing import Priced
+from softmap.labels.energies import Labelled
 from softmap.later import made, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import PROVED, relative_gap
@@ -43,7 +43,7 @@ class Spent(NamedTuple):
 
 
 def assembled(
-    options: Options, best: Best, priced: Priced, trace: Trace, spent: Spent,
+    options: Options, best: Best, priced: Labelled, trace: Trace, spent: Spent,
     messages: Any, status: Status,
 ) -> Result:  # fmt: skip
     """Return the best values of a run as a result in the user's units.

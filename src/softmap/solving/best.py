@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.improving import with_followers
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
+from softmap.labels.improving import with_chain_variables
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import is_one_value, offsets
@@ -162,8 +162,8 @@ class Best(BestValues):
         model = self.problem.model
         labels = labels[: model.num_variables]
         energy = energy_of(model, labels, self.problem.threads) if energy is None else energy
-        labels, energy = with_followers(model, (labels, energy))
-        return self.offer_priced(labels, energy, PrimalPoint(model, labels=labels))
+        labels, energy = with_chain_variables(model, (labels, energy))
+        return self.offer_labelling(labels, energy, PrimalPoint(model, labels=labels))
 
     def offer_penalty(self, penalty: Penalty) -> None:
         """Offer what is known of costs that stand for hard constraints."""

@@ -15,7 +15,7 @@ from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 from softmap.tuning import TUNING
 
-__all__ = ["TAKES", "memory_needed", "memory_of_run", "require_memory", "room_beside"]
+__all__ = ["TAKES", "memory_left", "memory_needed", "memory_of_run", "require_memory"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def require_memory(model: Model, limit: int | None = None) -> None:
         raise NotEnoughMemory(needed, available, _what_fits(model, available + model.nbytes))
 
 
-def room_beside(model: Model, limit: int | None) -> float:
+def memory_left(model: Model, limit: int | None) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf

@@ -97,7 +97,7 @@ class Run:
         found = traits(problem, options)
         self.stages = _stages(self.passes, self.proof, found, from_scratch=from_scratch)
         exact = [kind(problem, options) for kind in (Interior, Vertex) if kind.needs <= found]
-        self._followers = _able([*exact, self.decode])
+        self._after_checks = _able([*exact, self.decode])
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()
@@ -189,9 +189,9 @@ class Run:
             self._called(self.decode, share)
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
-        for follower in self._followers:
-            if follower.urgent(best, self._handed):
-                self._called(follower, share)
+        for after in self._after_checks:
+            if after.urgent(best, self._handed):
+                self._called(after, share)
         self._handed = self._handed.decoded()
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
         budget.spend(granted if outcome.work is None else outcome.work)

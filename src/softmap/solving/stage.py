@@ -25,7 +25,7 @@ from softmap.labels.search import Readable
 from softmap.methods.base import find
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
-from softmap.solving.memory import TAKES, room_beside
+from softmap.solving.memory import TAKES, memory_left
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.schedule import UNLIMITED
@@ -286,7 +286,7 @@ class Stage(ABC):
         Whether the stage runs only when it is urgent.
     needs : frozenset of Trait
         The traits of the runs that the stage is made for.
-    beside : float
+    memory_left : float
         Memory beside the relaxation, in bytes; +inf without a limit.
     room : float
         Memory for the stage, in bytes.
@@ -302,8 +302,8 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
-        self.beside = room_beside(problem.model, options.memory_limit)
-        self.room = TAKES.share * self.beside
+        self.memory_left = memory_left(problem.model, options.memory_limit)
+        self.room = TAKES.share * self.memory_left
         self.schedule = options.schedule
         self._proof = proof
 

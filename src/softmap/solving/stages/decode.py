@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
+from softmap.labels.energies import Labelled, energy_of
 from softmap.labels.feasibility import find_feasible
-from softmap.labels.pricing import Priced, energy_of
 from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best
@@ -97,7 +97,7 @@ class Decode(Stage):
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
         self._method = method
-        self._pending: Background[Priced] | None = None
+        self._pending: Background[Labelled] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
 
@@ -170,7 +170,7 @@ class Decode(Stage):
     def _labels(self) -> LabelSearch:
         model, effort = self.problem.model, self.tuning.label_search
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, self.beside, self.problem.threads, effort)
+        return LabelSearch(model, order, self.memory_left, self.problem.threads, effort)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
@@ -183,7 +183,7 @@ class Decode(Stage):
             return
         # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else seen.work
-        known: Priced = best.labels, best.energy
+        known: Labelled = best.labels, best.energy
         assert seen.decoder is not None
         what = known, seen.decoder(), nodes, best.lp_bound, seen.primal, work
         if not decisive:

@@ -9,7 +9,7 @@ import numpy as np
 from softmap import core
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
 from softmap.solving.best import Best
 from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
@@ -52,7 +52,7 @@ class Expand(Once):
         """
         model, options = self.problem.model, self.options
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
-        if messages + Fusion.takes(model) > self.beside:
+        if messages + Fusion.takes(model) > self.memory_left:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, deadline=deadline, threads=self.problem.threads)
         given = options.labels is not None or options.warm_start is not None
