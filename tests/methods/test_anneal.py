@@ -10,7 +10,7 @@ from softmap.methods.base import Assessment
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.model.potentials import Tables
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.solving.solve import solve
 
 

@@ -22,6 +22,7 @@ from softmap.model.potentials.base import (
     integers,
     largest,
     numbers,
+    offsets,
     plain,
     single,
 )
@@ -30,14 +31,6 @@ LARGEST_SUM = 1e306  # limit of the sum of all |costs|: energies and bounds stay
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
 Group = tuple[ArrayLike, Potential]
-
-
-def offsets(sizes: Ints) -> Ints:
-    """Return the start of each block in their concatenation, and the end of the last one."""
-    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offset[1:])
-    offset.flags.writeable = False
-    return offset
 
 
 def within(counts: Ints) -> Ints:

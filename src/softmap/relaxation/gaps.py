@@ -92,6 +92,15 @@ def cost_step(model: Model) -> float:
     return step
 
 
+def cost_scale(model: Model) -> float:
+    """Return the mean range of costs within a table; constants do not change it.
+
+    If every table is constant, it is the largest |cost|, or 1 if all costs are 0.
+    """
+    sizes = model.cost_sizes
+    return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0
+
+
 def cost_steps(model: Model) -> Costs:
     """The difference between the two lowest costs of every node, then of every edge."""
     found = [least_steps(model.unary, model.node_offset[:-1])]

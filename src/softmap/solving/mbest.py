@@ -155,7 +155,7 @@ def solve_mbest(
 
 def _first(model: Model, options: Options) -> Result:
     """Return the run that finds the best labelling; prove it if there is none."""
-    share = None if math.isinf(options.seconds) else RANKS.first * options.seconds
+    share = RANKS.first * options.seconds
     try:
         return solve(
             model, goal="optimal", time_limit=share, gap=options.gap, threads=options.threads,

@@ -24,7 +24,7 @@ from softmap.methods.cuda.waiting import UNSEEN, Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint, needs_coupling
 
 LOG = logging.getLogger("softmap")

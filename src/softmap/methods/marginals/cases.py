@@ -20,7 +20,7 @@ COMPLETED = 16  # cases that one case is completed to instead of being branched 
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
-class Evaluated(NamedTuple):
+class Labelled(NamedTuple):
     """Cases with upper bounds; if they are exact, the values are at most 2 · error lower."""
 
     labels: Ints
@@ -64,15 +64,15 @@ class Cases:
         self.root, self.root_work = root, self.work
         self.open: dict[int, tuple[Ints, Floats]] = {0: (root.labels, root.upper)}
 
-    def evaluated(self, labels: Ints, deadline: core.Deadline) -> Evaluated:
+    def evaluated(self, labels: Ints, deadline: core.Deadline) -> Labelled:
         """Return upper bounds for some cases."""
         found = MiniBuckets(
             self.logs, self.order.tolist(), self.maxima, self.most, deadline, labels
         )
         self.work += found.work
-        return Evaluated(labels, found.upper, found.exact, found.error)
+        return Labelled(labels, found.upper, found.exact, found.error)
 
-    def branched(self, depth: int, last: int, deadline: core.Deadline) -> Evaluated:
+    def branched(self, depth: int, last: int, deadline: core.Deadline) -> Labelled:
         """Take the best open cases of a depth, fix more variables, and return the new cases."""
         labels, upper = self.open.pop(depth)
         batch = max(1, CASES // self.most)
@@ -111,7 +111,7 @@ class Cases:
         """Whether another evaluation stays within a number of table entries in all."""
         return self.work + max(1, CASES // self.most) * self.root_work <= entries
 
-    def put(self, cases: Evaluated) -> None:
+    def put(self, cases: Labelled) -> None:
         """Add open cases."""
         keep = cases.upper > -math.inf
         labels, upper = cases.labels[keep], cases.upper[keep]

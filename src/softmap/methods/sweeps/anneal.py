@@ -24,7 +24,7 @@ from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
 from softmap.tuning import TUNING, AnnealingRule
 
@@ -57,7 +57,7 @@ def coarser(model: Model) -> Coarser | None:
     It applies to large images whose neighbours are strongly coupled.
     """
     width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
-    if width is None or model.n % width or not _tied(model):
+    if width is None or model.n % width or not _coupled(model):
         return None
     family = _family(model)
     return None if family is None else _blocks(model, width, family)
@@ -80,7 +80,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
     return lambda weights: type(first)(weights, *cuts)
 
 
-def _tied(model: Model) -> bool:
+def _coupled(model: Model) -> bool:
     """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
     sizes = model.cost_sizes
     return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
@@ -102,7 +102,7 @@ def _blocks(model: Model, width: int, family: Callable[[Floats], Potential]) -> 
     ends = np.sort(model.edges, axis=1)
     crossing = block[ends[:, 0]] != block[ends[:, 1]]
     leads = _Leads(rows, cols, down=ends[:, 1] - ends[:, 0] == width)
-    after, before = leads.onward(block[ends[:, 0]]), leads.back(block[ends[:, 1]])
+    after, before = leads.forward(block[ends[:, 0]]), leads.back(block[ends[:, 1]])
     weights = np.concatenate([p.arrays()["weights"] for p in model.potentials])
     edges = neighbours((rows, cols))
     total = np.bincount(after[crossing], weights[crossing], len(edges)).astype(np.float64)
@@ -123,7 +123,7 @@ class _Leads:
     cols: int
     down: NDArray[np.bool_]
 
-    def onward(self, block: Ints) -> Ints:
+    def forward(self, block: Ints) -> Ints:
         """Return the edge from a block to the right, or down; -1 at the border."""
         row, col = block // self.cols, block % self.cols
         rim = np.where(self.down, row == self.rows - 1, col == self.cols - 1)
@@ -134,7 +134,7 @@ class _Leads:
         """Return the edge to a block from the left, or from above; -1 at the border."""
         rim = np.where(self.down, block < self.cols, block % self.cols == 0)
         before = block - np.where(self.down, self.cols, 1)
-        return np.where(rim, -1, self.onward(np.where(rim, 0, before)))
+        return np.where(rim, -1, self.forward(np.where(rim, 0, before)))
 
 
 FALL = 1e-6  # relative decrease of the smoothed dual between two checks that counts as rounding
@@ -177,7 +177,7 @@ class Engine(Protocol):
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals: ...
 
-    def standing(self, state: Messages, eta: float) -> Floats: ...
+    def current_lam(self, state: Messages, eta: float) -> Floats: ...
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
@@ -287,7 +287,7 @@ class Annealed(SweepMethod):
         state.eta = max(state.eta / factor, min(state.eta, self.rule.first / self.scale))
 
     def restart_point(self, state: AnnealState) -> Floats:
-        return self.engine.standing(state.messages, state.eta)
+        return self.engine.current_lam(state.messages, state.eta)
 
     def propose(self, state: AnnealState) -> Proposal:
         return self.answer(state, Ask.EVERYTHING)
@@ -297,7 +297,7 @@ class Annealed(SweepMethod):
     ) -> Proposal:
         if ask is Ask.BOUND:
             late = deadline is not None and deadline.passed
-            return self._bound_alone(state) if late else self._brief(state)
+            return self._bound_alone(state) if late else self._bound_and_nodes(state)
         if ask is Ask.POINT:
             return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
@@ -308,7 +308,7 @@ class Annealed(SweepMethod):
         proved = self.engine.prove(state.messages, 0)
         return Proposal(proved.lam, state.eta, bound=proved.bound, labels=proved.labels)
 
-    def _brief(self, state: AnnealState) -> Proposal:
+    def _bound_and_nodes(self, state: AnnealState) -> Proposal:
         messages = state.messages
         self.engine.resend(messages, state.eta)
         nodes = self.engine.nodes(messages.msg, state.eta)
@@ -329,12 +329,12 @@ class Annealed(SweepMethod):
         engine.resend(messages, state.eta)
         found = engine.marginals(messages, state.eta)
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
-        nodes, coupling, price = (found.nodes, *more), found.coupling, found.price
+        nodes, coupling, point_cost = (found.nodes, *more), found.coupling, found.point_cost
         points: tuple[Coupled, ...] = ()
-        if price is not None:  # the entropy of the averaged point is not needed
+        if point_cost is not None:  # the entropy of the averaged point is not needed
             with suppress(core.OutOfTime):
                 points = tuple(
-                    price(p, whole=not k, deadline=deadline) for k, p in enumerate(nodes)
+                    point_cost(p, whole=not k, deadline=deadline) for k, p in enumerate(nodes)
                 )
         abandoned = not points and deadline is not None and deadline.passed
         proved = engine.prove(messages, hard, deadline)

@@ -21,7 +21,7 @@ from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TRWS(SweepMethod):
     def propose(self, state: TRWSState) -> Proposal:
         self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(state.messages, self.eta)
-        points = () if found.price is None else (found.price(found.nodes, whole=True),)
+        points = () if found.point_cost is None else (found.point_cost(found.nodes, whole=True),)
         proved = self.chains.prove(state.messages)
         return Proposal(
             proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
@@ -92,7 +92,7 @@ class TRWS(SweepMethod):
         )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:
-        return self.chains.standing(state.messages, np.inf)
+        return self.chains.current_lam(state.messages, np.inf)
 
     def undo_proposal(self, state: TRWSState) -> None:
         self.chains.undo_proposal(state.messages)

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.labels.decoding import TIE
-from softmap.machine import Pace
+from softmap.machine import ThreadChoice
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.model import Model
@@ -136,7 +136,9 @@ class ChainPasses:
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model)
-        self._pace = Pace(threads)  # of the passes of the run; loops of checks follow it
+        self._thread_choice = ThreadChoice(
+            threads
+        )  # of the passes of the run; loops of checks follow it
         self._shares: Floats | None = None
         self._dot = np.zeros(len(plan.blocks))
         self._owner: object = None  # the token or messages of the shares in the scratch memory
@@ -179,11 +181,11 @@ class ChainPasses:
     ) -> int:
         """Do half passes at η (inf: hard-min), forward first; return how many were completed."""
         loop = partial(self._passes, halves, state, eta, momentum, deadline)
-        return self._pace.run(halves, loop)
+        return self._thread_choice.run(halves, loop)
 
     def polish(self, halves: int, state: Messages, deadline: core.Deadline | None = None) -> None:
         """Do hard half passes without momentum, forward first, between two passes of a run."""
-        self._passes(halves, state, np.inf, False, deadline, self._pace.threads)
+        self._passes(halves, state, np.inf, False, deadline, self._thread_choice.threads)
 
     def _passes(
         self,
@@ -215,8 +217,8 @@ class ChainPasses:
         """
         done = 0
         while done < count:
-            now = 1 if self._pace.trying else count - done
-            made = self._pace.run(
+            now = 1 if self._thread_choice.trying else count - done
+            made = self._thread_choice.run(
                 now, partial(self._soft_passes, state, now, eta, sampling, deadline)
             )
             sampling, done = sampling.after(made), done + made
@@ -282,7 +284,7 @@ class ChainPasses:
     ) -> None:
         """Do hard passes; what they subtract from messages into early endpoints goes to `aside`."""
         arrays = self._arrays(replace(state, drift=state.aside))
-        threads = self._pace.threads
+        threads = self._thread_choice.threads
         core.traced_passes(self.layout, self.plan.native, arrays, count, threads, deadline)
 
     @property
@@ -292,7 +294,7 @@ class ChainPasses:
 
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
         """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
-        native, threads = self.plan.native, self._pace.threads
+        native, threads = self.plan.native, self._thread_choice.threads
         arrays = self._arrays(Messages(messages, NONE, np.array(CLOCK), shift))
         core.lowered_half(self.layout, native, arrays, threads)
         self._owner = token
@@ -371,7 +373,7 @@ class ChainLoops(ChainPasses):
         core.couplings(self.layout, self.plan.native, messages, shares, coupling, self.threads)
         return coupling
 
-    def price(
+    def point_cost(
         self,
         messages: Floats,
         eta: float,

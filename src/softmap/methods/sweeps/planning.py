@@ -146,7 +146,7 @@ class Schedule:
         return at, step
 
     @property
-    def onwards(self) -> Steps:
+    def forward_degree(self) -> Steps:
         """Return the number of edges that lead forward from the k-th of `nodes`, along chains."""
         degree = np.repeat(self.rows["degree"], self.rows["nodes"])
         chains = self.chains[: len(degree)]
@@ -283,11 +283,11 @@ def chain_schedule(
     passes first.
     """
 
-    def make() -> Plan:
-        order = pass_order(model.graph)
-        return _plan(model, *order, threads=threads, deadline=deadline)
-
-    return _remembered(model, "chains", make).filled(model, threads, deadline)
+    made = _remembered(
+        model, "chains",
+        lambda: _plan(model, *pass_order(model.graph), threads=threads, deadline=deadline),
+    )  # fmt: skip
+    return made.filled(model, threads, deadline)
 
 
 def colour_schedule(model: Model, deadline: core.Deadline | None = None) -> Schedule:

@@ -174,6 +174,14 @@ def compact(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def offsets(sizes: Ints) -> Ints:
+    """Return the start of each block in their concatenation, and the end of the last one."""
+    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offset[1:])
+    offset.flags.writeable = False
+    return offset
+
+
 def is_one_value(array: NDArray[Any]) -> bool:
     """Whether all entries of a flat array are one number in memory."""
     return array.size == 1 or array.strides == (0,)

@@ -152,8 +152,8 @@ class PassChecks:
         # labels alone give a primal value at the first checks of a run for the LP
         first = self._method.sweeping and at.done < tuning.checks.early
         early = cold and options.goal == "lp" and first and not self._method.frugal
-        brief = share.budget.left <= 0.0 or (not last and early)
-        return Ask.BOUND if brief else ask
+        bound_only = share.budget.left <= 0.0 or (not last and early)
+        return Ask.BOUND if bound_only else ask
 
     def _judged(
         self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
