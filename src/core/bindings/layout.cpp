@@ -11,9 +11,7 @@ void fill_layout(HeldLayout *self, nb::dict arrays) {
     HeldLayout made; // not *self, which is never destroyed if an array is refused
     Layout &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
-        const auto array = nb::cast<In<T>>(arrays[name]);
-        place = made.keep(array);
-        return Index(array.size());
+        return made.take(arrays, name, place);
     };
     v.m = take("node", v.node) / 2;
     v.n = take("start", v.start) - 1;

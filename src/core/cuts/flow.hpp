@@ -87,10 +87,11 @@ template <class Capacity> class MinimumCut {
         length_ = (size() + count - 1) / count;
         pieces_.resize(std::size_t(count));
         joined_ = 0;
-        split_portions(threads, count, size(), [&](Index p) {
-            start(pieces_[p], p * length_, std::min((p + 1) * length_, size()));
+        split_portions(threads, count, size(), [&](Part part) {
+            Piece &own = pieces_[part.index];
+            start(own, part.index * length_, std::min((part.index + 1) * length_, size()));
             if (count > 1)
-                find_borders(pieces_[p]);
+                find_borders(own);
         });
         Index crossing = 0;
         for (const Piece &piece : pieces_)

@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "cluster_tree.hpp"
+#include "odometer.hpp"
 #include "solver.hpp"
 
 namespace softmap::exact {
@@ -299,16 +300,14 @@ class Moves {
         }
         scopes_.insert(scopes_.end(), inner_.begin(), inner_.end());
         starts_.push_back(std::int64_t(scopes_.size()));
-        copy(0, base);
-    }
-
-    void copy(std::size_t k, std::int64_t base) {
-        if (k == inner_.size()) {
-            tables_.push_back(in_.tables[base]);
-            return;
+        std::int64_t entries = 1;
+        sizes_.clear();
+        for (const std::int64_t k : inner_) {
+            sizes_.push_back(int(counts_[k]));
+            entries *= counts_[k];
         }
-        for (std::int64_t y = 0; y < counts_[inner_[k]]; ++y)
-            copy(k + 1, base + y * strides_[k]);
+        for (Odometer from(sizes_, strides_); entries > 0; --entries, from.step())
+            tables_.push_back(in_.tables[base + from.at]);
     }
 
     const Input in_;
@@ -323,6 +322,7 @@ class Moves {
     ClusterTree tree_;
     double planting_ = 0.0;  // seconds of an attempt to make the tree
     std::vector<int> queue_; // clusters
+    std::vector<int> sizes_; // scratch
     std::vector<char> met_;  // whether a cluster is in the queue
     std::vector<std::int64_t> best_, now_;
     std::vector<double> unary_, plain_, tables_, cost_;
