@@ -276,37 +276,6 @@ class Among(Cardinality):
         return np.concatenate([self.ones(t, d) for t, d in enumerate(sizes)])
 
 
-class Regular(Many):
-    """A regular-language constraint: an automaton reads the labels in order.
-
-    Parameters
-    ----------
-    variables : list of int or str
-        The variables, by number, or by name in a model with names.
-    moves : int array (states, labels)
-        `moves[s, x]` is the state after state `s` and label `x`, or -1 (forbidden). The automaton
-        starts in state 0.
-    costs : float array (states,)
-        Cost of each last state; `+inf` rejects.
-    """
-
-    def __init__(self, variables: Any, moves: ArrayLike, costs: ArrayLike) -> None:
-        super().__init__(variables)
-        self.moves, self.costs = integers(moves, "moves"), _checked_costs(costs)
-        sound = self.moves.ndim == 2 and self.costs.shape == self.moves.shape[:1]
-        if not sound or self.moves.min() < -1 or self.moves.max() >= len(self.moves):
-            raise ModelError(
-                "Regular: expected moves of shape (states, labels), and one cost per state"
-            )
-
-    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """Return one automaton, the given one."""
-        if max(sizes) > self.moves.shape[1]:
-            raise ModelError(f"Regular needs moves for {max(sizes)} labels")
-        moves = [self.moves[:, :d] for d in sizes]
-        return [Automaton(self.variables, [moves[0][:1], *moves[1:]], self.costs)]
-
-
 def _checked_costs(costs: Any) -> Costs:
     given = numbers(costs, "costs")
     if np.isnan(given).any() or (given == -np.inf).any() or largest(given) > LARGEST_COST:
