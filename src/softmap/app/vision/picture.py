@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.hints import OF_IMAGES, unexpected
-from softmap.io.atomic import write_bytes
 from softmap.model import Model
-from softmap.model.drawing import as_bytes, image_uri, png, reduced
+from softmap.model.drawing import as_bytes, image_uri, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
@@ -133,12 +132,9 @@ class Picture:
 
     def save(self, path: str | Path) -> Path:
         """Write `image` as a PNG, or in the format of another suffix that Pillow knows."""
-        target = checked_path(path)
-        if target.suffix.lower() in ("", ".png"):
-            write_bytes(target, [png(as_bytes(self._shown()))])
-            return target
         from softmap.views.plotting import write_picture
 
+        target = checked_path(path)
         write_picture(self._shown(), target)
         return target
 
