@@ -75,7 +75,7 @@ class StructuredClassifier:
     pairwise_coef_ : float64 array
         Weights of the edges.
     log_ : tuple of Round
-        The rounds, with the certified gap of every inference.
+        What each round of training computed, with the certified gap of each inference.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class StructuredClassifier:
 
     @property
     def log_(self) -> tuple[Round, ...]:
-        """The rounds, with the certified gap of every inference."""
+        """What each round of training computed, with the certified gap of each inference."""
         return self.fitted_.log
 
     @property
