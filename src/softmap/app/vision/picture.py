@@ -149,8 +149,12 @@ class Picture:
         return pair_figure(self.given, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
-        """Write the report page of the run, with the input image; return its path."""
-        return self.result.report(path, title=title, picture=self.given)
+        """Write the report page of the run, with the images; return its path."""
+        from softmap.views import page
+
+        target = checked_path(path)
+        page.write(self.result, target, title, self.given, self._shown())
+        return target
 
     def _shown(self) -> NDArray[Any]:
         return self.image * self.scale
