@@ -201,6 +201,11 @@ class Result(Gaps):
 
         `node_marginals` and `edge_marginals` belong to a point of the unsmoothed relaxation
         instead, which is usually close to a vertex.
+
+        Parameters
+        ----------
+        eta : float
+            Inverse temperature, in units of 1 / cost.
         """
         from softmap.methods.marginals import smoothed_optimum
 

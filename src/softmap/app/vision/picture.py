@@ -132,7 +132,13 @@ class Picture:
         return Picture.of(self.result.model, self.given, self.paint, known, self.scale)
 
     def save(self, path: str | Path) -> Path:
-        """Write `image` as a PNG, or in the format of another suffix that Pillow knows."""
+        """Write `image` to a file, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. Without a suffix it is a PNG; other suffixes are those that Pillow knows.
+        """
         target = checked_path(path)
         if target.suffix.lower() in ("", ".png"):
             write_bytes(target, [png(as_bytes(self._shown()))])
@@ -149,7 +155,15 @@ class Picture:
         return pair_figure(self.given, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
-        """Write the report page of the run, with the images; return its path."""
+        """Write the report page of the run, with the images, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. An existing file is replaced.
+        title : str, optional
+            What was solved. By default the size of the image.
+        """
         from softmap.views import page
 
         target = checked_path(path)
