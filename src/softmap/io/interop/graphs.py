@@ -52,7 +52,7 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
     >>> import scipy.sparse, softmap
     >>> weights = scipy.sparse.coo_array(([0.4], ([0], [1])), shape=(2, 2))
     >>> softmap.interop.from_sparse(weights, [[0, 1], [1, 0]])
-    Model(2 variables, 2 labels, 1 edges, potts)
+    Model(2 variables, 2 labels, 1 edge, potts)
     """
     if not hasattr(adjacency, "tocoo"):
         raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
