@@ -116,7 +116,8 @@ _MODULES = {
 
 # What to use, and what users of other libraries look for.
 _INSTEAD = {
-    "softmap.read(path)": "load open read_model load_model from_file",
+    "softmap.read(path), or softmap.load_result(path)": "load open",
+    "softmap.read(path)": "read_model load_model from_file",
     "softmap.write(model, path)": "save dump save_model",
     "softmap.solve(model)": "minimize minimise optimize infer inference map map_inference decode",
     "softmap.solve_mbest(model, m)": "mbest nbest sample",
@@ -147,7 +148,7 @@ def __getattr__(name: str) -> object:
     else:
         from softmap.hints import missing
 
-        raise AttributeError(missing("module 'softmap'", name, _INSTEAD))
+        raise AttributeError(missing("module 'softmap'", name, _INSTEAD, __all__))
     globals()[name] = value
     return value
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
+from softmap.hints import instead
 from softmap.later import later
 from softmap.machine import usable_cores
 from softmap.methods.policy import Ask
@@ -290,7 +291,9 @@ METHODS = Methods(
 def find(method: str) -> type[Algorithm]:
     """Return the class of a method, or raise `OptionError` for an unknown name."""
     if method not in METHODS:
-        raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+        hint = instead(method, METHODS) if isinstance(method, str) else ""
+        every = f"; choose one of {', '.join(METHODS)}"
+        raise OptionError(f"unknown method {method!r}{hint or every}")
     return METHODS[method]
 
 

@@ -83,6 +83,8 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
         flat, num_labels = frozen(unary.costs), unary.num_labels
     elif isinstance(unary, np.ndarray) and unary.dtype != object:
         flat, num_labels = _from_array(unary)
+    elif isinstance(unary, Mapping):
+        raise ModelError("unary is a mapping; Model.from_factors takes variables with names")
     elif isinstance(unary, str | bytes) or not np.iterable(unary):
         raise ModelError(f"unary must be an array or a list of arrays, not {shown(unary)}")
     else:

@@ -99,12 +99,15 @@ class Model(BaseModel):
         low, high = int(counts.min()), int(counts.max())
         labels = f"{low} labels" if low == high else f"{low} to {high} labels"
         size = " × ".join(map(str, self.shape or (self.num_visible,)))
-        return f"Model({size} variables{aux}, {labels}, {self.m} edges, {families})"
+        edges = f"{self.m} edge{'s' * (self.m != 1)}"
+        return f"Model({size} variables{aux}, {labels}, {edges}, {families})"
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD))
+            raise AttributeError(
+                missing(f"{type(self).__name__!r} object", name, _INSTEAD, dir(type(self)))
+            )
 
     def _repr_html_(self) -> str:
         from softmap.model.drawn import model_html  # only notebooks need it
@@ -400,4 +403,6 @@ _INSTEAD = {
     "addFactor add_edge add_node AddVariable addVariable",
     "condition({variable: label})": "evidence set_evidence observe assign fix Assign",
     "energy(labels)": "cost evaluate score",
+    "num_labels": "n_labels nlabels labels cardinality cardinalities card n_states num_states",
+    "m": "num_edges n_edges nedges",
 }

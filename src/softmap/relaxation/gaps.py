@@ -45,9 +45,15 @@ class Gaps:
         """The gap `energy - bound`, at least 0; 0 proves the labelling optimal."""
         return max(0.0, self.energy - self.bound)
 
-    def relative_gap(self, gap: float) -> float:
-        """Return `gap / gap_unit`, see `softmap.relaxation.gaps`."""
-        return relative_gap(gap, self.gap_unit)
+    def relative_gap(self, gap: float | None = None) -> float:
+        """Return a gap divided by `gap_unit`, see `softmap.relaxation.gaps`.
+
+        Parameters
+        ----------
+        gap : float, optional
+            The gap, for example `lp_gap`; by default `gap`.
+        """
+        return relative_gap(self.gap if gap is None else gap, self.gap_unit)
 
 
 def relative_gap(gap: float, unit: float) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of
 from softmap.errors import InfeasibleModel, OptionError, ProofWarning
+from softmap.hints import suggesting
 from softmap.machine import available_memory, usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Ints
@@ -79,6 +80,7 @@ class RankedLabelling:
     proved: bool
 
 
+@suggesting
 def solve_mbest(
     model: Model,
     m: int,

@@ -131,7 +131,13 @@ class Picture:
         return Picture.of(self.result.model, self.given, self.paint, known, self.scale)
 
     def save(self, path: str | Path) -> Path:
-        """Write `image` as a PNG, or in the format of another suffix that Pillow knows."""
+        """Write `image` to a file, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. Without a suffix it is a PNG; other suffixes are those that Pillow knows.
+        """
         from softmap.views.plotting import write_picture
 
         target = checked_path(path)
@@ -145,8 +151,20 @@ class Picture:
         return pair_figure(self.given, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
-        """Write the report page of the run, with the input image; return its path."""
-        return self.result.report(path, title=title, picture=self.given)
+        """Write the report page of the run, with the images, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. An existing file is replaced.
+        title : str, optional
+            What was solved. By default the size of the image.
+        """
+        from softmap.views import page
+
+        target = checked_path(path)
+        page.write(self.result, target, title, self.given, self._shown())
+        return target
 
     def _shown(self) -> NDArray[Any]:
         return self.image * self.scale

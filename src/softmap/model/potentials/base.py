@@ -366,7 +366,7 @@ class Potential(ABC):
         return np.zeros(len(self), dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} edges)"
+        return f"{type(self).__name__}({len(self)} edge{'s' * (len(self) != 1)})"
 
 
 class Differentiable(Potential):

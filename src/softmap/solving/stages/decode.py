@@ -137,7 +137,7 @@ class Decode(Stage):
     # --- when -------------------------------------------------------------------------------------
 
     def _due(self, best: Best, seen: Seen) -> bool:
-        """Whether to decode labels: at growing intervals, at the end, and where the LP is solved.
+        """Whether to decode labels: at growing intervals, at the end, and if the LP is solved.
 
         Intervals grow more slowly if only labels are missing. Without them, every check counts.
         """

@@ -169,7 +169,7 @@ class Search(Stage):
         proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
         best.offer_bound(found.lower_bound, proof, found.log)
         self._bound = max(self._bound, found.root_bound)
-        # labels above the cutoff have improved: another search must prove the new ones
+        # the labels above the cutoff are better than when this search began: search again
         again = self._beyond != self._above(best)
         return not found.complete or again
 
