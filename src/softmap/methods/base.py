@@ -210,9 +210,6 @@ class Algorithm(ABC):
     def undo_proposal(self, state: Any) -> None:  # noqa: B027
         """Undo what `propose` has changed in the state, which can be stored then."""
 
-    def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
-        """Divide η by a factor, if the method chooses η itself."""
-
     def restart_point(self, state: Any) -> Floats:
         """Return the λ that is the best warm start for another run."""
         return self.propose(state).lam

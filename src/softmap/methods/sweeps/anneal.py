@@ -282,11 +282,6 @@ class Annealed(SweepMethod):
     def undo_proposal(self, state: AnnealState) -> None:
         self.engine.undo_proposal(state.messages)
 
-    def lower_eta(self, state: AnnealState, factor: float) -> None:
-        """Divide η by a factor, but not below the initial η of a cold start."""
-        first = self.tuning.annealing.first / self.scale
-        state.eta = max(state.eta / factor, min(state.eta, first))
-
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)
 
