@@ -1,4 +1,5 @@
 // Binding of Layout, which softmap.model.layout builds once per model.
+#include "base/team.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
@@ -74,6 +75,7 @@ void bind_layout(nb::module_ &m) {
         kinds.append(nb::str(name));
     m.attr("KINDS") = nb::tuple(kinds);
     m.attr("LANES") = lanes;
+    m.attr("WORTHWHILE") = worthwhile;
     m.def("message", &message, arg("layout"), arg("h"), arg("a"), arg("out"), arg("eta"),
           "Compute the message into half-edge h from costs `a` at the other endpoint.");
 }

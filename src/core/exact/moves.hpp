@@ -12,17 +12,16 @@
 namespace softmap::exact {
 
 struct MoveOptions {
-    double first = 6.0;            // number of free variables of the first moves
-    double growth = 1.3;           // factor by which it grows after moves without success
-    double shrink = 0.93;          // factor after a search that a limit ended
-    int patience = 20;             // moves without success before it grows
+    double first = 6.0;  // number of free variables of the first moves
+    double growth = 1.3; // factor by which it grows; undone by four searches that a limit ended
+    // Moves without success before it grows; three times as many before labels are disturbed, and
+    // twenty times without a new best before the best labels are taken up again (decision 79).
+    int patience = 20;
     std::int64_t backtracks = 300; // limit of one move
     double dp_entries = 1e6;       // limit on the table entries of dynamic programming in a move
     double by_tree = 0.5;          // fraction of the moves over neighbouring clusters of a tree
     int tree_bits = 256;           // log2 of the joint states of all clusters, at most
     double costly = 0.7;           // fraction of the moves around a variable drawn by its cost
-    int calm = 60;                 // moves without success before labels are disturbed
-    int leash = 400; // moves without a new best after which the best labels are taken up again
 };
 
 class Moves {
@@ -64,7 +63,7 @@ class Moves {
         plant(deadline);
         for (; count > 0 && !(deadline != nullptr && deadline->passed()); --count) {
             choose(now_);
-            const bool disturbed = quiet_ > options_.calm;
+            const bool disturbed = quiet_ > 3 * options_.patience;
             const double change = move(now_, disturbed ? heat() : 0.0, deadline);
             above_ += change;
             quiet_ = disturbed || change < 0.0 ? 0 : quiet_ + 1;
@@ -73,7 +72,7 @@ class Moves {
                 best_ = now_;
                 above_ = 0.0;
                 since_ = 0;
-            } else if (++since_ > options_.leash) {
+            } else if (++since_ > 20 * options_.patience) {
                 now_ = best_;
                 above_ = 0.0;
                 since_ = quiet_ = 0;
@@ -250,7 +249,7 @@ class Moves {
     void adapt(bool complete) {
         ++idle_;
         if (!complete) {
-            free_ = std::max(2.0, free_ * options_.shrink);
+            free_ = std::max(2.0, free_ * std::pow(options_.growth, -0.25));
         } else if (idle_ >= options_.patience) {
             free_ = std::min(free_ * options_.growth, double(in_.n()));
             idle_ = 0;

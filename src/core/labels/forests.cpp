@@ -313,8 +313,8 @@ void Forests::solve(RangeForest &forest, const Round &round, Index r, double hea
 }
 
 Index Forests::range_size(const Layout &lay, int threads) {
-    const Index size = std::max(least, (lay.n + most - 1) / most);
-    if (2 * size > lay.n)
+    const Index count = count_ranges(lay.n), size = (lay.n + count - 1) / count;
+    if (count == 1)
         return lay.n;
     std::atomic<Index> fixed = 0;
     split(threads, lay.n, [&](Index first, Index last) {
@@ -323,7 +323,7 @@ Index Forests::range_size(const Layout &lay, int threads) {
             own += RangeForest::reaches_before(lay, i, i / size * size);
         fixed += own;
     });
-    return double(fixed) <= apart * double(lay.n) ? size : scattered;
+    return double(fixed) <= most_joining * double(lay.n) ? size : scattered;
 }
 
 } // namespace softmap

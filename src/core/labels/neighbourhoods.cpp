@@ -462,8 +462,7 @@ void Search::end_round() {
         return;
     round_ = 0;
     ++cycles_;
-    const bool walk = ++idle_ > patience_, fell = take(walk);
-    patience_ += walk ? patience_ / 4 : 0;
+    const bool walk = ++idle_ > patience, fell = take(walk);
     idle_ = walk || fell ? 0 : idle_;
     arms_[arm_].work += double(work_);
     arms_[arm_].wins += fell;
@@ -519,17 +518,16 @@ Index RangeSearch::improve(Index *labels, Index work, const Deadline *deadline, 
 }
 
 Index RangeSearch::range_length(const LabelGraph &graph) {
-    const Index n = graph.variables;
-    if (n < 2 * least || n < graph.lay.n)
+    const Index n = graph.variables, count = count_ranges(n);
+    if (count == 1 || n < graph.lay.n)
         return n;
-    const Index count = std::min(most, Index(std::bit_floor(std::uint64_t(n / least))));
     const Index length = (n + count - 1) / count;
     Index border = 0;
     for (Index i = 0; i < n; ++i) {
         const Index begin = i / length * length;
         border += !Search::within(graph, {begin, std::min(begin + length, n)}, i);
     }
-    return double(border) <= apart * double(n) ? length : n;
+    return double(border) <= most_joining * double(n) ? length : n;
 }
 
 double LabelGraph::pair(Index h, Index x, Index y) const {

@@ -18,8 +18,6 @@ __all__ = [
     "strides", "with_chain_variables",
 ]  # fmt: skip
 
-TOGETHER = 8192  # smallest number of variables of which `icm` changes independent sets at once
-
 Labels = NDArray[np.int64]
 
 
@@ -41,7 +39,7 @@ def _icm(
     deadline: core.Deadline | None = None,
 ) -> Labelled:
     moved = whole_labels(model, known[0]).copy()
-    if model.n < TOGETHER or len(model.auxiliaries):
+    if model.n < core.WORTHWHILE or len(model.auxiliaries):
         core.iterated_modes(
             layout(model), moved, strides(model), model.num_variables, max_sweeps, deadline
         )

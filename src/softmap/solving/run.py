@@ -361,10 +361,12 @@ def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algor
     if eta is None and warm is not None:
         eta = warm.eta(options.method)
     if options.backend == "cpu":
-        return make(options.method, eta=eta, threads=problem.threads)
+        made = make(options.method, eta=eta, threads=problem.threads)
+        return made.with_tuning(options.tuning)
     from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
 
-    return CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
+    on_device = CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
+    return on_device.with_tuning(options.tuning)
 
 
 def _proof_file(path: str | Path) -> ProofFile:

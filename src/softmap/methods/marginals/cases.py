@@ -16,7 +16,6 @@ from softmap.relaxation.flat import elimination_order
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
 LEAVES = 512  # cases that are summed exactly at a time: a product of 1 Gflop
-COMPLETED = 16  # cases that one case is completed to instead of being branched further
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
@@ -145,12 +144,11 @@ class SumSearch:
             return False
         depth = max(open_, key=lambda d: _log_sum(open_[d][1], 1))
         leaves = self.leaves
-        if leaves.depth is not None and leaves.between(depth) <= COMPLETED:
+        if depth == leaves.depth:
             deadline.require()
-            chosen = self.cases.taken(depth, LEAVES // leaves.between(depth))
-            completed = leaves.completed(chosen)
-            self.cases.work += len(completed) * leaves.entries
-            self._close(*leaves.sums(completed))
+            chosen = self.cases.taken(depth, LEAVES)
+            self.cases.work += len(chosen) * leaves.entries
+            self._close(*leaves.sums(chosen))
             return True
         last = leaves.depth if leaves.depth is not None else self.cases.logs.n
         found = self.cases.branched(depth, last, deadline)

@@ -26,7 +26,7 @@ from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQua
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
-from softmap.tuning import TUNING, AnnealingRule
+from softmap.tuning import TUNING, Tuning
 
 Ints = NDArray[np.int64]
 
@@ -51,13 +51,13 @@ class Coarser:
     part: Floats
 
 
-def coarser(model: Model) -> Coarser | None:
+def coarser(model: Model, tuning: Tuning = TUNING) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
     It applies to large images whose neighbours are strongly coupled.
     """
-    width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
-    if width is None or model.n % width or not _coupled(model):
+    width = grid_width(model.edges) if model.n >= tuning.coarse_pixels else None
+    if width is None or model.n % width or not _coupled(model, tuning.coarse_tied):
         return None
     family = _family(model)
     return None if family is None else _blocks(model, width, family)
@@ -80,10 +80,10 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
     return lambda weights: type(first)(weights, *cuts)
 
 
-def _coupled(model: Model) -> bool:
-    """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
+def _coupled(model: Model, least: float) -> bool:
+    """Whether the ranges of edge costs are at least `least` times those of unary costs."""
     sizes = model.cost_sizes
-    return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
+    return sizes.width - sizes.node_width >= least * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:
@@ -234,7 +234,6 @@ class Annealed(SweepMethod):
     """
 
     exact_finish = True
-    rule: ClassVar[AnnealingRule] = TUNING.annealing
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -257,7 +256,7 @@ class Annealed(SweepMethod):
         self.engine = self.engine_type(model, self.threads, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.given_eta or self.rule.first / self.scale
+        eta = self.given_eta or self.tuning.annealing.first / self.scale
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
@@ -266,14 +265,15 @@ class Annealed(SweepMethod):
 
     def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes; every few passes the node marginals are added to the average."""
-        most = longest_momentum(self.rule, state.eta, self.scale)
+        rule = self.tuning.annealing
+        most = longest_momentum(rule, state.eta, self.scale)
         if state.calm < 1.0:
-            most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
+            most = max(state.calm * rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % SAMPLED + count >= SAMPLED
         if due and state.lent:
             state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
-        sampling = Sampling(state.passes, state.samples, most, mean)
+        sampling = Sampling(state.passes, state.samples, most, mean, self.tuning.recent)
         done = self.engine.sampled_passes(state.messages, count, state.eta, sampling, deadline)
         after = sampling.after(done)
         state.passes, state.samples = after.passes, after.samples
@@ -281,10 +281,6 @@ class Annealed(SweepMethod):
 
     def undo_proposal(self, state: AnnealState) -> None:
         self.engine.undo_proposal(state.messages)
-
-    def lower_eta(self, state: AnnealState, factor: float) -> None:
-        """Divide η by a factor, but not below the initial η of a cold start."""
-        state.eta = max(state.eta / factor, min(state.eta, self.rule.first / self.scale))
 
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.current_lam(state.messages, state.eta)
@@ -301,7 +297,7 @@ class Annealed(SweepMethod):
         if ask is Ask.POINT:
             return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
-        return self._proposal(state, average, polish(state.passes), deadline)
+        return self._proposal(state, average, polish(state.passes, self.tuning.checks), deadline)
 
     def _bound_alone(self, state: AnnealState) -> Proposal:
         """Propose the bound of the messages, also after a pass that was stopped: half a pass."""
@@ -355,7 +351,7 @@ class Annealed(SweepMethod):
             self.undo_proposal(state)
             state.good[:] = state.messages.msg
         state.observe(
-            self.rule,
+            self.tuning.annealing,
             bound=verdict.bound,
             primals=verdict.primals,
             entropy=verdict.edge_entropy - state.node_entropy,
@@ -369,7 +365,7 @@ class Annealed(SweepMethod):
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
-        state.calm /= self.rule.calmer
+        state.calm /= self.tuning.annealing.calmer
 
 
 class Anneal(Annealed):
@@ -381,24 +377,25 @@ class Anneal(Annealed):
 
     def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
-        small = coarser(self.engine.model)
+        tuning = self.tuning
+        small = coarser(self.engine.model, tuning)
         if small is None:
             return
-        method = Anneal(threads=self.threads)
+        method = Anneal(threads=self.threads).with_tuning(tuning)
         try:
             there = method.init(small.model, None, 0, deadline)
         except core.OutOfTime:
             return
         method.start_coarse(there, deadline)
-        method.step(there, TUNING.coarse_passes, deadline)
+        method.step(there, tuning.coarse_passes, deadline)
         state.work += there.work
-        if there.passes < TUNING.coarse_passes:
+        if there.passes < tuning.coarse_passes:
             return
         lam = method.restart_point(there)
         del method, there
         self.engine.begin_with(state.messages, lam, small.source, small.part)
         if self.given_eta is None:
-            state.eta *= self.rule.growth
+            state.eta *= tuning.annealing.growth
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

@@ -42,7 +42,7 @@ from softmap.methods.sweeps.planning import aligned, chain_schedule, copied
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Checks
 
 Ints = NDArray[np.int64]
 
@@ -93,12 +93,12 @@ class ChainMarginals:
     point_cost: Callable[..., Coupled] | None = None
 
 
-def polish(passes: int) -> int:
+def polish(passes: int, checks: Checks = TUNING.checks) -> int:
     """Number of hard passes before the bound is computed, given the passes so far.
 
     In the first checks of a run, one would gain 1 to 3 % of the gap in a third of their time.
     """
-    return int(passes >= TUNING.checks.early)
+    return int(passes >= checks.early)
 
 
 class Chains:

@@ -25,8 +25,8 @@ from softmap.relaxation.polytope import Coupled, node_cost
 from softmap.tuning import TUNING
 
 SAMPLED = TUNING.checks.first
-"""Number of passes between two samples of averaged marginals; sample k has weight `k**recent`, so
-that about the last tenth of all passes dominates."""
+"""Number of passes between two samples of averaged marginals, on the page that is used by default:
+kernels on a GPU are compiled with it. About the last tenth of all passes dominates the average."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,15 @@ class Sampling:
     mean : float64 or float32 array over `model.node_offset`
         The average so far, which is updated in place; empty if nothing is averaged or no sample is
         due.
+    recent : float
+        Sample k has the weight k**recent.
     """
 
     passes: int
     samples: int
     longest: float
     mean: Floats
+    recent: float = TUNING.recent
 
     def after(self, count: int) -> Sampling:
         """Return the state of sampling after `count` more passes."""
@@ -76,7 +79,7 @@ def sampled_by_turns(
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            weight = (TUNING.recent + 1.0) / (samples + TUNING.recent)
+            weight = (sampling.recent + 1.0) / (samples + sampling.recent)
             before = mean.astype(np.float64)
             mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
     return passes - sampling.passes
@@ -237,7 +240,7 @@ class ChainPasses:
     ) -> int:
         average = core.Averaging(
             sampling.mean, sampling.passes, SAMPLED, sampling.longest, sampling.samples,
-            TUNING.recent,
+            sampling.recent,
         )  # fmt: skip
         done: int = core.sampled_passes(
             self.layout, self.plan.native, self._arrays(state), count, eta, average, threads,

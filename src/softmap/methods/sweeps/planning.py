@@ -222,9 +222,8 @@ class PlanLimits:
     narrow : int
         Levels with fewer nodes on average are too narrow for vector instructions.
     width : int
-        Target number of nodes per level after reordering.
-    shortest : int
-        Smallest number of levels after reordering; with fewer, a pass propagates too little.
+        Target number of nodes per level after reordering, and smallest number of levels: with
+        fewer, a pass propagates too little.
     cycles : float
         Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
@@ -235,7 +234,6 @@ class PlanLimits:
 
     narrow: int = core.LANES
     width: int = 2 * core.LANES
-    shortest: int = 64
     cycles: float = 1.1
     remembered: int = 1 << 18
     mapped: int = 1 << 22
@@ -256,7 +254,7 @@ def pass_order(graph: Graph) -> tuple[Ints, Ints]:
     levels, cycle = int(level.max(initial=-1)) + 1, n // PLANNING.width
     if (
         PLANNING.narrow * levels <= n
-        or cycle < PLANNING.shortest
+        or cycle < PLANNING.width
         or len(graph.node) < 2 * PLANNING.cycles * n
     ):
         return rank, level

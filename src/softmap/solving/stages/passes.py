@@ -295,9 +295,7 @@ class Passes(Stage):
         assert warm is not None
         self._recalled = True
         labels = LabelSearch(model, threads=self.problem.threads)
-        lower = warm.recall(self._checks.judge, labels, self.options.seed)
-        if lower > 1.0 and self._state is not None:
-            self._method.lower_eta(self._state, lower)
+        warm.recall(self._checks.judge, labels, self.options.seed)
         ended = warm.ended(best, self.options)
         clusters = warm.clusters
         return Outcome(
