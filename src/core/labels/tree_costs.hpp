@@ -32,21 +32,25 @@ class TreeCosts {
     // Subtracts random costs, whose words are updated: uniform noise is faster than Gumbel noise,
     // and no worse.
     void disturb(Index i, double heat, std::uint64_t *words, double *sum) const {
-        for (Index x = 0; heat > 0.0 && x < lay_.num_labels[i]; ++x)
+        const Index labels = heat > 0.0 ? lay_.num_labels[i] : 0;
+        for (Index x = 0; x < labels; ++x)
             sum[x] -= heat * uniform(words);
     }
     // Gives node i the label of least cost. At ties it keeps its label.
     void choose(Index i, const double *sum) const {
+        const Index labels = lay_.num_labels[i];
         Index best = labels_[i];
-        for (Index x = 0; x < lay_.num_labels[i]; ++x)
+        for (Index x = 0; x < labels; ++x)
             best = sum[x] < sum[best] ? x : best;
         labels_[i] = best;
     }
 
   private:
     void add(Index h, double *sum) const {
-        for (Index x = 0; x < lay_.labels_at(h); ++x)
-            sum[x] += terms_[x];
+        const Index labels = lay_.labels_at(h);
+        const double *terms = terms_.data();
+        for (Index x = 0; x < labels; ++x)
+            sum[x] += terms[x];
     }
 
     const Layout &lay_;
