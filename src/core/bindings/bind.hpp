@@ -124,6 +124,24 @@ template <class A> void require_size(const A &array, Index size, const char *nam
     require_size(array.size(), size, name);
 }
 
+// Calls work(k) for the portions 0..count-1 of some items, on all threads; throws OutOfTime if the
+// deadline passes first.
+inline void portions_in_time(int threads, Index count, Index items, const Deadline *deadline,
+                             Task<Index> work) {
+    std::atomic<bool> late = false;
+    together(items < worthwhile ? 1 : threads, [&](Member &me) {
+        me.each(0, count, [&](Index k) {
+            if (late)
+                return;
+            work(k);
+            if (deadline != nullptr && deadline->passed())
+                late = true;
+        });
+    });
+    if (late)
+        throw OutOfTime();
+}
+
 // The four words of the random generator, updated in place (see base/random.hpp).
 using Words = Out<std::uint64_t>;
 inline std::uint64_t *generator(const Words &words) {

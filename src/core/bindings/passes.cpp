@@ -6,8 +6,6 @@
 
 #include <nanobind/stl/tuple.h>
 
-#include <optional>
-
 namespace softmap {
 namespace {
 
@@ -176,27 +174,11 @@ struct ChainCalls {
         require(threads >= 1, "threads must be at least 1");
         return int(std::min<Index>(threads, plan.view.bands));
     }
-    // The arrays of a call that may stop at a deadline.
-    class Stoppable {
-      public:
-        Stoppable(Arrays arrays, const Deadline *deadline) : view(arrays.view) {
-            if (deadline != nullptr)
-                view.stop = &stop_.emplace(*deadline);
-        }
-        Stoppable(const Stoppable &) = delete;
-        Index completed(Index halves) const { return stop_ ? stop_->completed(halves) : halves; }
-
-        ChainArrays view;
-
-      private:
-        std::optional<PassStop> stop_;
-    };
-
     // Returns the number of half passes that were completed before the deadline.
     static Index run(Lay lay, Plan plan, Arrays arrays, Index halves, double eta, bool momentum,
                      int threads, const Deadline *deadline) {
         arrays.require_fit(plan);
-        const Stoppable run(arrays, deadline);
+        const Stoppable run(arrays.view, deadline);
         together(useful(plan, threads), [&](Member &me) {
             kernels->passes(lay.view, plan.view, halves, run.view, eta, momentum, me);
         });
@@ -321,7 +303,7 @@ struct ChainCalls {
     static void run_traced(Lay lay, Plan plan, Arrays arrays, Index count, int threads,
                            const Deadline *deadline) {
         arrays.require_fit(plan);
-        const Stoppable run(arrays, deadline);
+        const Stoppable run(arrays.view, deadline);
         together(useful(plan, threads), [&](Member &me) {
             kernels->traced_passes(lay.view, plan.view, count, run.view, me);
         });
@@ -398,18 +380,8 @@ struct ChainCalls {
         else
             point.rounded = nodes.data();
         auto *prices = reinterpret_cast<Prices *>(out.data());
-        std::atomic<bool> late = false;
-        together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
-            me.phase([&](Part part) {
-                for (Index p = part.first(0, portions); p < part.last(0, portions) && !late; ++p) {
-                    kernels->price_portions(point, prices, p, p + 1);
-                    if (deadline != nullptr && deadline->passed())
-                        late = true;
-                }
-            });
-        });
-        if (late)
-            throw OutOfTime();
+        portions_in_time(threads, portions, lay.view.m, deadline,
+                         [&](Index p) { kernels->price_portions(point, prices, p, p + 1); });
     }
     static Index portions_of(Plan plan) {
         return (plan.view.num_blocks + Pricing::portion - 1) / Pricing::portion;

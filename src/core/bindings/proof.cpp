@@ -100,16 +100,9 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
     const Couplings ask{coupling.data(), nodes.data(), eta,      out.cost,
                         out.entropy,     out.slack,    out.plan, plan_at.data()};
     constexpr Index some = 64 * lanes; // edges between two looks at the deadline
-    std::atomic<bool> late = false;
-    split_by_lanes(threads, list.count, [&](Index first, Index last) {
-        for (Index k = first; k < last && !late; k += deadline == nullptr ? last : some) {
-            kernels->couple(v, list, ask, k, deadline == nullptr ? last : std::min(k + some, last));
-            if (deadline != nullptr && deadline->passed())
-                late = true;
-        }
+    portions_in_time(threads, (list.count + some - 1) / some, list.count, deadline, [&](Index k) {
+        kernels->couple(v, list, ask, k * some, std::min((k + 1) * some, list.count));
     });
-    if (late)
-        throw OutOfTime();
 }
 
 void soft_nodes_of(const Lay &lay, In<double> share, double eta, Out<double> out,

@@ -3,8 +3,6 @@
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
-#include <optional>
-
 namespace softmap {
 namespace {
 
@@ -58,15 +56,12 @@ struct StarCalls {
                        int threads, const Deadline *deadline) {
         arrays.require_fit(lay.view, plan.view, momentum);
         require(threads >= 1, "threads must be at least 1");
-        StarArrays run = arrays.view;
-        std::optional<PassStop> stop;
-        if (deadline != nullptr)
-            run.stop = &stop.emplace(*deadline);
+        const Stoppable run(arrays.view, deadline);
         together(threads, [&](Member &me) {
-            (kernels->*rule)(lay.view, plan.view, count, run, eta, momentum, me);
+            (kernels->*rule)(lay.view, plan.view, count, run.view, eta, momentum, me);
         });
         const Index levels = std::max<Index>(plan.view.levels, 1);
-        return stop ? stop->completed(count * levels) / levels : count;
+        return run.completed(count * levels) / levels;
     }
 
     static void values(Lay lay, Plan plan, Arrays arrays, double eta, int threads) {

@@ -201,13 +201,9 @@ class Decoder {
     double turn(Index i) const { return best_[i] ? -1.0 : 1.0; }
 
     bool is_codeword(const std::uint8_t *word) const {
-        for (Index c = 0; c < code_.checks; ++c) {
-            std::uint8_t parity = odd_[c];
-            for (Index e = code_.start[c]; e < code_.start[c + 1]; ++e)
-                parity ^= word[code_.member[e]];
-            if (parity)
+        for (Index c = 0; c < code_.checks; ++c)
+            if (code_.violated(c, odd_[c], word))
                 return false;
-        }
         return true;
     }
 

@@ -15,6 +15,13 @@ struct Code {
     const Index *degree;        // [bits] number of checks that contain the bit
 
     Index edges() const { return start[checks]; }
+    // Whether a word violates check c, whose bits have to be odd or even in number.
+    bool violated(Index c, bool odd, const std::uint8_t *word) const {
+        std::uint8_t parity = odd;
+        for (Index e = start[c]; e < start[c + 1]; ++e)
+            parity ^= word[member[e]];
+        return parity;
+    }
 };
 
 } // namespace softmap

@@ -236,14 +236,10 @@ class OrderedStatistics {
     // Sets the bits of the basis so that the word has the parities; false if that is impossible.
     bool solve(const std::uint8_t *odd, std::uint8_t *word) {
         std::fill(parity_.begin(), parity_.end(), Word(0));
-        for (Index c = 0; c < code_.checks; ++c) {
-            std::uint8_t parity = odd[c];
-            for (Index e = code_.start[c]; e < code_.start[c + 1]; ++e)
-                parity ^= word[code_.member[e]];
-            if (parity)
+        for (Index c = 0; c < code_.checks; ++c)
+            if (code_.violated(c, odd[c], word))
                 for (Index w = 0; w < width_; ++w)
                     parity_[w] ^= column(c)[w];
-        }
         if (free_row(parity_.data()) >= 0)
             return false;
         flip(parity_.data(), word);

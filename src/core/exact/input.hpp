@@ -28,6 +28,13 @@ struct Input {
             size *= num_labels[scope[k]];
         return size;
     }
+    // Index of the labels x of its variables in the table of factor f.
+    std::int64_t state(int f, std::span<const std::int64_t> x) const {
+        std::int64_t index = 0;
+        for (auto k = scope_start[f]; k < scope_start[f + 1]; ++k)
+            index = index * num_labels[scope[k]] + x[scope[k]];
+        return index;
+    }
     // Index of the first entry of each table, and of the end.
     std::vector<std::int64_t> table_starts() const {
         std::vector<std::int64_t> out(num_factors() + 1, 0);
@@ -48,10 +55,7 @@ void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
     }
     at = 0;
     for (int f = 0; f < in.num_factors(); ++f) {
-        std::int64_t index = 0;
-        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k)
-            index = index * in.num_labels[in.scope[k]] + x[in.scope[k]];
-        body(in.tables[at + index]);
+        body(in.tables[at + in.state(f, x)]);
         at += in.table_size(f);
     }
 }

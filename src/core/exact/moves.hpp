@@ -35,9 +35,7 @@ class Moves {
             planting_ = INFINITY; // the treewidth is at least half of the mean degree
         for (int i = 0; i < in.n(); ++i)
             offset_[i + 1] = offset_[i] + in.num_labels[i];
-        table_.push_back(0);
-        for (int f = 0; f < in.num_factors(); ++f)
-            table_.push_back(table_.back() + in.table_size(f));
+        table_ = in.table_starts();
         for (const std::int64_t i : in.scope)
             ++factor_start_[std::size_t(i) + 1];
         for (int i = 0; i < in.n(); ++i)
@@ -109,7 +107,7 @@ class Moves {
         chosen_.clear();
         const auto most = std::min<std::size_t>(std::size_t(free_ + 0.5), place_.size());
         const std::int64_t first = draw(x);
-        if (!tree_.members.empty() && unit() < options_.by_tree)
+        if (!tree_.members.empty() && uniform(words_) < options_.by_tree)
             choose_clusters(tree_.home[first], most);
         else
             choose_connected(first, most);
@@ -171,12 +169,12 @@ class Moves {
     // A variable, mostly one whose factors cost much more than the cheapest entry of their tables.
     std::int64_t draw(std::span<const std::int64_t> x) {
         const auto any = [&] { return std::int64_t(below(words_, Index(in_.n()))); };
-        if (unit() >= options_.costly)
+        if (uniform(words_) >= options_.costly)
             return any();
         for (int i = 0; i < in_.n(); ++i)
             cost_[i] = in_.unary[offset_[i] + x[i]];
         for (int f = 0; f < in_.num_factors(); ++f) {
-            const double cost = in_.tables[entry(f, x)];
+            const double cost = in_.tables[table_[f] + in_.state(f, x)];
             for (auto k = in_.scope_start[f]; k < in_.scope_start[f + 1]; ++k)
                 cost_[in_.scope[k]] += cost;
         }
@@ -185,7 +183,7 @@ class Moves {
             total += cost - least;
         if (!(total > 0.0 && std::isfinite(total)))
             return any();
-        double left = unit() * total;
+        double left = uniform(words_) * total;
         for (int i = 0; i < in_.n(); ++i)
             if ((left -= cost_[i] - least) < 0.0)
                 return i;
@@ -201,15 +199,6 @@ class Moves {
         return std::ldexp(mean, int(below(words_, 6)) - 4);
     }
 
-    double unit() { return double(next_word(words_) >> 11) * 0x1p-53; }
-
-    std::int64_t entry(std::int64_t f, std::span<const std::int64_t> x) const {
-        std::int64_t index = 0;
-        for (auto k = in_.scope_start[f]; k < in_.scope_start[f + 1]; ++k)
-            index = index * in_.num_labels[in_.scope[k]] + x[in_.scope[k]];
-        return table_[f] + index;
-    }
-
     // Searches over the chosen variables; returns the change of the cost. With heat, random costs
     // are added, and the labels that are best then are taken.
     double move(std::span<std::int64_t> x, double heat, const Deadline *deadline) {
@@ -219,7 +208,7 @@ class Moves {
         plain_ = unary_;
         if (heat > 0.0)
             for (double &cost : unary_)
-                cost += heat * unit();
+                cost += heat * uniform(words_);
         const double start = energy(in, current_);
         Options options;
         options.ascent = false;

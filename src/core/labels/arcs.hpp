@@ -36,13 +36,8 @@ class Arcs {
     Index mark() const { return Index(trail_.size()); }
     void undo(Index mark);
 
-    Index left(Index i) const { return left_[i]; } // number of allowed states of node i
-
-    // The half-edge whose message removed the last state of a node, in the last failed propagation.
-    Index culprit() const { return culprit_; }
     const Layout &layout() const { return lay_; }
     const bool *allowed() const { return allowed_; }
-    Index calls() const { return calls_; } // number of messages, a measure of work
 
   private:
     static constexpr Index few = 256; // nodes from which one thread propagates
@@ -65,7 +60,6 @@ class Arcs {
 
     const Layout &lay_;
     bool *allowed_;
-    Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
     std::vector<char> waiting_;
     std::vector<double> a_, out_, before_; // `before_`: 0 at the states before a round, else +inf

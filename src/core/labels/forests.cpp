@@ -9,7 +9,7 @@ void ScatteredForests::run(const std::vector<std::uint64_t> &seeds,
                            int threads) {
     std::atomic<bool> late = false; // set within phases only: all threads see it after them
     together(threads, [&](Member &me) {
-        Scratch own(lay_);
+        TreeCosts own(lay_, labels_);
         Meter meter(deadline);
         for (std::size_t k = 0; k < seeds.size() && !late; ++k) {
             draw(me, seeds[k], meter, late);
@@ -124,44 +124,30 @@ void ScatteredForests::join(Index i, Lists &lists, bool grows) {
     lists.members[above].push_back(std::int32_t(i));
 }
 
-void ScatteredForests::gather(Index i, std::uint64_t seed, double heat, Scratch &own) {
+void ScatteredForests::gather(Index i, std::uint64_t seed, double heat, TreeCosts &own) {
     double *sum = costs(i);
-    const Index labels = lay_.num_labels[i];
-    std::copy_n(lay_.unary + lay_.node_offset[i], labels, sum);
+    own.begin(i, sum);
     for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
         const Index h = lay_.half[t], j = lay_.node[h ^ 1];
         if (level_[j] == 0)
-            conditional_costs(lay_, h, labels_[j], own.terms.data());
-        else if (level_[j] > level_[i])
-            hard_message(lay_, h, costs(j), own.terms.data(), own.room.numbers());
-        else
-            continue; // the parent
-        for (Index x = 0; x < labels; ++x)
-            sum[x] += own.terms[x];
+            own.add_given(h, sum);
+        else if (level_[j] > level_[i]) // not the parent
+            own.add_subtree(h, costs(j), sum);
     }
     if (heat > 0.0) {
         std::uint64_t words[4];
         spread_seed(scattered(seed, i), words);
-        for (Index x = 0; x < labels; ++x)
-            sum[x] -= heat * uniform(words);
+        own.disturb(i, heat, words, sum);
     }
 }
 
-void ScatteredForests::scatter(Index i, Scratch &own) {
-    double *sum = costs(i);
-    const Index labels = lay_.num_labels[i];
+void ScatteredForests::scatter(Index i, TreeCosts &own) {
     for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
         const Index h = lay_.half[t], j = lay_.node[h ^ 1];
-        if (level_[j] == 0 || level_[j] > level_[i])
-            continue;
-        conditional_costs(lay_, h, labels_[j], own.terms.data());
-        for (Index x = 0; x < labels; ++x)
-            sum[x] += own.terms[x];
+        if (level_[j] != 0 && level_[j] <= level_[i])
+            own.add_given(h, costs(i));
     }
-    Index best = labels_[i];
-    for (Index x = 0; x < labels; ++x)
-        best = sum[x] < sum[best] ? x : best;
-    labels_[i] = best;
+    own.choose(i, costs(i));
 }
 
 void RangeForest::solve(NodeRange range, double heat, std::uint64_t *words, Meter &meter) {
@@ -223,52 +209,26 @@ void RangeForest::grow_tree(Index root, std::uint64_t *words) {
 
 bool RangeForest::gather(double heat, std::uint64_t *words, Meter &meter) {
     for (const Index i : forest_)
-        std::copy_n(lay_.unary + lay_.node_offset[i], lay_.num_labels[i], costs(i));
+        terms_.begin(i, costs(i));
     for (auto one = forest_.rbegin(); one != forest_.rend(); ++one) {
         const Index i = *one;
         if (meter.tick(lay_.work_at(i)))
             return false;
-        double *own = costs(i);
-        condition(i, own);
-        if (heat > 0.0) // uniform noise: faster than Gumbel noise, and no worse
-            for (Index x = 0; x < lay_.num_labels[i]; ++x)
-                own[x] -= heat * uniform(words);
-        if (parent(i) < 0)
-            continue;
-        const Index g = parent(i) ^ 1;
-        hard_message(lay_, g, own, terms_.data(), room_.numbers());
-        add_terms(lay_.node[g], costs(lay_.node[g]));
+        for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t)
+            if (const Index h = lay_.half[t]; !in_forest(lay_.node[h ^ 1]))
+                terms_.add_given(h, costs(i));
+        terms_.disturb(i, heat, words, costs(i));
+        if (parent(i) >= 0)
+            terms_.add_subtree(parent(i) ^ 1, costs(i), costs(lay_.node[parent(i) ^ 1]));
     }
     return true;
 }
 
-void RangeForest::condition(Index i, double *own) {
-    for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
-        const Index h = lay_.half[t], j = lay_.node[h ^ 1];
-        if (in_forest(j))
-            continue;
-        conditional_costs(lay_, h, labels_[j], terms_.data());
-        add_terms(i, own);
-    }
-}
-
-void RangeForest::add_terms(Index i, double *to) const {
-    for (Index x = 0; x < lay_.num_labels[i]; ++x)
-        to[x] += terms_[x];
-}
-
 void RangeForest::scatter() {
     for (const Index i : forest_) {
-        const Index h = parent(i);
-        double *own = costs(i);
-        if (h >= 0) {
-            conditional_costs(lay_, h, labels_[lay_.node[h ^ 1]], terms_.data());
-            add_terms(i, own);
-        }
-        Index best = labels_[i];
-        for (Index x = 0; x < lay_.num_labels[i]; ++x)
-            best = own[x] < own[best] ? x : best;
-        labels_[i] = best;
+        if (parent(i) >= 0)
+            terms_.add_given(parent(i), costs(i));
+        terms_.choose(i, costs(i));
     }
 }
 

@@ -24,8 +24,7 @@ namespace softmap {
 // the next.
 class RangeForest {
   public:
-    RangeForest(const Layout &lay, Index *labels)
-        : lay_(lay), labels_(labels), terms_(lay.widest), room_(message_room(lay.widest, 1)) {}
+    RangeForest(const Layout &lay, Index *labels) : lay_(lay), terms_(lay, labels) {}
 
     // Draws a maximal induced forest among the nodes of `range` without a neighbour in an earlier
     // range, and finds its best labels given all others; `heat` is the size of random costs. No
@@ -58,21 +57,14 @@ class RangeForest {
     // Returns false if it was late first.
     bool gather(double heat, std::uint64_t *words, Meter &meter);
 
-    // Adds the costs of the edges from i to nodes outside the forest, given their labels.
-    void condition(Index i, double *own);
-
-    void add_terms(Index i, double *to) const;
-
-    // From the roots to the leaves: the best label of each node given its parent's label. At ties a
-    // node keeps its label.
+    // From the roots to the leaves: the best label of each node given its parent's label.
     void scatter();
 
     const Layout &lay_;
-    Index *labels_;
+    TreeCosts terms_;
     NodeRange range_{0, 0};
     std::vector<std::int32_t> links_, parent_, forest_, frontier_;
-    std::vector<double> costs_, terms_;
-    Room room_;
+    std::vector<double> costs_;
 };
 
 class Forests {

@@ -436,7 +436,6 @@ Index Arcs::round(int threads, Meter &meter) {
     for (Index j = 0; j < lay_.n; ++j)
         if ((waiting_[j] = lost[j]))
             ring_[count++] = j;
-    calls_ += 2 * lay_.m;
     return count;
 }
 
@@ -470,7 +469,6 @@ Index Arcs::propagate(Index count, Meter &meter) {
             const Index h = lay_.half[k] ^ 1, j = lay_.node[h], before = mark();
             if (!revise(h)) {
                 empty = j;
-                culprit_ = h;
             } else if (mark() > before && !waiting_[j]) {
                 waiting_[j] = 1;
                 ring_[(head + count++) % lay_.n] = j;
@@ -481,7 +479,6 @@ Index Arcs::propagate(Index count, Meter &meter) {
 }
 
 bool Arcs::revise(Index h) {
-    ++calls_;
     hard_message(lay_, h, a_.data(), out_.data(), room_.numbers());
     const Index j = lay_.node[h];
     for (Index y = 0; y < lay_.num_labels[j]; ++y)

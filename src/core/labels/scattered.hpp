@@ -8,9 +8,8 @@
 #pragma once
 
 #include "base/deadline.hpp"
-#include "base/random.hpp"
 #include "base/team.hpp"
-#include "one_edge.hpp"
+#include "tree_costs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -39,13 +38,6 @@ class ScatteredForests {
     static constexpr double roots = 1.0 / 1024;       // share of nodes that are roots at first
     static constexpr Index portions = 64;
 
-    // The memory of one thread.
-    struct Scratch {
-        explicit Scratch(const Layout &lay)
-            : terms(std::size_t(lay.widest)), room(message_room(lay.widest, 1)) {}
-        std::vector<double> terms;
-        Room room;
-    };
     // Nodes that one thread at a time works on. Which nodes are in which lists may depend on the
     // threads; the result does not.
     struct Lists {
@@ -81,10 +73,10 @@ class ScatteredForests {
     void join(Index i, Lists &lists, bool grows);
 
     // Min-sum: costs(i) = the costs of the subtree of node i, given all labels outside the forest.
-    void gather(Index i, std::uint64_t seed, double heat, Scratch &own);
+    void gather(Index i, std::uint64_t seed, double heat, TreeCosts &own);
 
     // Gives node i its best label, given the label of its parent. At ties it keeps its label.
-    void scatter(Index i, Scratch &own);
+    void scatter(Index i, TreeCosts &own);
 };
 
 } // namespace softmap

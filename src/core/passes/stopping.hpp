@@ -4,6 +4,8 @@
 #include "base/deadline.hpp"
 #include "momentum.hpp"
 
+#include <optional>
+
 namespace softmap {
 
 // Where the passes of one call have stopped: within the half pass of this number, counted from 0.
@@ -35,6 +37,22 @@ class PassStop {
   private:
     const Deadline &deadline_;
     std::atomic<Index> half_{-1};
+};
+
+// The arrays of a call that may stop at a deadline, if there is one.
+template <class Arrays> class Stoppable {
+  public:
+    Stoppable(const Arrays &arrays, const Deadline *deadline) : view(arrays) {
+        if (deadline != nullptr)
+            view.stop = &stop_.emplace(*deadline);
+    }
+    Stoppable(const Stoppable &) = delete;
+    Index completed(Index halves) const { return stop_ ? stop_->completed(halves) : halves; }
+
+    Arrays view;
+
+  private:
+    std::optional<PassStop> stop_;
 };
 
 // A half pass as one thread sees it, which looks at the deadline between pieces of its work.

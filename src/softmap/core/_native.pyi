@@ -870,7 +870,7 @@ def decide(
 class Neighbourhoods:
     def __init__(
         self,
-        layout: object,
+        layout: Layout,
         stride: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
@@ -1746,7 +1746,7 @@ def code_bound(
     """Return the dual bound at λ, rounded down."""
 
 class BinaryCut:
-    def __init__(self, layout: object, barrier: float, threads: int) -> None: ...
+    def __init__(self, layout: Layout, barrier: float, threads: int) -> None: ...
     def applies(self) -> bool:
         """
         Whether all nodes have at most two labels and all edges are submodular.
@@ -1765,7 +1765,7 @@ class BinaryCut:
         """
 
 class FusionMoves:
-    def __init__(self, layout: object, barrier: float) -> None: ...
+    def __init__(self, layout: Layout, barrier: float) -> None: ...
     def fuse(
         self,
         labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
