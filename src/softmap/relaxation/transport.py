@@ -74,14 +74,51 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
         Mass that no allowed pair can carry; if it exceeds `MASS.missing`, no coupling exists.
     """
     plan, stranded = np.zeros(cost.shape), np.zeros(len(cost))
-    monge, forced = _is_monge(cost), _is_forced(cost)
-    plan[monge] = _north_west(p[monge], q[monge])
-    forced &= ~monge
-    plan[forced] = np.where(np.isfinite(cost[forced]), p[forced][:, :, None], 0.0)
-    stranded[forced] = np.abs(plan[forced].sum(axis=1) - q[forced]).sum(axis=1)
-    rest = ~(monge | forced)
-    plan[rest], stranded[rest] = _solve(cost[rest], p[rest], q[rest])
+    todo = np.ones(len(cost), dtype=bool)
+    for applies, solve in ((_is_potts, _keep_the_diagonal), (_is_monge, _north_west)):
+        chosen = np.flatnonzero(todo)
+        chosen = chosen[applies(cost[chosen])]
+        if chosen.size:
+            plan[chosen] = solve(p[chosen], q[chosen])
+            todo[chosen] = False
+    chosen = np.flatnonzero(todo)
+    chosen = chosen[_is_forced(cost[chosen])]
+    if chosen.size:
+        plan[chosen] = np.where(np.isfinite(cost[chosen]), p[chosen][:, :, None], 0.0)
+        stranded[chosen] = np.abs(plan[chosen].sum(axis=1) - q[chosen]).sum(axis=1)
+        todo[chosen] = False
+    chosen = np.flatnonzero(todo)
+    if chosen.size:
+        plan[chosen], stranded[chosen] = _solve(cost[chosen], p[chosen], q[chosen])
     return plan, stranded
+
+
+def _is_potts(cost: Floats) -> Bools:
+    """Whether costs on the diagonal are equal, and costs off it are equal and not smaller."""
+    count, d, d_j = cost.shape
+    if d != d_j or d < 2:
+        return np.zeros(count, dtype=bool)
+    off = ~np.eye(d, dtype=bool)
+    same, other = cost[:, 0, 0], cost[:, 0, 1]
+    flat = (cost[:, ~off] == same[:, None]).all(axis=1) & (cost[:, off] == other[:, None]).all(
+        axis=1
+    )
+    return np.asarray(flat & (same <= other) & np.isfinite(other))
+
+
+def _keep_the_diagonal(p: Floats, q: Floats) -> Floats:
+    """Optimal plan for Potts costs: min(p, q) stays on the diagonal.
+
+    The remaining masses have disjoint supports, so that any coupling of them is optimal.
+    """
+    kept = np.minimum(p, q)
+    p_rest, q_rest = p - kept, q - kept
+    moved = np.maximum(p_rest.sum(axis=1), q_rest.sum(axis=1))
+    share = p_rest / np.where(moved > 0, moved, 1.0)[:, None]
+    plan = share[:, :, None] * q_rest[:, None, :]
+    x = np.arange(p.shape[1])
+    plan[:, x, x] += kept
+    return plan
 
 
 def _is_monge(cost: Floats) -> Bools:
