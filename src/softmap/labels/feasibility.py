@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import HardConstraint, InfeasibleModel, listed
 from softmap.model import Model
+from softmap.model.inputs import within
 from softmap.model.many import AllDifferent, Cardinality, Linear, Many
-from softmap.model.potentials.base import Ints
+from softmap.model.potentials.base import Ints, offsets
 from softmap.relaxation.consistency import visible_variables
 from softmap.relaxation.flat import lower_tables
 from softmap.tuning import TUNING
@@ -442,7 +443,6 @@ def _all_different(labels: Ints, tables: list[Bools]) -> Bools:
         return np.zeros(0, dtype=bool)
     sizes, equal = labels.prod(axis=1), labels.min(axis=1)
     start = np.cumsum(sizes) - sizes
-    begin = np.cumsum(equal) - equal
-    inside = np.arange(equal.sum()) - np.repeat(begin, equal)  # of each diagonal
-    places = np.repeat(start, equal) + inside * np.repeat(labels[:, 1] + 1, equal)
-    return ~np.logical_or.reduceat(np.concatenate(tables)[places], begin)
+    diagonal = within(equal) * np.repeat(labels[:, 1] + 1, equal)
+    places = np.repeat(start, equal) + diagonal
+    return ~np.logical_or.reduceat(np.concatenate(tables)[places], offsets(equal)[:-1])

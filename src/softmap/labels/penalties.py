@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softmap.model import Model
+from softmap.model.inputs import within
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
 from softmap.tuning import TUNING
@@ -124,11 +125,8 @@ def _excess(model: Model, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
     sizes = np.concatenate([model.num_labels[nodes], np.diff(model.edge_offset)[pairs]])
     own = np.repeat(np.arange(len(sizes)), sizes)
     start = np.repeat(model.node_offset[nodes], model.num_labels[nodes])
-    count = len(start)
-    inside = np.arange(count) - np.repeat(
-        np.cumsum(model.num_labels[nodes]) - model.num_labels[nodes], model.num_labels[nodes]
-    )
-    costs = np.concatenate([model.unary[start + inside], lower_tables(model, pairs)])
+    unary = model.unary[start + within(model.num_labels[nodes])]
+    costs = np.concatenate([unary, lower_tables(model, pairs)])
     begin = np.cumsum(sizes) - sizes
     least = np.minimum.reduceat(costs, begin)
     with np.errstate(invalid="ignore"):

@@ -20,7 +20,7 @@ from softmap import core
 from softmap.labels.different import inner_edges, inner_tables
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.model.sums import units_below
+from softmap.model.sums import float_below, last_bits, units_below
 
 __all__ = ["Permutation", "PermutationLog", "Symmetry"]
 
@@ -175,9 +175,7 @@ class Permutation:
     def value(self, bound: int) -> float:
         """Convert a lower bound in units, without `base`, to a cost; rounded down."""
         units = -(-bound // self.step) * self.step + self.base
-        near = float(units)
-        near = near if near <= units else math.nextafter(near, -math.inf)
-        return math.ldexp(near, self.exponent)
+        return math.ldexp(float_below(units), self.exponent)
 
     def symmetry(self) -> Symmetry:
         """Return symmetries of the costs; none but the identity if there are many variables."""
@@ -296,10 +294,7 @@ def _exponent(blocks: list[Costs]) -> int:
         used = np.where(np.isfinite(costs), costs, 0.0)
         spread += float(np.ptp(used, axis=1).sum())
         largest = max(largest, float(np.abs(used).max(initial=0.0)))
-        mantissa, power = np.frexp(used[used != 0])
-        whole = np.ldexp(mantissa, 53).astype(np.int64)
-        zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-        exponents.append(int((power - 53 + zeros).min(initial=LARGEST_EXPONENT)))
+        exponents.append(int(last_bits(used[used != 0]).min(initial=LARGEST_EXPONENT)))
     finest = max(math.frexp(spread)[1] - TOTAL_BITS, math.frexp(largest)[1] - LARGEST_BITS)
     return max(min(exponents), finest) if largest else 0
 

@@ -39,6 +39,14 @@ def within(counts: Ints) -> Ints:
     return places
 
 
+def places_in(ordered: Ints, wanted: Ints) -> Ints:
+    """Return the place of each number in an ascending array, -1 where it is not in it."""
+    if not len(ordered):
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[at] == wanted, at, -1)
+
+
 def finite_number(value: Any, name: str) -> float:
     """Return the value as a finite float, or raise a `ModelError` that names it."""
     try:

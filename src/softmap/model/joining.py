@@ -18,6 +18,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
+from softmap.model.potentials.base import offsets
 from softmap.model.structure import NO_RUNNING
 
 Ints = NDArray[np.int64]
@@ -63,8 +64,8 @@ def joined(models: Sequence[Model]) -> Joined:
 
     All groups become one if they have the same family and, for tables, the same shape.
     """
-    node = _starts([model.n for model in models])
-    edge = _starts([model.m for model in models])
+    node = offsets(np.array([model.n for model in models], dtype=np.int64))
+    edge = offsets(np.array([model.m for model in models], dtype=np.int64))
     edges = np.concatenate([model.edges for model in models])
     edges += np.repeat(node[:-1], np.diff(edge))[:, None].astype(np.int32)
     potentials, sizes = _potentials(models)
@@ -77,7 +78,7 @@ def joined(models: Sequence[Model]) -> Joined:
         num_variables=int(node[-1]),
         edges=edges,
         potentials=tuple(potentials),
-        group_start=_starts(sizes),
+        group_start=offsets(np.array(sizes, dtype=np.int64)),
         constant=0.0,
         auxiliaries=models[0].auxiliaries,
         running=NO_RUNNING,
@@ -86,10 +87,6 @@ def joined(models: Sequence[Model]) -> Joined:
     )
     state = whole.node_offset[node]
     return Joined(whole, node, edge, state, whole.half_offset[2 * edge])
-
-
-def _starts(sizes: Sequence[int]) -> Ints:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
 def _potentials(models: Sequence[Model]) -> tuple[list[Potential], list[int]]:

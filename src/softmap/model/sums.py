@@ -1,14 +1,15 @@
-"""Exact sums of floats, rounded once."""
+"""Exact arithmetic with floats: sums that are rounded once, units, last bits."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from softmap import core
-from softmap.model.potentials.base import Costs
+from softmap.model.potentials.base import Costs, Ints
 
 
 def careful_sums(terms: Costs) -> Any:
@@ -61,3 +62,16 @@ def units_below(costs: Costs, exponent: int) -> Costs:
     scaled = np.ldexp(costs, -exponent)
     # the quotient of a small negative cost and a large unit underflows to 0
     return np.where((scaled == 0.0) & (costs < 0.0), -1.0, np.floor(scaled))
+
+
+def last_bits(costs: Costs) -> Ints:
+    """Return the exponents of the last bits of floats that are not 0."""
+    fraction, exponent = np.frexp(costs)
+    digits = np.ldexp(fraction, 53).astype(np.int64)
+    return exponent - 54 + np.frexp((digits & -digits).astype(np.float64))[1].astype(np.int64)
+
+
+def float_below(value: Fraction | int) -> float:
+    """Return the nearest float, or the next smaller one if that is above the value."""
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -math.inf)

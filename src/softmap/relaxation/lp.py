@@ -21,20 +21,6 @@ from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
 if TYPE_CHECKING:
     from softmap.io.streams import Source
 
-__all__ = [
-    "METHODS",
-    "Imported",
-    "LPSolution",
-    "LinearProgram",
-    "format_lp",
-    "format_mps",
-    "highs_model",
-    "program_of",
-    "read_solution",
-    "solve",
-    "write",
-]
-
 SUFFIXES = (".lp", ".mps")
 _VALUE = re.compile(
     rb"(?<![^\s\"'=,])x(\d{1,10})_(\d{1,10})[ \t\"'=,]+([-+]?\d[\d.]*(?:[eE][-+]?\d+)?)"
@@ -281,15 +267,8 @@ def highs_model(program: LinearProgram) -> Any:
     return lp
 
 
-# Name of each method in softmap -> its name in HiGHS.
-METHODS = {
-    "auto": "choose",
-    "simplex": "simplex",
-    "ipm": "ipm",
-    "ipx": "ipx",
-    "pdlp": "pdlp",
-    "hipdlp": "hipdlp",
-}
+# The algorithms of HiGHS; "auto" leaves the choice to it.
+METHODS = ("auto", "simplex", "ipm", "ipx", "pdlp", "hipdlp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +343,7 @@ def solve(
     began = time.perf_counter()
     tight = tighten(model)
     program = program_of(tight)
-    highs = _highs(METHODS[method], tolerance, time_limit, threads)
+    highs = _highs("choose" if method == "auto" else method, tolerance, time_limit, threads)
     highs.passModel(highs_model(program))
     ready = time.perf_counter()
     highs.run()

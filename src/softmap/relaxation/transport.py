@@ -75,11 +75,7 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
     """
     plan, stranded = np.zeros(cost.shape), np.zeros(len(cost))
     todo = np.ones(len(cost), dtype=bool)
-    for applies, solve in (
-        (_is_potts, _keep_the_diagonal),
-        (_is_monge, _north_west),
-        (_is_anti_monge, _north_east),
-    ):
+    for applies, solve in ((_is_potts, _keep_the_diagonal), (_is_monge, _north_west)):
         chosen = np.flatnonzero(todo)
         chosen = chosen[applies(cost[chosen])]
         if chosen.size:
@@ -132,10 +128,6 @@ def _is_monge(cost: Floats) -> Bools:
     return np.asarray((twist <= 0).all(axis=(1, 2)) & np.isfinite(cost).all(axis=(1, 2)))
 
 
-def _is_anti_monge(cost: Floats) -> Bools:
-    return _is_monge(cost[:, :, ::-1])
-
-
 def _north_west(p: Floats, q: Floats) -> Floats:
     """The monotone coupling, optimal for Monge costs: overlaps of the two cumulative sums."""
     high_p, high_q = np.cumsum(p, axis=1), np.cumsum(q, axis=1)
@@ -144,10 +136,6 @@ def _north_west(p: Floats, q: Floats) -> Floats:
     low_q = np.concatenate([np.zeros((len(q), 1)), high_q[:, :-1]], axis=1)
     top = np.minimum(high_p[:, :, None], high_q[:, None, :])
     return np.maximum(top - np.maximum(low_p[:, :, None], low_q[:, None, :]), 0.0)
-
-
-def _north_east(p: Floats, q: Floats) -> Floats:
-    return _north_west(p, q[:, ::-1])[:, :, ::-1]
 
 
 def _is_forced(cost: Floats) -> Bools:

@@ -18,26 +18,6 @@ from softmap.model.drawing import as_bytes, palette
 from softmap.views.curves import cost_range, relative_gaps
 from softmap.views.subject import Subject
 
-__all__ = [
-    "Columns",
-    "draw_convergence",
-    "draw_labelling",
-    "drawing_for",
-    "empty_figure",
-    "enlarged",
-    "figure",
-    "image_size",
-    "load_image",
-    "pair_figure",
-    "picture_format",
-    "result_figure",
-    "save_comparison",
-    "save_convergence",
-    "save_image",
-    "save_labelling",
-    "write_picture",
-]
-
 
 def _matplotlib() -> Any:
     with needs_extra("A picture", "plot"):

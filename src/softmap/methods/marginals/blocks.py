@@ -9,7 +9,8 @@ import numpy as np
 
 from softmap import core
 from softmap.machine import usable_cores
-from softmap.methods.marginals.tables import EPS, Ints, LogTables, ends, table_sizes
+from softmap.methods.marginals.tables import EPS, Ints, LogTables, table_sizes
+from softmap.model.potentials.base import offsets
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import FlatModel, elimination_order
 
@@ -56,7 +57,7 @@ class BlockMeanField:
 
     def __init__(self, logs: LogTables, most: int, deadline: core.Deadline) -> None:
         self.logs, self._deadline, flat = logs, deadline, logs.flat
-        self._offset, self._where = ends(flat.num_labels), ends(table_sizes(flat))
+        self._offset, self._where = offsets(flat.num_labels), offsets(table_sizes(flat))
         start = flat.scope_start[:-1]
         reduce = (np.minimum.reduceat, np.maximum.reduceat)
         self._low, self._high = (r(flat.scope, start) if len(start) else start for r in reduce)
@@ -74,13 +75,13 @@ class BlockMeanField:
         flat, where, offset = self.logs.flat, self._where, self._offset
         chosen = np.flatnonzero((self._low >= begin) & (self._high < end))
         sizes = np.diff(flat.scope_start)[chosen]
-        pick = np.repeat(flat.scope_start[chosen] - ends(sizes)[:-1], sizes)
+        pick = np.repeat(flat.scope_start[chosen] - offsets(sizes)[:-1], sizes)
         many = np.diff(where)[chosen]
-        entry = np.repeat(where[chosen] - ends(many)[:-1], many)
+        entry = np.repeat(where[chosen] - offsets(many)[:-1], many)
         return FlatModel(
             flat.num_labels[begin:end],
             flat.unary[offset[begin] : offset[end]],
-            ends(sizes),
+            offsets(sizes),
             flat.scope[pick + np.arange(len(pick))] - begin,
             flat.tables[entry + np.arange(len(entry))],
             0.0,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.model.potentials.base import offsets
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import FlatModel, flatten
 
@@ -43,8 +44,8 @@ class LogTables:
         """Return the tables of a model; raise `OptionError` if η times its costs is too large."""
         flat = flatten(model)
         with np.errstate(over="ignore"):
-            unary, taken, size = _logs(flat.unary, ends(flat.num_labels), eta)
-            tables, more, sizes = _logs(flat.tables, ends(table_sizes(flat)), eta)
+            unary, taken, size = _logs(flat.unary, offsets(flat.num_labels), eta)
+            tables, more, sizes = _logs(flat.tables, offsets(table_sizes(flat)), eta)
             total = float(size.sum() + sizes.sum() + eta * abs(model.constant))
         if not total <= LARGEST:
             raise OptionError(f"eta={eta:g}: its products with the costs are beyond 1e307")
@@ -63,10 +64,10 @@ class LogTables:
         """Return all tables with their variables, those of single variables first."""
         flat = self.flat
         labels = flat.num_labels
-        at = ends(labels)
+        at = offsets(labels)
         out: list[tuple[tuple[int, ...], Floats]]
         out = [((v,), flat.unary[at[v] : at[v + 1]]) for v in range(self.n)]
-        start, where = flat.scope_start, ends(table_sizes(flat))
+        start, where = flat.scope_start, offsets(table_sizes(flat))
         for f in range(len(start) - 1):
             scope = flat.scope[start[f] : start[f + 1]]
             table = flat.tables[where[f] : where[f + 1]].reshape(labels[scope])
@@ -97,7 +98,7 @@ class LogTables:
         flat = FlatModel(
             self.flat.num_labels[rest],
             np.concatenate([*unary, np.zeros(0)]),
-            ends(np.array([len(scope) for scope, _ in large], np.int64)),
+            offsets(np.array([len(scope) for scope, _ in large], np.int64)),
             np.array([v for scope, _ in large for v in scope], np.int64),
             np.concatenate([*(table.ravel() for _, table in large), np.zeros(0)]),
             0.0,
@@ -110,11 +111,6 @@ def table_sizes(flat: FlatModel) -> Ints:
     if len(flat.scope_start) < 2:
         return np.zeros(0, np.int64)
     return np.multiply.reduceat(flat.num_labels[flat.scope], flat.scope_start[:-1])
-
-
-def ends(sizes: Ints) -> Ints:
-    """Return where blocks of these sizes begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _logs(costs: Floats, offset: Ints, eta: float) -> tuple[Floats, Floats, Floats]:

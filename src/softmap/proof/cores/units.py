@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap.model.potentials.base import Costs, Ints
-from softmap.model.sums import units_below
+from softmap.model.sums import float_below, last_bits, units_below
 
 __all__ = ["FORBIDDEN", "Units", "units_of"]
 
@@ -46,9 +45,7 @@ class Units:
 
     def lower(self, units: int) -> float:
         """Return the largest float that is not above a number of units."""
-        exact = units * self._fraction
-        near = float(exact)
-        return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
+        return float_below(units * self._fraction)
 
     @property
     def _fraction(self) -> Fraction:
@@ -71,15 +68,8 @@ def units_of(costs: Costs, tables: int) -> Units:
     most = float(np.abs(some).max())
     room = math.floor(math.log2(LARGEST / max(tables, 1)))
     coarse = math.frexp(most)[1] - room  # multiples of at most 2^room
-    exponent = max(int(_last_bits(some).min()), coarse)
+    exponent = max(int(last_bits(some).min()), coarse)
     units = Units(1, exponent)
     if exponent == coarse:  # some costs are rounded
         return units
     return Units(int(np.gcd.reduce(units.floors(some))), exponent)
-
-
-def _last_bits(costs: NDArray[np.float64]) -> Ints:
-    """The exponents of the last bits of floats that are not 0."""
-    fraction, exponent = np.frexp(costs)
-    digits = np.ldexp(fraction, 53).astype(np.int64)
-    return exponent - 54 + np.frexp((digits & -digits).astype(np.float64))[1].astype(np.int64)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.model import Model
+from softmap.model.sums import float_below, last_bits
 from softmap.relaxation.flat import flatten
 
 __all__ = ["SpinForm"]
@@ -85,8 +86,7 @@ class SpinForm:
         if not self.step or not math.isfinite(bound):
             return bound
         above = self.base - ((self.base - Fraction(bound)) // self.step) * self.step
-        nearest = float(above)
-        return nearest if nearest <= above else math.nextafter(nearest, -math.inf)
+        return float_below(above)
 
 
 def _grain(costs: Floats) -> float:
@@ -94,10 +94,7 @@ def _grain(costs: Floats) -> float:
     used = costs[costs != 0]
     if not len(used):
         return 1.0
-    fraction, exponent = np.frexp(used)
-    whole = np.ldexp(fraction, 53).astype(np.int64)
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return math.ldexp(1.0, int((exponent - 53 + lowest).min()))
+    return math.ldexp(1.0, int(last_bits(used).min()))
 
 
 def _step(steps: Floats, grain: float) -> Fraction:

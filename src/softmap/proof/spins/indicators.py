@@ -25,6 +25,7 @@ from scipy.sparse import block_diag, csr_array, hstack
 
 from softmap import core
 from softmap.model import Model
+from softmap.model.inputs import within
 from softmap.proof.spins.bound import UNIT
 from softmap.proof.spins.rounding import TRIES
 from softmap.relaxation.flat import flatten
@@ -92,8 +93,7 @@ class IndicatorForm:
         k, ends = len(possible), flat.scope.reshape(-1, 2)
         first, second = ends.T
         area = sizes[first] * sizes[second]
-        inside = np.arange(area.sum()) - np.repeat(np.cumsum(area) - area, area)
-        row, column = np.divmod(inside, np.repeat(sizes[second], area))
+        row, column = np.divmod(within(area), np.repeat(sizes[second], area))
         start = np.cumsum(sizes) - sizes
         at = (row + np.repeat(start[first], area)) * k + column + np.repeat(start[second], area)
         costs = np.bincount(at, flat.tables / 2, k * k).reshape(k, k)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from softmap import core
+from softmap.model.inputs import places_in, within
 from softmap.model.potentials.base import Ints, offsets
 from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
@@ -44,10 +45,7 @@ class Adjacency:
     def find(self, i: Ints, j: Ints) -> Ints:
         """Return the index of each pair in `code`; -1 if it is not in the graph."""
         code = np.minimum(i, j) * np.int64(self.n) + np.maximum(i, j)
-        if not len(self.code):
-            return np.full(code.shape, -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.code, code), len(self.code) - 1)
-        return np.where(self.code[at] == code, at, -1)
+        return places_in(self.code, code)
 
 
 def short_cycles(
@@ -329,8 +327,7 @@ def _entries(edges: Ints, shapes: Ints) -> tuple[Ints, Ints, Ints]:
     """Return edge, row and column of each entry of the tables of edges, one after the other."""
     sizes = shapes.prod(axis=1)
     each = np.repeat(np.arange(len(edges)), sizes)
-    inside = np.arange(len(each)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return edges[each], *np.divmod(inside, shapes[each, 1])
+    return edges[each], *np.divmod(within(sizes), shapes[each, 1])
 
 
 def cycle_gains(

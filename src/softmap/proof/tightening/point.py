@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from softmap.model import Model
+from softmap.model.inputs import places_in, within
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Tightened, build
@@ -228,11 +229,8 @@ class _Links:
         ends = tight.pairs[pairs.lower - tight.first_pair]
         codes = (pairs.upper[:, None] * n + ends).ravel()
         found, count = np.unique(codes, return_counts=True)
-        wanted = members.upper * n + members.lower
-        if not len(found):
-            return np.zeros(len(wanted), dtype=np.int64)
-        at = np.minimum(np.searchsorted(found, wanted), len(found) - 1)
-        return np.where(found[at] == wanted, count[at], 0)
+        at = places_in(found, members.upper * n + members.lower)
+        return np.append(count, 0)[at]  # -1: none
 
     def needed(self, nodes: Floats, product: Floats) -> Floats:
         """Return the weight of the product that makes each mass non-negative."""
@@ -258,5 +256,4 @@ def _sums(place: Ints, values: Floats, size: int) -> Floats:
 
 def _runs(start: Ints, sizes: Ints) -> Ints:
     """Concatenate the ranges start[k], …, start[k] + sizes[k] - 1."""
-    first = np.cumsum(sizes) - sizes
-    return np.repeat(start - first, sizes) + np.arange(int(sizes.sum()))
+    return np.repeat(start, sizes) + within(sizes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from softmap import core
 from softmap.model import Model
-from softmap.model.inputs import FlatUnary, Group
+from softmap.model.inputs import FlatUnary, Group, places_in
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen, offsets
 from softmap.model.structure import Auxiliaries, unique_rows
@@ -277,10 +277,7 @@ def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
     edges = base.edges.astype(np.int64)
     found = np.full(base.m, -1, dtype=np.int64)
     ordinary = np.flatnonzero(edges.max(axis=1, initial=0) < n)
-    if len(pairs) and len(ordinary):
-        have, code = pair_codes(pairs, n), pair_codes(edges[ordinary], n)
-        at = np.minimum(np.searchsorted(have, code), len(have) - 1)
-        found[ordinary] = np.where(have[at] == code, at, -1)
+    found[ordinary] = places_in(pair_codes(pairs, n), pair_codes(edges[ordinary], n))
     return found, edges[:, 0] > edges[:, 1]
 
 
@@ -325,8 +322,8 @@ def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
     covered = np.zeros(group.member.shape, dtype=bool)
     rows = []
     for a, b, code in _inner_pairs(group, n):
-        at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
-        hit = np.flatnonzero(have[at] == code) if len(have) else np.zeros(0, dtype=np.int64)
+        at = places_in(have, code)
+        hit = np.flatnonzero(at >= 0)
         covered[hit, a] = covered[hit, b] = True
         turned = group.member[hit, a] > group.member[hit, b]
         i, j = np.where(turned, b, a), np.where(turned, a, b)
@@ -394,11 +391,9 @@ def _copy_ties(
     wanted = new.upper * np.int64(new.model.n) + new.lower
     order = np.argsort(wanted)
     code = upper * np.int64(new.model.n) + lower
-    at = np.minimum(np.searchsorted(wanted[order], code), max(len(wanted) - 1, 0))
-    same = (upper >= 0) & (lower >= 0) & (len(wanted) > 0)
-    same &= wanted[order[at]] == code if len(wanted) else False
-    source = len(old.kept) + np.flatnonzero(same)
-    target = len(new.kept) + order[at[same]] if len(wanted) else source
+    at = places_in(wanted[order], code)
+    same = (upper >= 0) & (lower >= 0) & (at >= 0)
+    source, target = len(old.kept) + np.flatnonzero(same), len(new.kept) + order[at[same]]
     for side in (0, 1):
         move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
 
@@ -412,10 +407,8 @@ def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints, thread
 def _node_map(old: Tightened, new: Tightened) -> Ints:
     """Return the node of `new` that corresponds to each node of `old`; -1 if there is none."""
     n = old.base.num_variables
-    have, code = pair_codes(new.pairs, n), pair_codes(old.pairs, n)
-    at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
-    found = have[at] == code if len(have) else np.zeros(len(code), dtype=bool)
-    pairs = np.where(found, new.first_pair + at, -1)
+    at = places_in(pair_codes(new.pairs, n), pair_codes(old.pairs, n))
+    pairs = np.where(at >= 0, new.first_pair + at, -1)
     number = new.scopes.find(old.scopes)
     clusters = np.where(number >= 0, new.first_cluster + number, -1)
     return np.concatenate([np.arange(old.base.n), pairs, clusters])
