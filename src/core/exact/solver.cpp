@@ -210,6 +210,9 @@ bool Solver::raise_bound(const std::vector<int> &vars, double share) {
     AscentLimits limits;
     limits.sweeps = first_ ? effort.sweeps_first : given ? effort.sweeps_given : effort.sweeps;
     limits.tolerance = given ? 1e-2 : 1e-3;
+    std::vector<int> labels; // from a λ that is nearly optimal, the gap left says what pays
+    if (const Cost gap = component_cost(w, vars, labels); given && !forbidden(gap))
+        limits.least = gap >> 10;
     limits.work = effort.ascent_work;
     limits.seconds =
         (given ? effort.ascent_share_given : effort.ascent_share) * share * control_.seconds_left();
