@@ -137,7 +137,7 @@ class Tuning:
     searched_entries: int = 60_000_000  # most table entries of a searched model; D51
     searched_early_edges: int = 40_000  # most nodes and edges for a search before the LP; D51
     searched_gap: float = 3e-3  # gap up to which larger models are searched without a limit; D35
-    fresh: float = 0.02  # improvement of λ, in gaps, for which a search restarts; D35
+    fresh: float = 0.5  # improvement of λ, in gaps left, for which a search restarts; D120
     backtracks: int = 50  # least number of backtracks in a slice; D15
     backtrack_entries: int = 150  # table entries read per backtrack and unit of work; D44
     setup: float = 60.0  # evaluations of the bound: set-up of a search or clusters; D51

@@ -13,10 +13,12 @@
 namespace softmap::exact {
 
 // Sweeps end after `sweeps` of them, after three in a row that raise the bound by at most
-// `tolerance` times its total gain, once `work` table entries have been read, or after `seconds`.
+// `tolerance` times its total gain or by at most `least`, once `work` table entries have been read,
+// or after `seconds`.
 struct AscentLimits {
     int sweeps;
     double tolerance, work, seconds;
+    Cost least = 0;
 };
 
 class Ascent {
@@ -85,7 +87,8 @@ class Ascent {
                 Deadline::now() >= until)
                 return;
             const auto gain = static_cast<double>(w_.base - before);
-            flat = gain <= limits.tolerance * static_cast<double>(w_.base - start) ? flat + 1 : 0;
+            const double few = limits.tolerance * static_cast<double>(w_.base - start);
+            flat = gain <= std::max(few, static_cast<double>(limits.least)) ? flat + 1 : 0;
         }
     }
 

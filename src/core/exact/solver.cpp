@@ -211,6 +211,9 @@ bool Solver::raise_bound(const std::vector<int> &vars, double share) {
     const int part = given || first_ ? 10 : 1;
     limits.sweeps = effort.sweeps / part;
     limits.tolerance = given ? 1e-2 : 1e-3;
+    std::vector<int> labels; // from a λ that is nearly optimal, the gap left says what pays
+    if (const Cost gap = component_cost(w, vars, labels); given && !forbidden(gap))
+        limits.least = gap >> 10;
     limits.work = effort.ascent_work;
     limits.seconds = effort.ascent_share / part * share * control_.seconds_left();
     ascent.run(limits, control_);

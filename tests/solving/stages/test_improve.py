@@ -75,6 +75,12 @@ def test_searches_for_labels_share_the_time_and_none_is_without(rounds):
         assert (parts_of_three.parts >= TUNING.least_part - 1e-12).all()
 
 
+def test_the_first_search_has_most_of_the_first_slice():
+    least = TUNING.least_part
+    np.testing.assert_allclose(_TimeParts(3, least).parts, [1 - 2 * least, least, least])
+    np.testing.assert_allclose(_TimeParts(1, least).parts, [1.0])
+
+
 def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
     parts_of_three = _TimeParts(3, TUNING.least_part)
     for _ in range(20):

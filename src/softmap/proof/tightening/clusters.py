@@ -20,7 +20,7 @@ from softmap.tuning import TUNING, ClusterSizes
 
 # Sizes of the steps between which the deadline is read; no outcome depends on them.
 JOINT = 1 << 24  # joint states of three variables
-PATHS = 1 << 21  # paths of three edges
+PATHS = 1 << 19  # paths of two and three edges
 RANKED = 10_000  # cycles that are sorted together
 
 
@@ -77,8 +77,8 @@ def short_cycles(
     most = TUNING.clusters.paths if paths is None else paths
     kept = TUNING.clusters.paths // 5
     found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
-    # paths of two edges from each variable, and what is examined beyond them
-    examined = np.append(0, np.cumsum(np.diff(start)[near]))[start[1:]] + kept * np.arange(1, n + 1)
+    two = _over_neighbours(graph, np.diff(start))
+    examined = np.cumsum(two + np.minimum(_over_neighbours(graph, two), most))
     steps = np.arange(PATHS, int(examined[-1]) if n else 0, PATHS)
     ends = [0, *np.unique(np.searchsorted(examined, steps) + 1).tolist(), n]
     for first, last in pairwise(ends):
@@ -89,6 +89,12 @@ def short_cycles(
             rows.append(np.asarray(more))
         yield
     return [np.concatenate(rows).reshape(-1, k) for k, rows in enumerate(found, start=3)]
+
+
+def _over_neighbours(graph: Adjacency, amount: Ints) -> Ints:
+    """Add up an amount over the neighbours of each variable."""
+    sums: Ints = np.append(0, np.cumsum(amount[graph.neighbour]))
+    return np.diff(sums[graph.start])
 
 
 def select(

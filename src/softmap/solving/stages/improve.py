@@ -39,7 +39,8 @@ class _Improver(Protocol):
 class _TimeParts:
     """The parts of a slice of several searches: larger for those with more success per second.
 
-    The last slice in which each of them ran decides; if none succeeded, all parts are equal.
+    The last slice in which each of them ran decides; if none succeeded, all parts are equal. In the
+    first slice, the first search has all but the least parts.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class _TimeParts:
     """
 
     def __init__(self, count: int, least: float) -> None:
-        self._merit = np.full(count, 1.0 / count)
+        self._merit = np.eye(count)[0]  # annealing: nothing improves poor labels as fast
         self._least = least
 
     @property
