@@ -251,6 +251,17 @@ def test_bounds_are_not_above_the_exact_cost_of_the_best_word(seed):
         assert Fraction(float(found.bounds[k])) <= exact
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_narrow_array_of_integers_is_not_taken_for_bits(columns):
+    """The matrix [[1, 0], [0, 1]] was read as two checks of the bits 0 and 1."""
+    matrix = np.eye(2, columns, dtype=int)
+    with pytest.raises(softmap.ModelError, match="from_matrix, or lists"):
+        ParityCode(matrix)
+    assert ParityCode.from_matrix(matrix).num_bits == columns
+    assert ParityCode(matrix.astype(bool)).num_bits == columns
+    assert ParityCode([[0, 1]]).checks == [(0, 1)]
+
+
 def test_zero_rows_and_equal_rows_are_legal():
     matrix = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 1]])
     code, costs = ParityCode(matrix), np.array([-3.0, 1.0, 0.5, 2.5])

@@ -176,3 +176,25 @@ def test_one_to_one_ties_are_followed() -> None:
     energies = [model.energy(x) for x in itertools.product(range(4), repeat=3)]
     r = solve_exact(replace(flatten(model), constant=0.0))
     assert r.energy == min(energies) == r.lower_bound
+
+
+@pytest.mark.parametrize("penalty", [1e20, 1e30, 1e60, 1e200])
+def test_penalties_of_any_size_forbid(penalty: float) -> None:
+    """A penalty may be more than 2^127 units, once a labelling is known: it fits no integer."""
+    for seed in range(10):
+        rng, n, labels = np.random.default_rng(seed), 10, 3
+        pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < 0.6]
+        unary = rng.normal(size=(n, labels)) + 5.0
+        tables = rng.normal(size=(len(pairs), labels, labels))
+        no, never = rng.random(unary.shape) < 0.25, rng.random(tables.shape) < 0.1
+        no[:, 0] = never[:, 0, 0] = False
+        found = [
+            solve_exact(
+                softmap.Model(np.where(no, cost, unary), pairs, np.where(never, cost, tables)),
+                incumbent=np.zeros(n, int), dp_limit=dp_limit,
+            )
+            for cost in (penalty, np.inf) for dp_limit in (0.0, 1e9)
+        ]  # fmt: skip
+        assert all(r.complete for r in found)
+        assert len({tuple(r.labels) for r in found if r.labels is not None}) == 1
+        assert all(r.lower_bound >= r.energy - 2e-9 * abs(r.energy) for r in found)

@@ -19,6 +19,9 @@ def test_the_table_has_every_package_and_no_other():
 def test_the_picture_has_every_package():
     picture = (ROOT / "docs" / "images" / "architecture.svg").read_text()
     assert set(re.findall(r'font-weight="bold"[^>]*>(\w+)<', picture)) == PACKAGES
+    shown = set(re.findall(r"\w+", " ".join(re.findall(">([^<]+)</text>", picture))))
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    assert not shown & folders  # what is no package of softmap, such as `experiments`
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:src|tests)/[\w/.]+)`", PAGE))))

@@ -178,3 +178,26 @@ def test_combined_factors_count_as_well():
         effort.spend([1, 1], 1)
     with pytest.raises(Refused):
         effort.spend([1, 1], 1)
+
+
+def test_proofs_beside_large_penalties_are_accepted(tmp_path):
+    """The search took penalties of 2^127 units and more for costs of 0; the checker did not."""
+    for seed in range(6):
+        rng, n = np.random.default_rng(seed), 10
+        pairs = list(itertools.combinations(range(n), 2))
+        unary, tables = rng.normal(size=(n, 3)), rng.normal(size=(len(pairs), 3, 3))
+        unary[:, 1:][rng.random((n, 2)) < 0.3] = 1e30
+        model = softmap.Model(unary, pairs, tables)
+        result = softmap.solve(model, proof=tmp_path / "proof", threads=1, max_work=10**7)
+        assert result.status is softmap.Status.OPTIMAL
+        assert softmap.verify(result, proof=tmp_path / "proof").checked
+
+
+@pytest.mark.parametrize("constant", [1e188, -1e300])
+def test_lam_proves_bounds_of_zeros_and_a_large_constant(tmp_path, constant):
+    """The constant overflowed where tiny costs are scaled up: an honest proof was rejected."""
+    model = softmap.Model(
+        [[0.0, 1e-200], [0.0, 0.0]], [[0, 1]], [[[0.0, 0.0]] * 2], constant=constant
+    )
+    softmap.solve(model, proof=tmp_path / "proof", threads=1)
+    assert softmap.verify(model, proof=tmp_path / "proof").checked

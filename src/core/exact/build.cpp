@@ -34,7 +34,7 @@ void to_units(std::span<const double> costs, const Scale &scale, Cost *out, Wide
         if (small && units < 0x1p52) {
             if (const auto above = static_cast<Cost>(units - low); above <= most)
                 out[k] = above;
-        } else if (std::isfinite(costs[k]))
+        } else if (units - low < 0x1p62) // what is larger is forbidden, and may not fit 128 bits
             if (const Wide above = static_cast<Wide>(units) - static_cast<Wide>(low); above <= most)
                 out[k] = static_cast<Cost>(above);
         hard = hard || forbidden(out[k]);

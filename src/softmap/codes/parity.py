@@ -385,6 +385,12 @@ def _is_matrix(checks: Any) -> bool:
     if table.ndim != 2 or table.dtype.kind not in "biuf" or not table.shape[1]:
         return False
     binary = bool(((table == 0) | (table == 1)).all())
+    few = table.dtype.kind in "iu" and binary and table.shape[1] <= 2 and table.size
+    if few and isinstance(checks, np.ndarray):
+        raise ModelError(
+            "an array of 0 and 1 with one or two columns may be a matrix, or the bits of each "
+            "check: use ParityCode.from_matrix, or lists of bits"
+        )
     return table.dtype.kind in "bf" or (binary and table.shape[1] > 2)
 
 

@@ -145,7 +145,7 @@ class DualBound:
 def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
     """Decide in exact arithmetic whether λ proves a bound; `found` is nan if it is infinite."""
     largest = max(float(np.abs(lam).max(initial=abs(bound))), largest_cost(model))
-    shift = ROUNDING.shift if largest < 2.0**-ROUNDING.shift else 0
+    shift = ROUNDING.shift if max(largest, abs(model.constant)) < 2.0**-ROUNDING.shift else 0
     with np.errstate(over="ignore", invalid="ignore"):
         terms = bound_terms(model, lam, shift)
     if not all(map(math.isfinite, (bound, *terms))):
