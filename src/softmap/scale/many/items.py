@@ -34,8 +34,7 @@ class Batching:
     most : int
         Largest number of models of a batch.
     turns : int
-        Smallest number of batches per thread, so that no thread is idle for long at the end; so
-        many are submitted before results arrive.
+        Smallest number of batches per thread, so that no thread is idle for long at the end.
     """
 
     small: int = 256 << 10

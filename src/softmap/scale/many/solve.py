@@ -29,6 +29,8 @@ class Flow:
 
     Attributes
     ----------
+    ahead : int
+        Number of batches per thread that are submitted before results arrive.
     tick : float
         Longest wait for a result, in seconds, before the connection is tested; workers are counted
         again after five times as long.
@@ -37,6 +39,7 @@ class Flow:
         processes is started for the remaining models. Starting a cluster takes about as long.
     """
 
+    ahead: int = 3
     tick: float = 0.2
     alone: float = 2.0
 
@@ -191,7 +194,7 @@ class _Stream:
         self._pending: dict[str, tuple[Any, list[Item]]] = {}
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._serial = 0
-        self._most, self._counted = Item.batching.turns, -math.inf
+        self._most, self._counted = self.flow.ahead, -math.inf
 
     def __iter__(self) -> Iterator[ModelOutcome]:
         while self._waiting or self._pending:
@@ -217,7 +220,7 @@ class _Stream:
     def _room(self) -> int:
         """The number of batches to submit at the same time; workers are counted periodically."""
         if time.monotonic() > self._counted + 5 * self.flow.tick:
-            self._most = Item.batching.turns * (sum(self._connection.workers().values()) or 1)
+            self._most = self.flow.ahead * (sum(self._connection.workers().values()) or 1)
             self._counted = time.monotonic()
         return self._most
 
