@@ -29,6 +29,7 @@ from adversary.specs import Spec
 from adversary.sum_kinds import SUM_KINDS
 from softmap.app.cli.app import main
 from softmap.model import chains, many
+from support.automata import cost_of
 from support.exact_sums import AllCosts
 
 __all__ = ["KINDS", "tried"]
@@ -201,7 +202,7 @@ def _chained(rng: np.random.Generator) -> str | None:
         return "the primal is above the energy"
     for factor, (scope, table) in zip(factors, tables, strict=True):
         own = tuple(labels[i] for i in scope)
-        if factor.cost(own, table.shape) != table[own]:
+        if cost_of(factor, own, table.shape) != table[own]:
             return f"{factor} does not cost what its family means"
     return None if softmap.verify(result).holds else "verify rejects"
 

@@ -24,6 +24,7 @@ from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear
 from softmap.proof.search.exact import solve_exact
 from softmap.tuning import Tuning
+from support.automata import cost_of
 from support.oracles import energy_by_hand
 from support.strategies import models, seeds
 
@@ -51,7 +52,7 @@ def _obeys(constraints, labels):
 def _many_obeyed(factor, labels, sizes):
     if isinstance(factor, AllDifferent):
         return len(set(labels)) == len(labels)
-    return math.isfinite(factor.cost(labels, sizes))
+    return math.isfinite(cost_of(factor, labels, sizes))
 
 
 def _twin(constraints):
