@@ -115,7 +115,7 @@ def without_penalties() -> Iterator[dict[str, Any]]:
     """A run that takes no large cost for a hard constraint."""
     from softmap.solving.stages import obey
 
-    with patch.object(obey, "dominating_penalty", lambda model: None):
+    with patch.object(obey, "dominating_penalty", lambda *_: None):
         yield {}
 
 

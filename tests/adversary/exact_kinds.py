@@ -20,6 +20,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -317,9 +318,9 @@ def _ended(words: list[str], folder: Path, wait: float, running: bool) -> int:
             sys.argv = ["softmap", *words]
             loop = Run.loop
 
-            def noted(run: Run) -> Iterator[None]:
+            def noted(run: Run, *given: Any) -> Iterator[None]:
                 os.write(told, b"1")
-                return loop(run)
+                return loop(run, *given)
 
             with _muted(), mock.patch.object(Run, "loop", noted):
                 if not running:

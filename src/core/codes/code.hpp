@@ -343,13 +343,13 @@ class Decoder {
     // the multipliers. Every `every` sweeps it evaluates the bound and rounds to the nearest word.
     void relax(const DecodingLimits &limits) {
         constexpr Index every = 10;
-        constexpr double relaxation = 1.8, settled = 1e-4;
+        constexpr double relaxation = 1.8;
         const double mu = penalty * (scale_ > 0.0 ? scale_ : 1.0);
         std::fill(u_.begin(), u_.end(), 0.0);
         std::fill(z_.begin(), z_.end(), 0.5);
         for (Index sweep = 1; sweep <= limits.sweeps; ++sweep) {
             ++found_.sweeps;
-            const double moved = sweep_once(mu, relaxation);
+            sweep_once(mu, relaxation);
             if (sweep % every && sweep < limits.sweeps)
                 continue;
             for (Index e = 0; e < code_.edges(); ++e)
@@ -365,14 +365,12 @@ class Decoder {
                     return;
                 z_ = kept_;
             }
-            if (moved < settled)
-                return;
         }
     }
 
     static constexpr double penalty = 0.6; // μ, in units of the mean cost of a bit
 
-    double sweep_once(double mu, double relaxation) {
+    void sweep_once(double mu, double relaxation) {
         std::fill(total_.begin(), total_.end(), 0.0);
         for (Index e = 0; e < code_.edges(); ++e)
             total_[code_.member[e]] += z_[e] - u_[e];
@@ -381,7 +379,6 @@ class Decoder {
             const double x = d > 0.0 ? (total_[i] - gamma_[i] / mu) / d : gamma_[i] < 0.0;
             x_[i] = std::min(std::max(x, 0.0), 1.0);
         }
-        double moved = 0.0;
         for (Index c = 0; c < code_.checks; ++c) {
             const Index first = code_.start[c], k = size(c);
             for (Index t = 0; t < k; ++t) {
@@ -390,13 +387,10 @@ class Decoder {
             }
             into_parity_hull(in_.data(), k, odd_[c], room_.data());
             for (Index t = 0; t < k; ++t) {
-                moved = std::max({moved, std::abs(in_[t] - z_[first + t]),
-                                  std::abs(in_[t] - x_[code_.member[first + t]])});
                 u_[first + t] = b_[first + t] - in_[t];
                 z_[first + t] = in_[t];
             }
         }
-        return moved;
     }
 
     // Stores λ = `trial_` if its bound is the best so far.

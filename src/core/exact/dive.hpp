@@ -51,6 +51,7 @@ class Diver : public Propagator {
         Cost bound;
         std::size_t path;
     };
+    static constexpr std::int64_t longest = 1 << 14; // nodes of a dive that is made longer
     // How long an idle worker waits before it reads its clock and stop flag again.
     static constexpr std::chrono::milliseconds patience{10};
 
@@ -199,7 +200,7 @@ class Diver : public Propagator {
     void adapt() {
         if (frontier_.bytes() > control_.max_open_bytes)
             limit_ = INT64_MAX;
-        else if (replayed_ * 10 > visited_)
+        else if (replayed_ * 10 > visited_ && limit_ <= longest)
             limit_ *= 2;
         else if (replayed_ * 20 < visited_ && limit_ >= 2)
             limit_ /= 2;

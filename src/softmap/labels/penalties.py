@@ -8,7 +8,7 @@ from softmap.model import Model
 from softmap.model.inputs import within
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Tuning
 
 __all__ = ["dominating_penalty"]
 
@@ -16,7 +16,7 @@ __all__ = ["dominating_penalty"]
 ROUNDING = 1e-9  # relative error of the sum of all smaller costs
 
 
-def dominating_penalty(model: Model) -> float | None:
+def dominating_penalty(model: Model, tuning: Tuning = TUNING) -> float | None:
     """Return the largest cost that exceeds all smaller ones together, if there is one.
 
     Smaller costs must be in as many tables as half of the variables: otherwise the second smallest
@@ -30,13 +30,15 @@ def dominating_penalty(model: Model) -> float | None:
     Parameters
     ----------
     model : Model
+    tuning : Tuning, optional
+        The page of numbers of the run.
     """
     pairs = np.flatnonzero((model.edges < model.num_variables).all(axis=1))
     entries = model.unary.size + int(np.diff(model.edge_offset)[pairs].sum() if model.m else 0)
-    if entries > TUNING.cores_entries or model.n + len(pairs) < 2:
+    if entries > tuning.cores_entries or model.n + len(pairs) < 2:
         return None
-    some = pairs[:: max(1, len(pairs) // TUNING.penalty_sample)]
-    nodes = np.arange(0, model.n, max(1, model.n // TUNING.penalty_sample))
+    some = pairs[:: max(1, len(pairs) // tuning.penalty_sample)]
+    nodes = np.arange(0, model.n, max(1, model.n // tuning.penalty_sample))
     low, high = model.extremes()
     light = max(2, model.num_variables // 2)
     most = _most(high - low)
@@ -44,9 +46,9 @@ def dominating_penalty(model: Model) -> float | None:
     # below it, there is hardly one in the whole model.
     counts = [len(nodes), len(some)]
     weight = np.repeat([model.n / len(nodes), len(pairs) / max(1, len(some))], counts)
-    if entries > 2 * TUNING.penalty_sample * TUNING.penalty_drawn:
-        found = _drawn(model, nodes, some, low)
-        caution = TUNING.penalty_caution
+    if entries > 2 * tuning.penalty_sample * tuning.penalty_drawn:
+        found = _drawn(model, nodes, some, low, tuning.penalty_drawn)
+        caution = tuning.penalty_caution
         if _largest(*found, caution * weight, caution * light, most, True) is None:
             return None
     found = _excess(model, np.arange(model.n), pairs)
@@ -103,12 +105,12 @@ def _largest(
     return float(cost[valid][-1]) if valid.any() else None
 
 
-def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs) -> tuple[Costs, Ints]:
-    """As `_excess`, of some entries only; `low` has the least costs of all nodes and edges."""
-    x = (_spread(TUNING.penalty_drawn, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
+def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs, count: int) -> tuple[Costs, Ints]:
+    """As `_excess`, of `count` entries of each; `low` has the least costs of nodes and edges."""
+    x = (_spread(count, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
     costs = [model.unary[model.node_offset[nodes] + x]]
     ends = model.edges[pairs].T
-    both = _spread(TUNING.penalty_drawn, 2 * len(pairs)).reshape(TUNING.penalty_drawn, 2, -1)
+    both = _spread(count, 2 * len(pairs)).reshape(count, 2, -1)
     early, late = (both * model.num_labels[ends]).astype(np.int64).swapaxes(0, 1)
     for first, last, potential in model.groups():
         these = slice(*np.searchsorted(pairs, (first, last)))

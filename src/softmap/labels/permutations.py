@@ -29,8 +29,7 @@ LARGEST_BITS = 50  # bits of a cost, so that no sum overflows
 LARGEST_EXPONENT = 1_100  # above that of every float64
 FRACTION_BITS = 20  # most bits of a multiplier behind the point of a cost
 MOST_SYMMETRIC = 40  # labels for which symmetries are searched for
-MOST_MAPS = 2_000  # symmetries of labels that are listed
-MOST_STEPS = 10_000  # steps of the search for them
+MOST_STEPS = 10_000  # steps of the search for them; a fifth as many are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +303,7 @@ def _maps(looks: list[list[int]], alike: list[int]) -> Ints:
     d, left = len(alike), MOST_STEPS
     found: list[list[int]] = []
     stack: list[list[int]] = [[]]
-    while stack and left > 0 and len(found) < MOST_MAPS:
+    while stack and left > 0 and 5 * len(found) < MOST_STEPS:
         image = stack.pop()
         p, left = len(image), left - 1
         if p == d:

@@ -1,5 +1,6 @@
 """Short cycles against an enumeration, and their gains against brute force."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
@@ -77,7 +78,8 @@ def test_a_wrapped_grid_has_its_faces():
 def test_a_limit_cuts_the_search_short():
     rng, every = np.random.default_rng(1), np.array(list(combinations(range(40), 2)))
     graph = Adjacency.of(every[rng.random(len(every)) < 0.2], 40)
-    whole, short = (finish(short_cycles(graph, paths=most)) for most in (5000, 30))
+    limits = (replace(ClusterSizes(), paths=paths) for paths in (5000, 30))
+    whole, short = (finish(short_cycles(graph, limits=each)) for each in limits)
     assert len(whole[0]) == len(short[0])  # triangles are not limited
     for length in (1, 2, 3):
         assert 0 < len(short[length]) < len(whole[length])

@@ -15,7 +15,6 @@ from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import elimination_order
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
-LEAVES = 512  # cases that are summed exactly at a time: a product of 1 Gflop
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
@@ -146,7 +145,7 @@ class SumSearch:
         leaves = self.leaves
         if depth == leaves.depth:
             deadline.require()
-            chosen = self.cases.taken(depth, LEAVES)
+            chosen = self.cases.taken(depth, max(1, CASES // leaves.entries))
             self.cases.work += len(chosen) * leaves.entries
             self._close(*leaves.sums(chosen))
             return True

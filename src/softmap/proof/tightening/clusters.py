@@ -52,7 +52,7 @@ def short_cycles(
     graph: Adjacency,
     longest: int = 6,
     *,
-    paths: int | None = None,
+    limits: ClusterSizes = TUNING.clusters,
     threads: int = 1,
     deadline: core.Deadline | None = None,
 ) -> Generator[None, None, list[Ints]]:
@@ -66,16 +66,15 @@ def short_cycles(
     graph : Adjacency
     longest : int, default 6
         Largest length of a cycle.
-    paths : int, optional
-        Largest number of paths, and of pairs of paths, that are searched per smallest variable and
-        length; by default `ClusterSizes.paths`.
+    limits : ClusterSizes, optional
+        `paths` is the largest number of paths that are searched per smallest variable and length;
+        a fifth of it, of pairs of paths.
     threads : int, default 1
     deadline : core.Deadline, optional
         When to stop; the cycles found so far are returned.
     """
     n, start, near = graph.n, graph.start, graph.neighbour
-    most = TUNING.clusters.paths if paths is None else paths
-    kept = TUNING.clusters.paths // 5
+    most, kept = limits.paths, limits.paths // 5
     found: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in range(3, longest + 1)]
     two = _over_neighbours(graph, np.diff(start))
     examined = np.cumsum(two + np.minimum(_over_neighbours(graph, two), most))
@@ -130,7 +129,9 @@ def select(
     found: list[Ints] = []
     scores: list[Floats] = []
     for longest in (4, 6):
-        cycles = yield from short_cycles(costs.graph, longest, threads=threads, deadline=deadline)
+        cycles = yield from short_cycles(
+            costs.graph, longest, limits=limits, threads=threads, deadline=deadline
+        )
         cycles = [_small(tight, some, limits) for some in cycles[-2:]]
         yield
         if longest == 4 and not len(tight.scopes) and not (deadline and deadline.passed):

@@ -64,7 +64,7 @@ class Obey(Once):
         The model is unchanged: its bounds and energies include these costs.
         """
         problem, tuning = self.problem, self.tuning
-        cost = dominating_penalty(problem.model)
+        cost = dominating_penalty(problem.model, tuning)
         if cost is None:
             return
         constraints = HardConstraints.of(problem.model, problem.given, barrier=cost)

@@ -294,7 +294,8 @@ class Passes(Stage):
         warm, model = self._warm, self.problem.model
         assert warm is not None
         self._recalled = True
-        labels = LabelSearch(model, threads=self.problem.threads)
+        effort = self.options.tuning.label_search
+        labels = LabelSearch(model, threads=self.problem.threads, effort=effort)
         warm.recall(self._checks.judge, labels, self.options.seed)
         ended = warm.ended(best, self.options)
         clusters = warm.clusters
