@@ -147,6 +147,14 @@ def test_the_mark_that_windows_editors_write_is_skipped(tmp_path):
     assert again.energy(np.ones(6, int)) == softmap.read(tmp_path / "m.uai").energy(np.ones(6, int))
 
 
+def test_a_model_in_place_of_a_result_is_recognised(tmp_path):
+    softmap.write(MODEL, tmp_path / "m.npz")
+    with pytest.raises(
+        softmap.FormatError, match=r"expected a result, found a model: softmap\.read"
+    ):
+        softmap.load_result(tmp_path / "m.npz")
+
+
 def test_a_result_is_no_tuple():
     with pytest.raises(TypeError, match=r"use result\.labels and result\.energy"):
         _labels, _energy = softmap.solve(MODEL)
