@@ -1,5 +1,7 @@
 """Names of other libraries: what is refused says what to use instead, and that exists."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,44 @@ def test_a_result_in_place_of_a_model_is_recognised(tmp_path, capsys):
     for words in (["info", "r.npz"], ["verify", "m.uai", "r.npz"]):
         assert main([words[0], *(str(tmp_path / name) for name in words[1:])]) == 2
         assert "found a saved result: softmap.load_result" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["solve", "m.uai", "--evidence", "0:1"], "labels are given as 0=3,x7=1"),
+        (["solve", "m.uai", "--mbest", "0"], "--mbest 0: expected"),
+        (["info", "m.zip"], "found a ZIP file with m.uai: unpack it"),
+        (["info", "empty.uai"], "empty"),
+        (["info", "nothing"], "the file is empty"),
+        (["solve-many", "nowhere", "-o", "out"], "nowhere: there is no such file or folder"),
+    ],
+)
+def test_a_wrong_file_or_value_says_what_it_is(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    softmap.write(MODEL, "m.uai")
+    with zipfile.ZipFile("m.zip", "w") as archive:
+        archive.write("m.uai")
+    for name in ("empty.uai", "nothing"):
+        (tmp_path / name).touch()
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_mark_that_windows_editors_write_is_skipped(tmp_path):
+    softmap.write(MODEL, tmp_path / "m.uai")
+    plain = (tmp_path / "m.uai").read_bytes()
+    (tmp_path / "marked.uai").write_bytes(b"\xef\xbb\xbf" + plain.replace(b"\n", b"\r\n"))
+    again = softmap.read(tmp_path / "marked.uai")
+    assert again.energy(np.ones(6, int)) == softmap.read(tmp_path / "m.uai").energy(np.ones(6, int))
+
+
+def test_a_model_in_place_of_a_result_is_recognised(tmp_path):
+    softmap.write(MODEL, tmp_path / "m.npz")
+    with pytest.raises(
+        softmap.FormatError, match=r"expected a result, found a model: softmap\.read"
+    ):
+        softmap.load_result(tmp_path / "m.npz")
 
 
 def test_a_result_is_no_tuple():

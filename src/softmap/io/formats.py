@@ -240,7 +240,11 @@ def read(
     model = form.parse(content, **_options(form, content.name, options | {"values": values}))
     if evidence is None:
         return model
-    inline = isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence)
+    missing = isinstance(evidence, str) and evidence != "-" and not os.path.exists(evidence)
+    inline = missing and "=" in str(evidence)
+    if missing and not inline:
+        known = "there is no such file; labels are given as 0=3,x7=1"
+        raise OptionError(f"evidence={shown(evidence)}: {known}")
     try:
         if inline:
             return model.condition(inline_evidence(model, str(evidence)))
@@ -333,6 +337,8 @@ def _format(content: Content, format: str | None) -> Format:
 
 def _advice(content: Content) -> str:
     """Return what to do with a file of a kind that is no model, if it is known."""
+    if not content.data:
+        return "; the file is empty"
     if content.data[:8].startswith((b"\xff\xd8\xff", b"\x89PNG", b"P5", b"P6", b"GIF8", b"BM")):
         return "; images are for softmap.segment, denoise and stereo, or softmap demo --image"
     if re.match(rb"(c[^\n]*\n)*p\s+cnf\b", content.data[:4096]):

@@ -96,6 +96,11 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
                 message = f"{human(content.size)} expand to {human(total)}; expected a model"
                 raise FormatError(message, content.name)
             content.reserve(total // 8)
+            if other := [m.filename for m in members if not m.filename.endswith(".npy")]:
+                message = (
+                    f"expected an archive of NumPy, found a ZIP file with {other[0]}: unpack it"
+                )
+                raise FormatError(message, content.name)
             return {
                 m.filename.removesuffix(".npy"): _array(archive.read(m), m.filename, content.name)
                 for m in members

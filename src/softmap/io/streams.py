@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -174,7 +175,7 @@ def _expand(raw: bytes, name: str) -> bytes:
     """Decompress data that start like a compressed file; only one layer is removed."""
     opener = next((opener for magic, opener in _MAGIC.items() if raw.startswith(magic)), None)
     if opener is None:
-        return raw
+        return raw.removeprefix(codecs.BOM_UTF8)  # editors on Windows write this mark
     packed = io.BytesIO(raw)
     try:
         return _collect(opener(packed), name, available_memory() // 3, packed)

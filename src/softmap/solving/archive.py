@@ -88,6 +88,8 @@ def read_archive(
             _refuse_bombs(raw)
             with np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
+        if "num_labels" in arrays and "header" not in arrays:
+            raise problem(f"expected a {kind}, found a model: softmap.read reads it")
         header = json.loads(arrays.pop("header").tobytes())
         found, other = header["version"], header.get("kind", kind)
     except FileNotFoundError as error:

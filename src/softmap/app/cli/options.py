@@ -203,6 +203,7 @@ def as_typed(sentence: str) -> str:
 
     def typed(match: re.Match[str]) -> str:
         name, value = match[1].replace("_", "-"), match[2].strip("'")
+        name = "mbest" if name == "m" else name
         return f"--{name}" if value == "..." else f"--{name} {value}"
 
     return _ARGUMENT.sub(typed, sentence)

@@ -78,6 +78,10 @@ def files_in(paths: Iterable[Path]) -> list[Path]:
         if not inside:
             raise OptionError(f"{path}: there is no model file in this folder")
         found += inside
+    if found and not any(
+        path.exists() for path in found
+    ):  # one of many is reported with its result
+        raise OptionError(f"{found[0]}: there is no such file or folder")
     return found
 
 
