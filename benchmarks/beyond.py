@@ -29,7 +29,8 @@ from softmap.methods.sweeps.accelerated import AccelSweeps
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import SmoothedDual, cost_scale
+from softmap.relaxation.dual import SmoothedDual
+from softmap.relaxation.gaps import cost_scale
 
 __all__ = ["greedy_rows", "main", "sweep_rows"]
 

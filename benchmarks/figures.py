@@ -90,11 +90,18 @@ def races() -> list[map_race.Race]:
     return map_race.races_of(stored("labels.json")["races"])
 
 
-def labels_counts() -> str:
-    """How many models softmap and toulbar2 prove."""
-    known = races()
-    theirs = sum(r.toulbar2 is not None and r.toulbar2.proved for r in known)
-    return f"{sum(r.ours.proved for r in known)} of {len(known)} (toulbar2: {theirs})"
+def labels_words() -> str:
+    """Proofs and labellings beside toulbar2's, in a sentence."""
+    known, limit = races(), stored("labels.json")["facts"]["seconds"]
+    ours = {r.name for r in known if r.ours.proved}
+    theirs = {r.name for r in known if r.toulbar2 is not None and r.toulbar2.proved}
+    among = ", each of them among these" if theirs <= ours else ""
+    signs = [r.better() for r in known if r.toulbar2 is not None]
+    return (
+        f"in {limit:g} s each, {len(ours)} of {len(known)} are proved optimal (by toulbar2: "
+        f"{len(theirs)}{among}); the labelling is better than toulbar2's on {signs.count(1)}, "
+        f"worse on {signs.count(-1) or 'none'}"
+    )
 
 
 def labels_table() -> str:
@@ -143,6 +150,18 @@ def uai2022_counts() -> str:
         f"{known['seconds']:g} s with one thread. Its labelling is at least as good as the best of "
         f"all entrants after 20 s on {sum(sign >= 0 for sign in soon)} models, and after one hour "
         f"on {sum(sign >= 0 for sign in hour)}. It proves {sum(r['proved'] for r in rows)} optimal."
+    )
+
+
+def uai2022_words() -> str:
+    """Labellings and proofs beside those of the competition, in a sentence."""
+    rows, known = uai2022_rows(), stored("uai2022.json")["facts"]
+    signs = [uai2022.compared(row, row["best3600"]) for row in rows]
+    return (
+        f"after {known['seconds']:g} s with one thread, the labelling is at least as good as the "
+        "best of all entrants after an hour (on the competition's machines) on "
+        f"{sum(sign >= 0 for sign in signs)} of {len(rows)} models; "
+        f"{sum(row['proved'] for row in rows)} are proved optimal"
     )
 
 
@@ -199,8 +218,9 @@ def gpu_words() -> str:
     found = stored("gpu.json")
     one, cpu = found["potts 0.001"], found["potts processor"]
     return (
-        f"1,024 × 1,024 pixels, 16 labels, Potts: gap 1e-3 in {one['with_setup_s']:.1f} s with "
-        f"set-up, {cpu['seconds'] / one['with_setup_s']:.0f} times as fast as two cores"
+        f"1,024 × 1,024 pixels with 16 labels (Potts) have a certified gap of 0.1 % after "
+        f"{one['with_setup_s']:.1f} s with set-up; the same passes on two cores take "
+        f"{cpu['seconds'] / one['with_setup_s']:.0f} times as long"
     )
 
 
@@ -208,8 +228,8 @@ def batch_words() -> str:
     """Many small models on a GPU and on cores."""
     batch = stored("gpu.json")["batch"]
     return (
-        f"{batch['models']:,} models of 100 variables to a gap of 1e-3 in "
-        f"{batch['seconds']:.2f} s on a GPU, {batch['cores']['16']:.1f} s on 16 cores"
+        f"{batch['models']:,} models of 100 variables to a gap of 0.1 % in "
+        f"{batch['seconds']:.2f} s on a GPU, in {batch['cores']['16']:.1f} s on 16 cores"
     )
 
 
@@ -230,8 +250,9 @@ def landing_words() -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "lp-table": lp_table, "lp-ratios": lp_ratios, "lp-facts": lp_facts,
-    "labels-counts": labels_counts, "labels-table": labels_table, "labels-facts": labels_facts,
+    "labels-words": labels_words, "labels-table": labels_table, "labels-facts": labels_facts,
     "labels-models": labels_models, "uai2022-counts": uai2022_counts,
+    "uai2022-words": uai2022_words,
     "uai2022-table": uai2022_table, "gpu": gpu_words, "batch": batch_words,
     "scoreboard-facts": scoreboard_facts, "scoreboard-overview": scoreboard_overview,
     "scoreboard-families": scoreboard_families, "landing-gap": landing_gap,

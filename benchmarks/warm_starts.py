@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 import softmap
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 
 MODELS = {
     "random grid 24 x 24, 4 labels": lambda: softmap.generators.random_grid(24, 24, 4, seed=1),

@@ -21,7 +21,7 @@ import softmap
 from benchmarks.gpu import instances
 from softmap.methods.base import make
 from softmap.methods.cuda import DeviceEngine, describe, find_device
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 
 SIDE, LABELS = 1024, 16
 CPU_THREADS = 2

@@ -8,58 +8,72 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-if TYPE_CHECKING:
-    from softmap import codes, generators, io, learn
-    from softmap.app.vision import Picture, contrast_weights, denoise, segment, stereo
-    from softmap.errors import (
-        CheckpointError,
-        CheckpointWarning,
-        ConvergenceWarning,
-        FormatError,
-        InfeasibleModel,
-        MissingExtra,
-        ModelError,
-        NotEnoughMemory,
-        OptionError,
-        ProofWarning,
-        SoftmapError,
-        WriteError,
-    )
-    from softmap.io import interop, read, write
-    from softmap.learn.layer import soft_map
-    from softmap.methods import transport
-    from softmap.methods.base import METHODS
-    from softmap.methods.marginals import SoftMarginals, exact_marginals, log_partition_bounds
-    from softmap.model import (
-        AllDifferent,
-        AtMostOne,
-        Cardinality,
-        ExactlyOne,
-        Linear,
-        Max,
-        Model,
-        Or,
-        Parity,
-        Potts,
-        Projection,
-        SharedTables,
-        Tables,
-        TruncatedLinear,
-        TruncatedQuadratic,
-    )
-    from softmap.relaxation import lp
-    from softmap.relaxation.consistency import arc_consistency
-    from softmap.relaxation.dual import SmoothedDual
-    from softmap.scale import distributed
-    from softmap.scale.many import solve_many
-    from softmap.solving.batch import solve_batch
-    from softmap.solving.certificate import certificate
-    from softmap.solving.mbest import RankedLabelling, solve_mbest
-    from softmap.solving.result import Result, load_result
-    from softmap.solving.solve import iterate, resume, solve
-    from softmap.solving.summed import MarginalMap, marginal_map
-    from softmap.solving.trace import Snapshot, Status, Trace
-    from softmap.verification import verify
+if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is computed
+    from softmap import codes as codes
+    from softmap import generators as generators
+    from softmap import io as io
+    from softmap import learn as learn
+    from softmap.app.vision import Picture as Picture
+    from softmap.app.vision import contrast_weights as contrast_weights
+    from softmap.app.vision import denoise as denoise
+    from softmap.app.vision import segment as segment
+    from softmap.app.vision import stereo as stereo
+    from softmap.errors import CheckpointError as CheckpointError
+    from softmap.errors import CheckpointWarning as CheckpointWarning
+    from softmap.errors import ConvergenceWarning as ConvergenceWarning
+    from softmap.errors import FormatError as FormatError
+    from softmap.errors import InfeasibleModel as InfeasibleModel
+    from softmap.errors import MissingExtra as MissingExtra
+    from softmap.errors import ModelError as ModelError
+    from softmap.errors import NotEnoughMemory as NotEnoughMemory
+    from softmap.errors import OptionError as OptionError
+    from softmap.errors import ProofWarning as ProofWarning
+    from softmap.errors import SoftmapError as SoftmapError
+    from softmap.errors import WriteError as WriteError
+    from softmap.io import interop as interop
+    from softmap.io import read as read
+    from softmap.io import write as write
+    from softmap.learn.layer import soft_map as soft_map
+    from softmap.methods import transport as transport
+    from softmap.methods.base import METHODS as METHODS
+    from softmap.methods.marginals import SoftMarginals as SoftMarginals
+    from softmap.methods.marginals import exact_marginals as exact_marginals
+    from softmap.methods.marginals import log_partition_bounds as log_partition_bounds
+    from softmap.model import AllDifferent as AllDifferent
+    from softmap.model import AtMostOne as AtMostOne
+    from softmap.model import Cardinality as Cardinality
+    from softmap.model import ExactlyOne as ExactlyOne
+    from softmap.model import Linear as Linear
+    from softmap.model import Max as Max
+    from softmap.model import Model as Model
+    from softmap.model import Or as Or
+    from softmap.model import Parity as Parity
+    from softmap.model import Potts as Potts
+    from softmap.model import Projection as Projection
+    from softmap.model import SharedTables as SharedTables
+    from softmap.model import Tables as Tables
+    from softmap.model import TruncatedLinear as TruncatedLinear
+    from softmap.model import TruncatedQuadratic as TruncatedQuadratic
+    from softmap.relaxation import lp as lp
+    from softmap.relaxation.consistency import arc_consistency as arc_consistency
+    from softmap.relaxation.dual import SmoothedDual as SmoothedDual
+    from softmap.scale import distributed as distributed
+    from softmap.scale.many import solve_many as solve_many
+    from softmap.solving.batch import solve_batch as solve_batch
+    from softmap.solving.certificate import certificate as certificate
+    from softmap.solving.mbest import RankedLabelling as RankedLabelling
+    from softmap.solving.mbest import solve_mbest as solve_mbest
+    from softmap.solving.result import Result as Result
+    from softmap.solving.result import load_result as load_result
+    from softmap.solving.solve import iterate as iterate
+    from softmap.solving.solve import resume as resume
+    from softmap.solving.solve import solve as solve
+    from softmap.solving.summed import MarginalMap as MarginalMap
+    from softmap.solving.summed import marginal_map as marginal_map
+    from softmap.solving.trace import Snapshot as Snapshot
+    from softmap.solving.trace import Status as Status
+    from softmap.solving.trace import Trace as Trace
+    from softmap.verification import verify as verify
 
 # Module or package -> its public names, separated by blanks.
 _NAMES = {
@@ -102,7 +116,8 @@ _MODULES = {
 
 # What to use, and what users of other libraries look for.
 _INSTEAD = {
-    "softmap.read(path)": "load open read_model load_model from_file",
+    "softmap.read(path), or softmap.load_result(path)": "load open",
+    "softmap.read(path)": "read_model load_model from_file",
     "softmap.write(model, path)": "save dump save_model",
     "softmap.solve(model)": "minimize minimise optimize infer inference map map_inference decode",
     "softmap.solve_mbest(model, m)": "mbest nbest sample",
@@ -122,75 +137,7 @@ _INSTEAD = {
     "softmap.read('nug12.dat'), for problems of QAPLIB": "QAP quadratic_assignment",
 }
 
-__all__ = [
-    "METHODS",
-    "AllDifferent",
-    "AtMostOne",
-    "Cardinality",
-    "CheckpointError",
-    "CheckpointWarning",
-    "ConvergenceWarning",
-    "ExactlyOne",
-    "FormatError",
-    "InfeasibleModel",
-    "Linear",
-    "MarginalMap",
-    "Max",
-    "MissingExtra",
-    "Model",
-    "ModelError",
-    "NotEnoughMemory",
-    "OptionError",
-    "Or",
-    "Parity",
-    "Picture",
-    "Potts",
-    "Projection",
-    "ProofWarning",
-    "RankedLabelling",
-    "Result",
-    "SharedTables",
-    "SmoothedDual",
-    "Snapshot",
-    "SoftMarginals",
-    "SoftmapError",
-    "Status",
-    "Tables",
-    "Trace",
-    "TruncatedLinear",
-    "TruncatedQuadratic",
-    "WriteError",
-    "__version__",
-    "arc_consistency",
-    "certificate",
-    "codes",
-    "contrast_weights",
-    "denoise",
-    "distributed",
-    "exact_marginals",
-    "generators",
-    "interop",
-    "io",
-    "iterate",
-    "learn",
-    "load_result",
-    "log_partition_bounds",
-    "lp",
-    "marginal_map",
-    "plotting",
-    "read",
-    "resume",
-    "segment",
-    "soft_map",
-    "solve",
-    "solve_batch",
-    "solve_many",
-    "solve_mbest",
-    "stereo",
-    "transport",
-    "verify",
-    "write",
-]
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
@@ -201,7 +148,7 @@ def __getattr__(name: str) -> object:
     else:
         from softmap.hints import missing
 
-        raise AttributeError(missing("module 'softmap'", name, _INSTEAD))
+        raise AttributeError(missing("module 'softmap'", name, _INSTEAD, __all__))
     globals()[name] = value
     return value
 

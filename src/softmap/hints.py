@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -25,6 +25,8 @@ ARGUMENTS = {
     "probabilities": "p error_rate error_rates error_probability channel_probs priors",
     "ratios": "weights llr llrs",
     "pairwise": "potential binary weights smoothness table tables",
+    "format": "fmt type filetype file_format",
+    "m": "k n count num n_best nbest num_solutions",
 }
 
 # Those of the functions for images.
@@ -38,6 +40,7 @@ OF_IMAGES = {
 
 _COLDER = "is the inverse temperature of soft_map, exact_marginals and log_partition_bounds"
 _RANKS = "softmap.solve_mbest(model, m) returns the m best labellings"
+_COSTS = "costs are minimised: to maximise scores, give their negatives"
 _SHARP = "a run anneals to the problem without regularisation; gap= says how closely"
 _ENDS = "gap= and time_limit= end a run"
 
@@ -47,6 +50,7 @@ INSTEAD = {
     "temperature": f"eta = 1 / temperature {_COLDER}",
     "beta": f"eta {_COLDER}",
     **dict.fromkeys(("num_reads", "n_best", "nbest", "mbest"), _RANKS),
+    **dict.fromkeys(("maximize", "maximise", "sense", "minimize", "minimise"), _COSTS),
     **dict.fromkeys(("reg", "epsilon"), _SHARP),
     **dict.fromkeys(("numItermax", "max_iter", "max_iterations", "num_iter"), _ENDS),
 }
@@ -62,7 +66,8 @@ OPTIONS = {
     "--labels": "-k",
     "--goal optimal": "--optimal --exact",
     "--proof": "-certificate --certificate --cert",
-    "nothing: progress is shown by default": "-v --verbose --progress",
+    "--no-progress": "-q --quiet --silent",
+    "progress is shown by default": "-v --verbose --progress",
 }
 
 Keywords = ParamSpec("Keywords")
@@ -110,26 +115,23 @@ def instead(name: str, names: Collection[str], also: Mapping[str, str] | None = 
 
 
 def _meant(name: str, names: Collection[str], table: Mapping[str, str]) -> str | None:
-    """Return which of some arguments an unknown name stands for, or None."""
+    """Return which of some arguments an unknown name stands for; None or empty if unknown."""
     for ours, theirs in table.items():
         if ours in names and name in theirs.split():
             return ours
-    if name in INSTEAD:
-        return None
-    from difflib import get_close_matches  # imported late: only errors need it
-
-    plain = {known.replace("_", "").lower(): known for known in names}
-    near = get_close_matches(name.replace("_", "").replace("-", "").lower(), plain, 1)
-    return plain[near[0]] if near else None
+    return None if name in INSTEAD else _near(name, names)
 
 
 def option_meant(word: str) -> str | None:
-    """Return the option of the command line that an option of another solver stands for."""
+    """Return what to do instead of an option of another solver, for the command line, or None."""
     name = word.partition("=")[0]
-    return next((ours for ours, theirs in OPTIONS.items() if name in theirs.split()), None)
+    for ours, theirs in OPTIONS.items():
+        if name in theirs.split():
+            return f"use {ours}" if ours.startswith("-") else ours
+    return None
 
 
-def missing(owner: str, name: str, instead: Mapping[str, str]) -> str:
+def missing(owner: str, name: str, instead: Mapping[str, str], names: Iterable[str] = ()) -> str:
     """Return Python's message for an unknown attribute, with what to use instead, if known.
 
     Parameters
@@ -140,9 +142,25 @@ def missing(owner: str, name: str, instead: Mapping[str, str]) -> str:
         The attribute.
     instead : mapping of str
         What to use, and names for it in other libraries, separated by blanks.
+    names : iterable of str, optional
+        The attributes that exist, of which one with a similar name is suggested.
     """
     said = f"{owner} has no attribute {name!r}"
     for ours, theirs in instead.items():
         if name in theirs.split():
             return f"{said}; use {ours}"
-    return said
+    near = "" if name.startswith("_") else _near(name, names)
+    return f"{said}; did you mean {near!r}?" if near else said
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """Return the name most similar to one that does not exist, or an empty string."""
+    from difflib import get_close_matches  # imported late: only errors need it
+
+    plain = {_plain(known): known for known in names if not known.startswith("_")}
+    near = get_close_matches(_plain(name), plain, 1)
+    return plain[near[0]] if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()

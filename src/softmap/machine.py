@@ -36,7 +36,7 @@ class Trials:
 TRIALS = Trials()
 
 
-class Pace:
+class ThreadChoice:
     """Runs a loop on all threads or on one, whichever was faster recently.
 
     Threads that synchronise at barriers lose time if levels are small, and much time if another

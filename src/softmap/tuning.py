@@ -118,7 +118,7 @@ class Tuning:
     interior_size: int = 50_000  # most node states and pairs of an LP for either one; D11, D101
     lazy_entries: int = 1 << 19  # λ with more entries is made when asked for; D43
     # --- labels that are found before the passes --------------------------------------------------
-    first_share: float = 0.4  # of the time, for labels before the relaxation; D31, D33, D96
+    first_share: float = 0.4  # of the time, before the relaxation, or the best of m labels; D96
     large: int = 20_000  # nodes: at most for feasible labels, states: at least to eliminate; D33
     obeyed_work: int = 10_000_000  # units of work for feasible labels, without a limit; D33
     conflict_entries: int = 1_000  # units of work per conflict; D33

@@ -7,18 +7,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest import mock
 
-from softmap.methods.sweeps import anneal, chains
+from softmap.methods.sweeps import chains
 from softmap.solving.options import Options
 from softmap.tuning import TUNING
 
-LAZY = replace(TUNING, lazy_entries=0)
+PAGE = replace(TUNING, lazy_entries=0, coarse_pixels=5, coarse_tied=0.0)
 WAYS = (
     # the best bound takes the memory of momentum
     (chains, "CHAINS", replace(chains.CHAINS, spare=0)),
-    # λ is handed out as what it is made of
-    (Options, "tuning", property(lambda _: LAZY, lambda *_: None)),
-    # pictures of more than one block begin with these, whatever their costs are
-    (anneal, "TUNING", replace(TUNING, coarse_pixels=5, coarse_tied=0.0)),
+    # λ is handed out as what it is made of; images of more than one block begin with their blocks
+    (Options, "tuning", property(lambda _: PAGE, lambda *_: None)),
 )
 
 

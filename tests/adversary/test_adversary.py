@@ -79,7 +79,7 @@ def test_no_promise_is_broken_by_the_ways_of_large_models():
 def test_pictures_begin_with_their_blocks(monkeypatch):
     blocks = []
     monkeypatch.setattr(
-        anneal, "coarser", lambda model: blocks.append(coarser(model)) or blocks[-1]
+        anneal, "coarser", lambda *given: blocks.append(coarser(*given)) or blocks[-1]
     )
     for seed in range(40):  # a minimum cut solves some without passes
         with as_if_large():

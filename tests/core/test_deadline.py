@@ -17,13 +17,13 @@ from softmap.errors import InfeasibleModel
 from softmap.labels import cheapest, decide, decode, first_labels
 from softmap.labels.annealing import LabelAnnealing
 from softmap.labels.cuts import Fusion
+from softmap.labels.energies import energy_of
 from softmap.labels.improving import (
     Neighbourhoods,
     best_labelling,
     improved_by_forests,
     strides,
 )
-from softmap.labels.pricing import energy_of
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import arc_consistency
 from softmap.relaxation.flat import flatten

@@ -248,13 +248,13 @@ LIBRARY = {
 
 def called(name: str) -> int:
     """Call a function; the exit code is that of a command which ends with its exception."""
-    from softmap.app.cli.app import _explain
+    from softmap.app.cli.app import explained
     from softmap.views.console import say
 
     try:
         LIBRARY[name]()
     except Exception as error:
-        sentence, code = _explain(error)
+        sentence, code = explained(error)
         say(sentence)
         return code
     return 0

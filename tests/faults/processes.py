@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def forked(action: Callable[[], int], limit: int = 0) -> int:
         try:
             signal.alarm(limit)
             code = action()
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -246,7 +246,7 @@ def test_a_run_that_a_cut_ends_is_stored(tmp_path):
 def test_an_infinite_gap_meets_no_tolerance():
     """Labels without any bound were called optimal within the tolerance."""
     best = BestValues(lambda bound: math.inf, lam=None, labels=None)
-    best.offer_priced(None, 1.0)
+    best.offer_labelling(None, 1.0)
     assert best.gaps() == (math.inf, math.inf)
     assert best.met(Tolerances(1e-4, 1e-6)) is None
     assert softmap.relaxation.gaps.relative_gap(math.inf, math.inf) == math.inf

@@ -12,8 +12,8 @@ from softmap import core
 from softmap.arguments import seeded
 from softmap.labels import first_labels, round_nodes
 from softmap.labels.cuts import Expansions, Fusion
+from softmap.labels.energies import energy_of
 from softmap.labels.improving import Neighbourhoods, best_labelling, improved_by_forests
-from softmap.labels.pricing import energy_of
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from support.families import PAIRWISE

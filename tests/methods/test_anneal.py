@@ -10,7 +10,7 @@ from softmap.methods.base import Assessment
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.model.potentials import Tables
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.solving.solve import solve
 
 
@@ -38,10 +38,10 @@ def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
     state.smoothed, state.previous, state.node_entropy = 3.0, 2.99, 0.0
     # all of the gap 5 - 4 is entropy: the regularised pair agrees
     algorithm.observe(state, Assessment(4.0, (primal,), 2.0 * first, 0.0))
-    assert state.eta == Anneal.rule.growth * first
+    assert state.eta == Anneal.tuning.annealing.growth * first
     state.smoothed, state.previous = 3.0, 1.0
     algorithm.observe(state, Assessment(4.0, (primal,), 0.0, 0.0))
-    assert state.eta == Anneal.rule.growth * first
+    assert state.eta == Anneal.tuning.annealing.growth * first
 
 
 def test_the_scale_of_costs_follows_factors_and_ignores_constants():

@@ -47,7 +47,7 @@ def test_sums_over_marginals_are_those_of_numpy(name, seed, eta, forward):
         nodes, entropy, minima = chains.loops.marginals(state.msg, eta, forward=forward)
         share, plan = chains.loops.by_node(), chains.plan
         later = np.empty(model.n)
-        later[plan.nodes] = plan.onwards
+        later[plan.nodes] = plan.forward_degree
         through = np.maximum(np.maximum(later, model.graph.degree - later), 1.0)
         ends = through - (later if forward else model.graph.degree - later)
         expected = np.zeros(2)
@@ -71,7 +71,7 @@ def test_points_in_single_precision_cost_what_is_read_from_them(name, seed, eta)
         with large_models():
             chains, state = passed(model, eta)
             found = chains.marginals(state, eta)
-        if found.price is None:
+        if found.point_cost is None:
             assert found.nodes.dtype == np.float64
             continue
         assert found.nodes.dtype == np.float32
@@ -82,7 +82,7 @@ def test_points_in_single_precision_cost_what_is_read_from_them(name, seed, eta)
         np.testing.assert_allclose(mass, 1.0, rtol=0, atol=1e-15 * model.num_labels.max())
         assert node_cost(model, found.nodes) == pytest.approx(node_cost(model, nodes), rel=1e-14)
         share = chains.loops.by_node()
-        priced = found.price(found.nodes, whole=True)
+        priced = found.point_cost(found.nodes, whole=True)
         plain = couple(model, nodes, chains.loops.couplings(state.msg, share), eta)
         assert priced.cost == pytest.approx(plain.cost, rel=1e-12, abs=1e-12)
         assert priced.entropy == pytest.approx(plain.entropy, rel=1e-9, abs=1e-9)
@@ -154,7 +154,7 @@ def test_one_weight_for_all_edges_gives_the_same_bits(kind):
         model = Model(costs, edges, potential)
         plan = chain_schedule(model)
         chains, state = passed(model, 20.0, 9)
-        lam, clock = chains.standing(state, 20.0).tobytes(), state.clock.tobytes()
+        lam, clock = chains.current_lam(state, 20.0).tobytes(), state.clock.tobytes()
         proved = chains.prove(state, 1)
         runs.append((len(plan.weight), proved.bound, lam, clock, proved.lam().tobytes()))
     assert runs[0][0] == softmap.core.LANES < runs[1][0] == len(plan.edge)

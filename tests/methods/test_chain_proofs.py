@@ -171,7 +171,7 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
     found = core.chain_bound(plan.native, theta, shift, 0.0, 1)
     exact = Fraction(0)
-    (at, step), onwards = plan.node_places, plan.onwards
+    (at, step), onwards = plan.node_places, plan.forward_degree
     for k, i in enumerate(plan.nodes):
         chains_through = abs(int(plan.chains[k]))
         part = Fraction(1.0 / chains_through)
@@ -260,14 +260,14 @@ def test_a_price_is_that_of_the_coupling(name, seed, eta):
             prices = []
             for nodes in (found.nodes, other_marginals(model, rng)):
                 plain = couple(model, nodes, kappa, eta)
-                prices.append((plain, found.price and found.price(nodes, whole=True)))
-                if found.price:
-                    assert found.price(nodes, whole=False).cost == prices[-1][1].cost
+                prices.append((plain, found.point_cost and found.point_cost(nodes, whole=True)))
+                if found.point_cost:
+                    assert found.point_cost(nodes, whole=False).cost == prices[-1][1].cost
             chains.passes(state, 1, 3.0 * eta, momentum=True)
             np.testing.assert_array_equal(found.coupling(), kappa)
             # but for weights of several kinds
-            assert found.price or name.startswith(("potts", "truncated"))
-            for plain, priced in prices if found.price else ():
+            assert found.point_cost or name.startswith(("potts", "truncated"))
+            for plain, priced in prices if found.point_cost else ():
                 assert priced.cost == pytest.approx(plain.cost, rel=1e-12, abs=1e-12)
                 assert priced.entropy == pytest.approx(plain.entropy, rel=1e-9, abs=1e-9)
                 assert priced.slack == pytest.approx(plain.slack, rel=1e-9, abs=1e-9)

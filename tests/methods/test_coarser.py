@@ -28,10 +28,7 @@ FAMILIES = {
 SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
 
 
-@pytest.fixture
-def small_pictures(monkeypatch):
-    """Look ahead in pictures of any size."""
-    monkeypatch.setattr(anneal, "TUNING", replace(TUNING, coarse_pixels=6))
+ANY_SIZE = replace(TUNING, coarse_pixels=6)  # pictures of any size are looked at
 
 
 def picture(
@@ -55,12 +52,11 @@ def in_blocks(model: Model, width: int) -> np.ndarray:
     return np.array([(i // width) // 2 * across + (i % width) // 2 for i in range(model.n)])
 
 
-@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("family", FAMILIES)
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
     model = picture(shape, family, seed)
-    small = anneal.coarser(model)
+    small = anneal.coarser(model, ANY_SIZE)
     assert small is not None
     block = in_blocks(model, shape[1])
     assert small.model.n == block.max() + 1
@@ -68,11 +64,10 @@ def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
         assert small.model.energy(labels) == pytest.approx(model.energy(labels[block]))
 
 
-@pytest.mark.usefixtures("small_pictures")
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
     model = picture(shape, "potts", seed)
-    small, block = anneal.coarser(model), in_blocks(model, shape[1])
+    small, block = anneal.coarser(model, ANY_SIZE), in_blocks(model, shape[1])
     across = (shape[1] + 1) // 2
     ends = {tuple(pair): e for e, pair in enumerate(small.model.edges.tolist())}
     weights = small.model.potentials[0].arrays()["weights"]
@@ -88,7 +83,6 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
         assert small.part[h] == (0.0 if known < 0 else own[h >> 1] / weights[known])
 
 
-@pytest.mark.usefixtures("small_pictures")
 @given(
     shape=SHAPES,
     family=st.sampled_from(list(FAMILIES)),
@@ -96,7 +90,7 @@ def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
 )
 def test_spreading_is_taking_and_packing(shape, family, seed):
     model = picture(shape, family, seed)
-    small, chains = anneal.coarser(model), Chains(model, 1)
+    small, chains = anneal.coarser(model, ANY_SIZE), Chains(model, 1)
     lam = np.random.default_rng(seed).normal(size=small.model.half_size)
     state = chains.start(None)
     chains.begin_with(state, lam, small.source, small.part)
@@ -150,35 +144,33 @@ def others() -> dict[str, Model]:
     }
 
 
-@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", others())
 def test_other_models_have_no_blocks(name):
-    assert anneal.coarser(others()[name]) is None
+    assert anneal.coarser(others()[name], ANY_SIZE) is None
 
 
 def test_small_pictures_have_no_blocks():
     assert anneal.coarser(picture((5, 6), "potts", 0)) is None
 
 
-@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=8)
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
 def test_runs_that_looked_ahead_keep_their_promises(family, shape, seed):
     model = picture(shape, family, seed, weight=2.0)
     relaxed = dense_lp(model)
-    found = softmap.solve(model, goal="lp", lp_gap=1e-6)
+    found = softmap.solve(model, goal="lp", lp_gap=1e-6, tuning=ANY_SIZE)
     promised(found, model, relaxed)
     assert found.bound == pytest.approx(relaxed, rel=1e-5, abs=1e-5)
     assert softmap.verify(found).holds
 
 
-@pytest.mark.usefixtures("small_pictures")
 def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
     model = picture((40, 51), "linear", 3)
-    runs = [softmap.solve(model, goal="lp", lp_gap=1e-4, threads=threads) for threads in (1, 2)]
+    options = {"goal": "lp", "lp_gap": 1e-4, "tuning": ANY_SIZE}
+    runs = [softmap.solve(model, threads=threads, **options) for threads in (1, 2)]
     same_result(*runs)
-    small = anneal.coarser(model)
+    small = anneal.coarser(model, ANY_SIZE)
     assert small is not None
     passes, rest = divmod(runs[0].work, 2 * model.m)
     assert rest  # passes over blocks are no whole number of passes over pixels
@@ -188,15 +180,14 @@ def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
 def test_a_strongly_tied_picture_takes_less_work(monkeypatch):
     model = potts_grid(130, 130, 8, weight=1.0, seed=0)
     ahead = softmap.solve(model, goal="lp", lp_gap=1e-4)
-    monkeypatch.setattr(anneal, "coarser", lambda model: None)
+    monkeypatch.setattr(anneal, "coarser", lambda *_: None)
     plain = softmap.solve(model, goal="lp", lp_gap=1e-4)
     assert ahead.sweeps < 0.8 * plain.sweeps
 
 
-@pytest.mark.usefixtures("small_pictures")
 def test_whoever_has_no_time_begins_at_zero():
     model = picture((20, 20), "potts", 0)
-    method = Anneal()
+    method = Anneal().with_tuning(ANY_SIZE)
     state = method.init(model, None, 0)
     eta = state.eta
     method.start_coarse(state, core.Deadline(0.0))
@@ -204,32 +195,30 @@ def test_whoever_has_no_time_begins_at_zero():
     assert (state.work, state.eta) == (0, eta)
     method.start_coarse(state)
     assert state.messages.msg.any()
-    small = anneal.coarser(model)
+    small = anneal.coarser(model, ANY_SIZE)
     assert state.work > 2 * small.model.m * TUNING.coarse_passes  # and blocks of blocks
-    assert state.eta == Anneal.rule.growth * eta
+    assert state.eta == TUNING.annealing.growth * eta
 
 
-@pytest.mark.usefixtures("small_pictures")
 def test_eta_stays_where_it_was_given():
     model = picture((20, 20), "potts", 0)
-    method = Anneal(eta=7.0)
+    method = Anneal(eta=7.0).with_tuning(ANY_SIZE)
     state = method.init(model, None, 0)
     method.start_coarse(state)
     assert state.eta == 7.0
 
 
-@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("passes", [1, TUNING.coarse_passes - 1, TUNING.coarse_passes])
 def test_short_runs_do_not_start_coarse(passes):
     model = picture((20, 20), "potts", 0)
     whole = 2 * model.m
-    found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=passes * whole)
+    most = passes * whole
+    found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=most, tuning=ANY_SIZE)
     assert (found.work % whole == 0) == (passes < TUNING.coarse_passes)
-    assert found.work <= passes * whole
+    assert found.work <= most
 
 
-@pytest.mark.usefixtures("small_pictures")
 def test_warm_starts_do_not_start_coarse():
     model = picture((20, 20), "potts", 0)
-    found = softmap.solve(model, goal="lp", warm_start=np.zeros(model.half_size))
+    found = softmap.solve(model, goal="lp", warm_start=np.zeros(model.half_size), tuning=ANY_SIZE)
     assert found.work % (2 * model.m) == 0

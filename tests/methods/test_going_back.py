@@ -33,7 +33,7 @@ def test_a_fall_of_the_smoothed_dual_is_taken_back():
     state.eta, state.previous, state.smoothed = 1.0, 5.0, 4.0
     method.observe(state, VERDICT)
     assert np.array_equal(state.messages.msg, good)
-    assert state.calm == 1 / Anneal.rule.calmer
+    assert state.calm == 1 / Anneal.tuning.annealing.calmer
     assert state.eta == 1.0
     state.smoothed = np.nan  # so is what is no number
     method.step(state, 5)

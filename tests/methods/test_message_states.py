@@ -96,5 +96,5 @@ def test_messages_of_a_coarser_model_are_half():
     halves = 2 * chains.model.m
     chains.begin_with(messages, lam, np.arange(halves), np.ones(halves))
     assert state_of(messages) == HALF
-    chains.standing(messages, ETA)
+    chains.current_lam(messages, ETA)
     assert state_of(messages) == WHOLE

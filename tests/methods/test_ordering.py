@@ -9,7 +9,7 @@ from softmap import Model, core, generators, solve
 from softmap.methods.sweeps.planning import PLANNING, decoding_order, pass_order
 from support.strategies import models
 
-LENGTH = PLANNING.shortest * PLANNING.width + 5
+LENGTH = 4 * PLANNING.width**2 + 5
 
 
 def band(n: int, seed: int = 0) -> Model:

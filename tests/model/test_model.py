@@ -214,9 +214,9 @@ BAD = {
     "edge 1 joins variable 2 to itself; add its diagonal costs to the unary costs": lambda: Model(
         UNARY, [[0, 1], [2, 2]], TABLES
     ),
-    "2 edges were given for Potts(1 edges)": lambda: Model(UNARY, EDGES, Potts([1.0])),
+    "2 edges were given for Potts(1 edge)": lambda: Model(UNARY, EDGES, Potts([1.0])),
     "1 edges were given for Tables(2 edges)": lambda: Model(UNARY, EDGES[:1], TABLES),
-    "0 edges were given for Potts(1 edges)": lambda: Model(UNARY, None, Potts([1.0])),
+    "0 edges were given for Potts(1 edge)": lambda: Model(UNARY, None, Potts([1.0])),
     "the table of edge 0 has shape (3, 3), but its endpoints have 2 and 2 labels": lambda: Model(
         UNARY[:, :2], EDGES, TABLES
     ),

@@ -27,6 +27,8 @@ PHOTO = np.zeros((4, 6))
         (lambda: softmap.codes.Decoder([[1]], error_rate=1), "did you mean 'probabilities'"),
         (lambda: transport.sinkhorn([1], [1], [[0]], reg=1), "without regularisation; gap="),
         (lambda: softmap.soft_map([[0, 1]], 1.0, [], temperature=1), "eta = 1 / temperature"),
+        (lambda: softmap.solve(MODEL, maximize=True), "costs are minimised: to maximise"),
+        (lambda: softmap.solve_mbest(MODEL, k=3), "did you mean 'm'"),
         (lambda: softmap.solve(MODEL, surprise=1), r"'surprise'$"),
     ],
 )
@@ -46,11 +48,16 @@ def test_options_of_many_models_are_answered_too():
         (softmap, "load", r"module 'softmap' has no attribute 'load'; use softmap.read\(path\)"),
         (softmap, "CFN", "Model.from_factors"),
         (softmap, "Sampler", "softmap.interop.dimod.Sampler"),
+        (softmap, "sovle", "did you mean 'solve'"),
         (softmap, "nonsense", "'nonsense'$"),
         (transport, "barycenter", "multimarginal"),
         (MODEL, "Solve", r"softmap.solve\(model\)"),
+        (MODEL, "n_labels", "use num_labels"),
+        (MODEL, "nodeoffset", "did you mean 'node_offset'"),
         (MODEL, "nonsense", "'Model' object has no attribute 'nonsense'$"),
         (softmap.solve(MODEL), "cost", "use energy"),
+        (softmap.solve(MODEL), "to_dict", r"use as_dict\(\)"),
+        (softmap.solve(MODEL), "enrgy", "did you mean 'energy'"),
         (softmap.solve(MODEL), "nonsense", "'Result' object has no attribute 'nonsense'$"),
         (transport.sinkhorn([1.0], [1.0], [[0.0]]), "matrix", r"use plan\(\)"),
     ],
@@ -87,12 +94,67 @@ def _help(command: str) -> str:
         (["solve", "m.uai", "-w", "x.sol"], "there is no option -w; use --output"),
         (["solve", "m.uai", "m.uai.evid"], "use --evidence m.uai.evid"),
         (["segment", "photo.png"], "softmap demo segment"),
+        (["help", "solve"], "use softmap solve --help"),
+        (["version"], "use softmap --version"),
+        ([__file__], f"is a file; use softmap solve {__file__}"),
+        (["solve", "m.uai", "-q"], "use --no-progress"),
+        (["solve", "m.uai", "-v"], "there is no option -v; progress is shown by default"),
         (["solve", "m.uai", "--surprise"], "No such option: --surprise"),
     ],
 )
 def test_a_word_of_another_solver_is_answered_with_ours(words, said, capsys):
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_result_in_place_of_a_model_is_recognised(tmp_path, capsys):
+    softmap.solve(MODEL).save(tmp_path / "r.npz")
+    softmap.write(MODEL, tmp_path / "m.uai")
+    for words in (["info", "r.npz"], ["verify", "m.uai", "r.npz"]):
+        assert main([words[0], *(str(tmp_path / name) for name in words[1:])]) == 2
+        assert "found a saved result: softmap.load_result" in capsys.readouterr().err
+
+
+def test_a_result_is_no_tuple():
+    with pytest.raises(TypeError, match=r"use result\.labels and result\.energy"):
+        _labels, _energy = softmap.solve(MODEL)
+
+
+def test_the_relative_gap_is_that_of_the_labelling_by_default():
+    result = softmap.solve(softmap.generators.potts_grid(5, 5, 3, seed=1), max_work=100)
+    assert result.relative_gap() == result.relative_gap(result.gap) > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: softmap.read("m.uai", fmt="uai"), "did you mean 'format'"),
+        (lambda: softmap.read("m.uai", format="UAI"), "did you mean 'uai'"),
+        (lambda: softmap.Model({"a": [0, 1]}, None, 0.5), "Model.from_factors takes variables"),
+    ],
+)
+def test_other_arguments_are_answered_too(call, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    softmap.write(MODEL, "m.uai")
+    with pytest.raises(softmap.SoftmapError, match=said):
+        call()
+
+
+def test_a_method_in_another_spelling_is_recognised():
+    for name in ("TRW-S", "TRWS", "Anneal"):
+        with pytest.raises(softmap.OptionError, match=r"did you mean '(trws|anneal)'"):
+            softmap.solve(MODEL, method=name)
+    with pytest.raises(softmap.OptionError, match="'bp'; choose one of anneal"):
+        softmap.solve(MODEL, method="bp")
+
+
+@pytest.mark.parametrize("words", ["--report page.pdf", "--trace run.json"])
+def test_an_ending_that_promises_another_format_is_refused(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    softmap.write(MODEL, "m.uai")
+    assert main(["solve", "m.uai", "--no-progress", *words.split()]) == 2
+    assert "is written, no ." in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["m.uai"]
 
 
 def test_a_proof_in_place_of_a_result_is_recognised(tmp_path, capsys):
@@ -195,6 +257,9 @@ def test_large_objects_are_short_in_a_console():
     result = softmap.solve(MODEL, on_snapshot=seen.append)
     for value in (
         result.trace,
+        softmap.verify(result),
+        softmap.exact_marginals(MODEL),
+        result.marginals(2.0),
         seen[0],
         transport.sinkhorn(np.full(99, 1 / 99), np.full(99, 1 / 99), np.ones((99, 99))),
         softmap.codes.Decoder(np.ones((1, 99), int), 0.1).decode([1]),

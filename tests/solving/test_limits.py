@@ -9,7 +9,7 @@ import pytest
 
 import softmap
 from softmap.labels import cheapest
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.graph import Graph
 from softmap.model.layout import layout

@@ -225,3 +225,19 @@ def test_other_numbers_are_handed_to_a_run():
     assert short.work <= long.work
     with pytest.raises(softmap.OptionError, match="tuning"):
         softmap.solve(model, tuning=0.5)
+
+
+@given(st.integers(1, 64), st.floats(0.0, 1e3), st.floats(0.0, 1e3), st.booleans())
+def test_without_a_clock_nothing_depends_on_timing(threads, had, spent, last):
+    schedule = ByWork(TUNING)
+    assert schedule.racing(threads) == 1
+    assert schedule.has_part(had, spent, last=last) == last
+    assert not schedule.keeps_moves
+
+
+@given(st.floats(0.0, 1e3), st.floats(1e-3, 1e3), st.booleans())
+def test_with_a_clock_a_weak_stage_has_at_most_its_least_part(had, spent, last):
+    schedule = ByTime(TUNING)
+    if schedule.has_part(had, spent, last=last):
+        assert had <= TUNING.least_part * spent
+    assert schedule.has_part(0.0, 1.01 * TUNING.first_slice / TUNING.least_part, last=last)

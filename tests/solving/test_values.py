@@ -20,7 +20,7 @@ def offered(offers, cutoff=math.inf):
         elif kind == "point":
             best.offer_point(value, ("point", value))
         else:
-            best.offer_priced(("labels", value), value, ("point", value))
+            best.offer_labelling(("labels", value), value, ("point", value))
     return best
 
 
@@ -56,8 +56,8 @@ def test_a_run_stops_only_for_a_gap_within_its_tolerance(offers, cutoff, asked):
 
 def test_the_first_labels_are_kept_even_if_they_break_hard_constraints():
     best = offered([])
-    assert not best.offer_priced("broken", math.inf)
+    assert not best.offer_labelling("broken", math.inf)
     assert (best.labels, best.found) == ("broken", False)
-    assert best.offer_priced("sound", 1.0)
-    assert not best.offer_priced("worse", 2.0)
+    assert best.offer_labelling("sound", 1.0)
+    assert not best.offer_labelling("worse", 2.0)
     assert (best.labels, best.found) == ("sound", True)

@@ -364,9 +364,10 @@ def test_multipliers_have_a_largest_size(which):
     arrays = zeros()
     arrays[which][0] = -LARGEST
     assert assignment_bound(plain(), *arrays) <= 0
-    arrays[which][0] = -LARGEST - 1
-    with pytest.raises(Rejected, match="too large"):
-        assignment_bound(plain(), *arrays)
+    for beyond in (-LARGEST - 1, LARGEST + 1, -(1 << 63)):  # the last has no absolute value
+        arrays[which][0] = beyond
+        with pytest.raises(Rejected, match="too large"):
+            assignment_bound(plain(), *arrays)
 
 
 @pytest.mark.parametrize("which", [2, 3])

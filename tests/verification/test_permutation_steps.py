@@ -201,6 +201,19 @@ def test_only_the_root_bounds_all_labellings():
     assert own.bound() == Fraction(3, 2)
 
 
+def test_the_bound_of_many_variables_does_not_overflow():
+    n, least = 33, -(1 << 52)
+    table = np.where(np.eye(n, dtype=bool), np.inf, 0.0)
+    pairs, shared = [*itertools.combinations(range(n), 2)], softmap.SharedTables(table[None], 0)
+    own = PermutationTree(
+        softmap.Model(np.zeros((n, n)), pairs, shared), TableLimit(), np.array([n, n, 0, 10])
+    )
+    row, column, label = arrays(n, n)
+    with pytest.raises(OverflowError):  # the bound, modulo 2^64, is positive
+        own.add(np.array([], int), row + least, column + least, label)
+    assert own.bound() <= 0
+
+
 def test_closed_children_prove_the_cut():
     own = tree(3)
     own.add(np.array([], int), *arrays(2, 2))

@@ -61,6 +61,8 @@ struct Layout {
     // First entry of half-edge h in λ-like arrays; h = 2m gives their length.
     Index half_at(Index h) const { return half_offset ? half_offset[h] : h * widest; }
     Index labels_at(Index h) const { return num_labels[node[h]]; }
+    // About the work of a visit of node i and its edges, in table entries.
+    Index work_at(Index i) const { return num_labels[i] * (start[i + 1] - start[i] + 1); }
     double weight_of(Index g, Index e) const {
         return weight_at[g] < 0 ? 1.0
                                 : weight[weight_at[g] + (e - group_start[g]) * weight_step[g]];

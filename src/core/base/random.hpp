@@ -37,14 +37,18 @@ inline Index below(std::uint64_t *s, Index bound) {
     return Index(word);
 }
 
-// Fills the four words of a generator from one number (splitmix64).
+// The k-th random number of a seed, without those before it (splitmix64).
+inline std::uint64_t scattered(std::uint64_t seed, Index k) {
+    std::uint64_t z = seed + 0x9e3779b97f4a7c15u * std::uint64_t(k + 1);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// Fills the four words of a generator from one number.
 inline void spread_seed(std::uint64_t seed, std::uint64_t *s) {
-    for (int k = 0; k < 4; ++k) {
-        std::uint64_t z = seed += 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        s[k] = z ^ (z >> 31);
-    }
+    for (int k = 0; k < 4; ++k)
+        s[k] = scattered(seed, k);
 }
 
 // The four words of the generator, with `next_word` and `below` as members.

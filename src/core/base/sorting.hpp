@@ -34,8 +34,7 @@ inline void sort_stably(std::vector<Keyed> &items, int threads = 1) {
             me.once([&] { next.assign(digits * std::size_t(me.threads()), 0); });
             me.phase([&](Part part) {
                 std::size_t *own = next.data() + digits * std::size_t(part.index);
-                for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-                    ++own[digit(items[std::size_t(k)])];
+                part.each(0, count, [&](Index k) { ++own[digit(items[std::size_t(k)])]; });
             });
             me.once([&] {
                 std::size_t begin = 0;
@@ -45,8 +44,9 @@ inline void sort_stably(std::vector<Keyed> &items, int threads = 1) {
             });
             me.phase([&](Part part) {
                 std::size_t *own = next.data() + digits * std::size_t(part.index);
-                for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+                part.each(0, count, [&](Index k) {
                     sorted[own[digit(items[std::size_t(k)])]++] = items[std::size_t(k)];
+                });
             });
         });
         items.swap(sorted);
@@ -86,14 +86,13 @@ class JoinedKeys {
         constexpr auto least = std::numeric_limits<std::int64_t>::min();
         constexpr auto largest = std::numeric_limits<std::int64_t>::max();
         std::int64_t low[portions], high[portions];
-        split_portions(threads_, portions, Index(keys_.size()), [&](Index p) {
-            const Part part{int(p), portions};
-            low[p] = largest, high[p] = least;
-            const Index last = part.last(0, Index(keys_.size()));
-            for (Index k = part.first(0, Index(keys_.size())); k < last; ++k) {
+        split_portions(threads_, portions, Index(keys_.size()), [&](Part part) {
+            std::int64_t from = largest, to = least;
+            part.each(0, Index(keys_.size()), [&](Index k) {
                 const auto one = std::int64_t(column(k));
-                low[p] = std::min(low[p], one), high[p] = std::max(high[p], one);
-            }
+                from = std::min(from, one), to = std::max(to, one);
+            });
+            low[part.index] = from, high[part.index] = to;
         });
         return {*std::min_element(low, low + portions), *std::max_element(high, high + portions)};
     }

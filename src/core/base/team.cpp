@@ -34,12 +34,9 @@ void split(int threads, Index count, Task<Index, Index> work) {
     });
 }
 
-void split_portions(int threads, Index portions, Index count, Task<Index> work) {
+void split_portions(int threads, Index portions, Index count, Task<Part> work) {
     together(count < worthwhile ? 1 : threads, [&](Member &me) {
-        me.phase([&](Part part) {
-            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
-                work(p);
-        });
+        me.each(0, portions, [&](Index p) { work(Part{int(p), int(portions)}); });
     });
 }
 

@@ -23,6 +23,13 @@ struct Part {
     // This part of the items begin..end-1 is first(begin, end)..last(begin, end)-1.
     Index first(Index begin, Index end) const { return begin + (end - begin) * index / parts; }
     Index last(Index begin, Index end) const { return begin + (end - begin) * (index + 1) / parts; }
+
+    // Calls work(k) for each item k of this part.
+    template <class F> void each(Index begin, Index end, F work) const {
+        const Index stop = last(begin, end);
+        for (Index k = first(begin, end); k < stop; ++k)
+            work(k);
+    }
 };
 
 // The state that the threads of a call share: in how many phases each part was taken, and how many
@@ -143,6 +150,11 @@ class Member {
             throw Abandoned();
     }
 
+    // A phase in which work(k) is called for each of the items begin..end-1.
+    template <class F> void each(Index begin, Index end, F work) {
+        phase([&](Part part) { part.each(begin, end, work); });
+    }
+
     // A phase in which one thread calls work().
     template <class F> void once(F work) {
         phase([&](Part part) {
@@ -193,9 +205,9 @@ inline constexpr Index worthwhile =
 // Calls work(first, last) on ranges that cover `count` independent items, one range per thread.
 void split(int threads, Index count, Task<Index, Index> work);
 
-// Calls work(portion) for all portions of `count` items; the result of a portion must not depend on
-// the thread that computes it.
-void split_portions(int threads, Index portions, Index count, Task<Index> work);
+// Calls work(part) for all `portions` parts of `count` items; the result of a part must not depend
+// on the thread that computes it.
+void split_portions(int threads, Index portions, Index count, Task<Part> work);
 
 // As split_portions, for a few portions of very different work: a thread that is free takes the
 // next one.

@@ -162,6 +162,12 @@ template <class View> struct Held {
         arrays.push_back(nb::borrow(array.object));
         return array.data();
     }
+    // Keeps the array of a name, and returns its size.
+    template <class T> Index take(const nb::dict &named, const char *name, const T *&place) {
+        const auto array = nb::cast<In<T>>(named[name]);
+        place = keep(array);
+        return Index(array.size());
+    }
 };
 
 // A numpy array that takes ownership of the elements of a vector.

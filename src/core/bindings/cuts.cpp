@@ -10,9 +10,8 @@ using Lay = HeldLayout;
 // The minimum cut of one model of two labels.
 class Cut {
   public:
-    Cut(nb::object layout, double barrier, int threads)
-        : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
-          cut_(held_.view, barrier, std::max(threads, 1)) {}
+    Cut(const Lay &held, double barrier, int threads)
+        : held_(held), cut_(held.view, barrier, std::max(threads, 1)) {}
 
     bool applies() const { return cut_.applies(); }
     bool run(const Deadline *deadline) {
@@ -30,7 +29,6 @@ class Cut {
     }
 
   private:
-    nb::object layout_;
     const Lay &held_;
     BinaryCut cut_;
 };
@@ -38,9 +36,7 @@ class Cut {
 // Fusion moves over one model, whose flow graph is built once.
 class Moves {
   public:
-    Moves(nb::object layout, double barrier)
-        : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
-          moves_(held_.view, barrier) {}
+    Moves(const Lay &held, double barrier) : held_(held), moves_(held.view, barrier) {}
 
     Index fuse(Out<Index> labels, In<Index> proposal, Index work, int threads,
                const Deadline *deadline) {
@@ -54,7 +50,6 @@ class Moves {
     }
 
   private:
-    nb::object layout_;
     const Lay &held_;
     FusionMoves moves_;
 };
@@ -63,8 +58,8 @@ class Moves {
 
 void bind_cuts(nb::module_ &m) {
     nb::class_<Cut>(m, "BinaryCut")
-        .def(nb::init<nb::object, double, int>(), nb::arg("layout"), nb::arg("barrier"),
-             nb::arg("threads"))
+        .def(nb::init<const Lay &, double, int>(), nb::keep_alive<1, 2>(), arg("layout"),
+             nb::arg("barrier"), nb::arg("threads"))
         .def("applies", &Cut::applies,
              "Whether all nodes have at most two labels and all edges are submodular.")
         .def("run", &Cut::run, deadline_arg(),
@@ -72,7 +67,8 @@ void bind_cuts(nb::module_ &m) {
         .def("read", &Cut::read, arg("labels"), arg("lam"),
              "Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.");
     nb::class_<Moves>(m, "FusionMoves")
-        .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
+        .def(nb::init<const Lay &, double>(), nb::keep_alive<1, 2>(), arg("layout"),
+             nb::arg("barrier"))
         .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("work"),
              nb::arg("threads"), deadline_arg(),
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");

@@ -106,7 +106,7 @@ class LogSums {
         std::vector<int> sizes;
         for (const int u : scope)
             sizes.push_back(buckets_.labels[u]);
-        ex::detail::Odometer from(sizes, stride);
+        ex::Odometer from(sizes, stride);
         for (std::int64_t t = 0; t < table.size; ++t, from.step())
             out.push_back(table.values[from.at]);
     }

@@ -34,12 +34,16 @@ void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> 
     decoder.decide_all(order.data(), Index(order.size()), labels.data(), Meter(deadline));
 }
 
+LabelGraph label_graph(const Layout &lay, const In<Index> &stride, Index variables) {
+    require_size(stride, 2 * lay.m, "stride");
+    require_range(0, variables, lay.n);
+    return {lay, stride.data(), variables};
+}
+
 void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index variables,
                     Index max_sweeps, const Deadline *deadline) {
     require_labels(held.view, labels);
-    require_size(stride, 2 * held.view.m, "stride");
-    require_range(0, variables, held.view.n);
-    IteratedModes(held.view, stride.data(), variables, labels.data())
+    IteratedModes(label_graph(held.view, stride, variables), labels.data())
         .run(max_sweeps, Meter(deadline));
 }
 
@@ -108,23 +112,17 @@ bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In
                   Meter(deadline));
 }
 
-LabelGraph label_graph(const Layout &lay, const In<Index> &stride, Index variables) {
-    require_size(stride, 2 * lay.m, "stride");
-    require_range(0, variables, lay.n);
-    return {lay, stride.data(), variables};
-}
-
 using Optional = std::optional<In<double>>;
 using Mask = std::optional<In<bool>>;
 
 // A large-neighbourhood search; each call continues it. Keeps its arrays alive.
 class Neighbourhoods {
   public:
-    Neighbourhoods(nb::object layout, In<Index> stride, Index variables, Words words, double heat,
+    Neighbourhoods(const Lay &held, In<Index> stride, Index variables, Words words, double heat,
                    Index max_entries, Index max_total, Index rounds, Optional guide, double penalty,
                    Mask open)
-        : layout_(std::move(layout)), stride_(nb::borrow(stride.object)),
-          graph_(label_graph(nb::cast<const Lay &>(layout_).view, stride, variables)) {
+        : graph_(label_graph(held.view, stride, variables)) {
+        arrays_.keep(stride);
         // The search stores a table's minimising labels in 16 bits, hence the limit on max_entries.
         require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
                     max_total <= Index(1) << 30,
@@ -134,13 +132,11 @@ class Neighbourhoods {
         options_ = {max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};
         if (guide) {
             require_size(*guide, graph_.lay.node_offset[graph_.lay.n], "guide");
-            guide_ = nb::borrow(guide->object);
-            options_.guide = guide->data();
+            options_.guide = arrays_.keep(*guide);
         }
         if (open) {
             require_size(*open, variables, "open");
-            open_ = nb::borrow(open->object);
-            options_.open = open->data();
+            options_.open = arrays_.keep(*open);
         }
     }
 
@@ -155,7 +151,7 @@ class Neighbourhoods {
     }
 
   private:
-    nb::object layout_, stride_, guide_, open_;
+    Held<int> arrays_;
     const LabelGraph graph_;
     std::uint64_t words_[4];
     SearchOptions options_;
@@ -369,12 +365,12 @@ void bind_labels(nb::module_ &m) {
           arg("labels"), deadline_arg(), Unlocked(),
           "Fix labels sequentially, maintaining arc consistency; return whether it succeeded.");
     nb::class_<Neighbourhoods>(m, "Neighbourhoods")
-        .def(nb::init<nb::object, In<Index>, Index, Words, double, Index, Index, Index, Optional,
+        .def(nb::init<const Lay &, In<Index>, Index, Words, double, Index, Index, Index, Optional,
                       double, Mask>(),
-             arg("layout"), arg("stride"), arg("num_variables"), arg("words"),
-             nb::arg("heat") = 0.0, arg("max_entries") = 4096, arg("max_total") = Index(1) << 24,
-             arg("rounds") = 3, arg("guide") = nb::none(), nb::arg("penalty") = infinity,
-             arg("open") = nb::none())
+             nb::keep_alive<1, 2>(), arg("layout"), arg("stride"), arg("num_variables"),
+             arg("words"), nb::arg("heat") = 0.0, arg("max_entries") = 4096,
+             arg("max_total") = Index(1) << 24, arg("rounds") = 3, arg("guide") = nb::none(),
+             nb::arg("penalty") = infinity, arg("open") = nb::none())
         .def("improve", &Neighbourhoods::improve, arg("labels"), arg("work"),
              nb::arg("threads") = 1, deadline_arg(),
              "Go on with a large-neighbourhood search, in place; return (work, cycles, "

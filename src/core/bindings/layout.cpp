@@ -1,4 +1,5 @@
 // Binding of Layout, which softmap.model.layout builds once per model.
+#include "base/team.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
@@ -11,9 +12,7 @@ void fill_layout(HeldLayout *self, nb::dict arrays) {
     HeldLayout made; // not *self, which is never destroyed if an array is refused
     Layout &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
-        const auto array = nb::cast<In<T>>(arrays[name]);
-        place = made.keep(array);
-        return Index(array.size());
+        return made.take(arrays, name, place);
     };
     v.m = take("node", v.node) / 2;
     v.n = take("start", v.start) - 1;
@@ -76,6 +75,7 @@ void bind_layout(nb::module_ &m) {
         kinds.append(nb::str(name));
     m.attr("KINDS") = nb::tuple(kinds);
     m.attr("LANES") = lanes;
+    m.attr("WORTHWHILE") = worthwhile;
     m.def("message", &message, arg("layout"), arg("h"), arg("a"), arg("out"), arg("eta"),
           "Compute the message into half-edge h from costs `a` at the other endpoint.");
 }

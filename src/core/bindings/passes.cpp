@@ -15,9 +15,7 @@ void fill_schedule(HeldSchedule *self, nb::dict arrays) {
     HeldSchedule made; // not *self, which is never destroyed if an array is refused
     Schedule &v = made.view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
-        const auto array = nb::cast<In<T>>(arrays[name]);
-        place = made.keep(array);
-        return Index(array.size());
+        return made.take(arrays, name, place);
     };
     const std::uint8_t *rows, *blocks;
     v.levels = take("row_start", v.row_start) - 1;
@@ -269,9 +267,9 @@ struct ChainCalls {
         constexpr Index size = 512; // rows
         const Index portions = (v.num_rows + size - 1) / size;
         std::vector<double> entropies(static_cast<std::size_t>(portions)), minima = entropies;
-        split_portions(threads, portions, lay.view.n, [&](Index p) {
+        split_portions(threads, portions, lay.view.n, [&](Part part) {
             std::vector<double> entropy(std::size_t(size * lanes)), minimum = entropy;
-            const Index first = p * size, last = std::min(first + size, v.num_rows);
+            const Index p = part.index, first = p * size, last = std::min(first + size, v.num_rows);
             soft<T>()(lay.view, v, theta.data(), eta, 1.0, out.data(), entropy.data(),
                       minimum.data(), first, last);
             const Index begin = v.rows[first].first;

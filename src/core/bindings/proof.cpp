@@ -1,4 +1,5 @@
 // Bindings for checks: dual bounds, couplings and their costs, soft marginals of nodes.
+#include "base/shared_sums.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 #include "proof/couplings.hpp"
@@ -163,18 +164,17 @@ void cycle_gains_of(Stack<double> tables, In<Index> code, Index n, Matrix<Index>
         tables.data(), Index(tables.shape(1)), code.data(), Index(code.size()), n, variables.data(),
         length};
     constexpr Index portions = 256;
-    const Index work = count * length * cycles.width * cycles.width * cycles.width;
+    const Index each = length * cycles.width * cycles.width * cycles.width, work = count * each;
     std::atomic<bool> complete = true;
-    split_portions(threads, portions, work, [&](Index portion) {
-        const Part part{int(portion), int(portions)};
+    split_portions(threads, portions, work, [&](Part part) {
         CycleGain gain(cycles);
         Meter meter(deadline);
-        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+        part.each(0, count, [&](Index k) {
             if (!gain.find(k))
                 complete = false;
             else
-                out.data()[k] =
-                    meter.tick(length * cycles.width * cycles.width * cycles.width) ? 0.0 : gain();
+                out.data()[k] = meter.tick(each) ? 0.0 : gain();
+        });
     });
     require(complete, "two consecutive variables of a cycle have no table");
 }
@@ -191,11 +191,11 @@ void move_blocks_of(In<double> source, In<Index> begin, In<Index> size, Out<doub
         total += size.data()[k];
     }
     constexpr Index portions = 256;
-    split_portions(threads, portions, total, [&](Index portion) {
-        const Part part{int(portion), int(portions)};
-        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
+    split_portions(threads, portions, total, [&](Part part) {
+        part.each(0, count, [&](Index k) {
             std::copy_n(source.data() + begin.data()[k], size.data()[k],
                         out.data() + target.data()[k]);
+        });
     });
 }
 
@@ -221,35 +221,14 @@ nb::list short_cycles_of(In<Index> start, In<Index> neighbour, int longest, Inde
     return out;
 }
 
-// Σ over the items k < count of the `values` numbers that each(k, add) passes to add, rounded once,
-// whatever the number of threads.
-template <class Each> double careful_sum_by(Index count, Index values, int threads, Each each) {
-    constexpr Index portions = 64;
-    Compensated sums[portions];
-    split_portions(threads, portions, values, [&](Index portion) {
-        const Part part{int(portion), int(portions)};
-        Compensated sum;
-        for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-            each(k, [&](double value) { sum.add(value); });
-        sums[portion] = sum;
-    });
-    Compensated sum;
-    for (const Compensated &one : sums)
-        sum.add(one);
-    return rounded_once(sum, values + portions, [&] {
-        std::vector<double> all;
-        for (Index k = 0; k < count; ++k)
-            each(k, [&](double value) { all.push_back(value); });
-        return exact_sum(all.data(), Index(all.size()));
-    });
-}
-
 double careful_sum_of(In<double> values, int threads) {
     if (threads < 2 || Index(values.size()) < worthwhile)
         return careful_sum(values.data(), Index(values.size()));
     const double *from = values.data();
     const Index count = Index(values.size());
-    return careful_sum_by(count, count, threads, [=](Index k, auto add) { add(from[k]); });
+    return shared_sum(0.0, count, threads, [=](Part part, auto add) {
+        part.each(0, count, [&](Index k) { add(from[k]); });
+    });
 }
 
 // cost · mass, and 0 if the mass is 0, also at cost +inf.
@@ -260,8 +239,21 @@ double careful_product(In<double> costs, In<double> mass, int threads) {
     require_size(mass, Index(costs.size()), "mass");
     const double *cost = costs.data(), *amount = mass.data();
     const Index count = Index(costs.size());
-    return careful_sum_by(count, count, threads,
-                          [=](Index k, auto add) { add(priced_mass(cost[k], amount[k])); });
+    return shared_sum(0.0, count, threads, [=](Part part, auto add) {
+        part.each(0, count, [&](Index k) { add(priced_mass(cost[k], amount[k])); });
+    });
+}
+
+// Calls put(x, share) for the marginals of node i, stored in single precision and divided by their
+// sum.
+template <class Put>
+void each_normalised(const Layout &v, const In<float> &mass, Index i, Put put) {
+    const float *own = mass.data() + v.node_offset[i];
+    double sum = 0.0;
+    for (Index x = 0; x < v.num_labels[i]; ++x)
+        sum += double(own[x]);
+    for (Index x = 0; x < v.num_labels[i]; ++x)
+        put(x, double(own[x]) / sum);
 }
 
 // The cost of the nodes at marginals in single precision, which stand for `normalise_nodes` of
@@ -269,13 +261,13 @@ double careful_product(In<double> costs, In<double> mass, int threads) {
 double careful_node_cost(const HeldLayout &lay, In<float> mass, int threads) {
     const Layout &v = lay.view;
     require_size(mass, v.node_offset[v.n], "mass");
-    return careful_sum_by(v.n, Index(mass.size()), threads, [&](Index i, auto add) {
-        const Index begin = v.node_offset[i], labels = v.num_labels[i];
-        double sum = 0.0;
-        for (Index x = 0; x < labels; ++x)
-            sum += double(mass.data()[begin + x]);
-        for (Index x = 0; x < labels; ++x)
-            add(priced_mass(v.unary[begin + x], double(mass.data()[begin + x]) / sum));
+    return shared_sum(0.0, Index(mass.size()), threads, [&](Part part, auto add) {
+        part.each(0, v.n, [&](Index i) {
+            const Index begin = v.node_offset[i];
+            each_normalised(v, mass, i, [&](Index x, double share) {
+                add(priced_mass(v.unary[begin + x], share));
+            });
+        });
     });
 }
 
@@ -286,12 +278,8 @@ void normalise_nodes(const HeldLayout &lay, In<float> mass, Out<double> out, int
     require_size(out, Index(mass.size()), "out");
     split(threads, v.n, [&](Index first, Index last) {
         for (Index i = first; i < last; ++i) {
-            const float *own = mass.data() + v.node_offset[i];
-            double *to = out.data() + v.node_offset[i], sum = 0.0;
-            for (Index x = 0; x < v.num_labels[i]; ++x)
-                sum += double(own[x]);
-            for (Index x = 0; x < v.num_labels[i]; ++x)
-                to[x] = double(own[x]) / sum;
+            double *to = out.data() + v.node_offset[i];
+            each_normalised(v, mass, i, [&](Index x, double share) { to[x] = share; });
         }
     });
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/deadline.hpp"
+#include "base/watches.hpp"
 #include "steps.hpp"
 
 #include <memory>
@@ -21,7 +22,7 @@ class Engine {
     Lit fresh(bool phase) {
         const Lit lit = Lit(value_.size());
         value_.resize(value_.size() + 2, 0);
-        watch_.resize(watch_.size() + 2);
+        watches_.resize(value_.size());
         member_.resize(member_.size() + 2);
         place_.push_back(0), level_.push_back(0), why_.push_back(decided);
         weight_.push_back(0);
@@ -33,6 +34,8 @@ class Engine {
     Index variables() const { return Index(phase_.size()); }
     Index conflicts() const { return conflicts_; }
     bool broken() const { return broken_; } // no values obey all constraints
+    bool holds(Lit lit) const { return value_[std::size_t(lit)] > 0; }
+    bool fails(Lit lit) const { return value_[std::size_t(lit)] < 0; }
     void prefer(Lit lit) { phase_[variable(lit)] = !(lit & 1); }
     // Whether a literal holds (1), fails (-1) or is open (0) whatever is assumed.
     int fixed(Lit lit) const {
@@ -168,17 +171,11 @@ class Engine {
     bool found(Lit lit) const { return model_[std::size_t(lit)] > 0; }
 
   private:
-    struct Watch {
-        Id clause;
-        Lit other; // if it holds, the clause need not be read
-    };
     struct Member {
         Id sum;
         std::int64_t weight;
     };
 
-    bool holds(Lit lit) const { return value_[std::size_t(lit)] > 0; }
-    bool fails(Lit lit) const { return value_[std::size_t(lit)] < 0; }
     Id levels() const { return Id(starts_.size()); }
     Id level(Lit lit) const { return level_[variable(lit)]; }
 
@@ -245,9 +242,7 @@ class Engine {
     }
 
     void attach(Id clause) {
-        const std::span<const Lit> lits = clauses_.literals(clause);
-        watch_[std::size_t(negated(lits[0]))].push_back({clause, lits[1]});
-        watch_[std::size_t(negated(lits[1]))].push_back({clause, lits[0]});
+        watches_.add(clause, clauses_.literals(clause));
         learned_ += clauses_.levels(clause) > 0;
     }
 
@@ -290,42 +285,17 @@ class Engine {
         }
     }
 
-    // Visits the clauses that watch the negation of a literal that holds.
+    // Visits the clauses with a literal that `lit`, which holds, negates.
     Why visit(Lit lit) {
-        std::vector<Watch> &list = watch_[std::size_t(lit)];
-        const Lit gone = negated(lit);
-        std::size_t kept = 0, k = 0;
         Why failed = decided;
-        for (; k < list.size() && failed == decided; ++k) {
-            const Watch own = list[k];
-            if (holds(own.other)) {
-                list[kept++] = own;
-                continue;
-            }
-            const std::span<Lit> lits = clauses_.literals(own.clause);
-            if (lits[0] == gone)
-                std::swap(lits[0], lits[1]);
-            if (holds(lits[0])) {
-                list[kept++] = {own.clause, lits[0]};
-                continue;
-            }
-            std::size_t at = 2;
-            while (at < lits.size() && fails(lits[at]))
-                ++at;
-            if (at < lits.size()) {
-                std::swap(lits[1], lits[at]);
-                watch_[std::size_t(negated(lits[1]))].push_back({own.clause, lits[0]});
-                continue;
-            }
-            list[kept++] = {own.clause, lits[0]};
-            if (fails(lits[0]))
-                failed = own.clause;
+        const auto literals = [&](Id clause) { return clauses_.literals(clause); };
+        watches_.visit(lit, *this, literals, [&](Lit last, Id clause) {
+            if (fails(last))
+                failed = clause;
             else
-                derive(lits[0], own.clause);
-        }
-        for (; k < list.size(); ++k)
-            list[kept++] = list[k];
-        list.resize(kept);
+                derive(last, clause);
+            return failed == decided;
+        });
         return failed;
     }
 
@@ -563,8 +533,7 @@ class Engine {
         std::sort(dropped.begin(), dropped.end());
         ClauseStore old;
         std::swap(old, clauses_);
-        for (std::vector<Watch> &list : watch_)
-            list.clear();
+        watches_.erase([](Id) { return true; });
         learned_ = 0;
         auto next = dropped.begin();
         old.each([&](Id c) {
@@ -642,9 +611,9 @@ class Engine {
         put(at, v);
     }
 
-    std::vector<std::int8_t> value_, model_;  // per literal: 1 holds, -1 fails, 0 open
-    std::vector<std::vector<Watch>> watch_;   // per literal that holds: clauses with its negation
-    std::vector<std::vector<Member>> member_; // likewise, sums
+    std::vector<std::int8_t> value_, model_; // per literal: 1 holds, -1 fails, 0 open
+    Watches watches_;
+    std::vector<std::vector<Member>> member_; // per literal that holds: sums with its negation
     std::vector<Id> place_, level_;           // per variable: on the trail
     std::vector<Why> why_;
     std::vector<std::int64_t> weight_; // of the literal in the sum that implied it

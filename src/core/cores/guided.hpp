@@ -337,7 +337,7 @@ class Guided {
 
     // Leaves out assumptions without which the core is still one, as far as few conflicts show.
     void shrink(std::vector<Lit> &core, Source &source, Meter &meter) {
-        for (int round = 0; round < 4 && core.size() > 1; ++round) {
+        while (core.size() > 1) {
             std::vector<Lit> trial(core.rbegin(), core.rend());
             if (engine.solve(trial, few, meter) != Answer::none || engine.broken() ||
                 engine.core().size() >= core.size())
@@ -379,7 +379,7 @@ class Guided {
     std::vector<Counted> counted_;
     std::vector<char> values_;
     std::int64_t lower_ = 0, upper_ = std::numeric_limits<std::int64_t>::max() / 2, least_ = -1;
-    Index cores_ = 0, patience_ = 1000;
+    Index cores_ = 0, patience_ = few;
     bool done_ = false, fresh_ = true;
 };
 

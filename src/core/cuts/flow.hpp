@@ -7,6 +7,7 @@
 
 #include "base/deadline.hpp"
 #include "base/graph.hpp"
+#include "base/ranges.hpp"
 
 #include <algorithm>
 #include <array>
@@ -78,24 +79,22 @@ template <class Capacity> class MinimumCut {
     template <class Limit> bool run(Limit &limit) { return run(pieces_[0], limit); }
 
     // Starts two search trees in each piece of a large graph; there is one piece if more than
-    // `apart` of the arcs would lead from piece to piece.
+    // `most_joining` of the arcs would lead from piece to piece.
     void start_pieces(int threads) {
-        const Index count =
-            size() < 2 * least
-                ? 1
-                : std::min(most, Index(std::bit_floor(std::uint64_t(size() / least))));
+        const Index count = count_ranges(size(), least);
         length_ = (size() + count - 1) / count;
         pieces_.resize(std::size_t(count));
         joined_ = 0;
-        split_portions(threads, count, size(), [&](Index p) {
-            start(pieces_[p], p * length_, std::min((p + 1) * length_, size()));
+        split_portions(threads, count, size(), [&](Part part) {
+            Piece &own = pieces_[part.index];
+            start(own, part.index * length_, std::min((part.index + 1) * length_, size()));
             if (count > 1)
-                find_borders(pieces_[p]);
+                find_borders(own);
         });
         Index crossing = 0;
         for (const Piece &piece : pieces_)
             crossing += piece.crossing;
-        if (double(crossing) > apart * double(arcs_.size()))
+        if (double(crossing) > most_joining * double(arcs_.size()))
             start();
     }
     // Computes a minimum cut, after `start_pieces`. Returns false if the meter was spent first; a
@@ -125,10 +124,8 @@ template <class Capacity> class MinimumCut {
   private:
     static constexpr std::int32_t none = -1, terminal = -2, orphan = -3;
     static constexpr std::int32_t unreachable = INT32_MAX;
-    static constexpr Index most = 64;        // pieces: a power of 2
-    static constexpr Index least = 1 << 11;  // nodes of a piece
-    static constexpr double apart = 1.0 / 8; // largest share of arcs between pieces
-    static constexpr int joins = 6;          // how often 64 pieces are joined in pairs
+    static constexpr Index least = 1 << 11;                                    // nodes of a piece
+    static constexpr int joins = std::countr_zero(std::uint64_t(most_ranges)); // of pieces in pairs
     struct Arc {
         std::int32_t to, reverse;
         Capacity left; // residual capacity

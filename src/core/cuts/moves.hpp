@@ -108,21 +108,17 @@ class FusionMoves {
     static constexpr Index arc_work = 64; // of the arcs of one variable, about, in table entries
     using Counts = std::array<Index, portions>;
 
-    // Calls f(p, first, last) for all portions of the variables, on all threads.
-    template <class Function> void each_portion(const Move &move, Function f) const {
-        split_portions(move.threads, portions, costs_.lay.n, [&](Index p) {
-            const Part part{int(p), int(portions)};
-            f(p, part.first(0, costs_.lay.n), part.last(0, costs_.lay.n));
-        });
+    // Calls f(part) for all portions of the variables, on all threads.
+    void each_portion(const Move &move, Task<Part> f) const {
+        split_portions(move.threads, portions, costs_.lay.n, f);
     }
     // The sums of f(i) over the variables of each portion.
     template <class Function> Counts counted(const Move &move, Function f) const {
         Counts counts{};
-        each_portion(move, [&](Index p, Index first, Index last) {
+        each_portion(move, [&](Part part) {
             Index sum = 0;
-            for (Index i = first; i < last; ++i)
-                sum += f(i);
-            counts[p] = sum;
+            part.each(0, costs_.lay.n, [&](Index i) { sum += f(i); });
+            counts[part.index] = sum;
         });
         return counts;
     }
@@ -146,10 +142,11 @@ class FusionMoves {
             counted(move, [&](Index i) { return Index(move.labels[i] != move.proposal[i]); });
         const Index size = total_of(nodes);
         std::exclusive_scan(nodes.begin(), nodes.end(), nodes.begin(), Index(0));
-        each_portion(move, [&](Index p, Index first, Index last) {
-            Index next = nodes[p];
-            for (Index i = first; i < last; ++i)
+        each_portion(move, [&](Part part) {
+            Index next = nodes[part.index];
+            part.each(0, costs_.lay.n, [&](Index i) {
                 number_[i] = move.labels[i] != move.proposal[i] ? std::int32_t(next++) : -1;
+            });
         });
         Counts arcs = counted(move, [&](Index i) {
             Index count = 0;
@@ -160,13 +157,14 @@ class FusionMoves {
         std::vector<std::int32_t> half(std::size_t(total_of(arcs)));
         flow_.reshape(size, Index(half.size()));
         std::exclusive_scan(arcs.begin(), arcs.end(), arcs.begin(), Index(0));
-        each_portion(move, [&](Index p, Index first, Index last) {
-            Index next = arcs[p];
-            for (Index i = first; i < last; ++i)
-                if (number_[i] >= 0) {
-                    flow_.set_node(number_[i], next, 0.0);
-                    each_arc(i, [&](Index h) { half[next++] = std::int32_t(h); });
-                }
+        each_portion(move, [&](Part part) {
+            Index next = arcs[part.index];
+            part.each(0, costs_.lay.n, [&](Index i) {
+                if (number_[i] < 0)
+                    return;
+                flow_.set_node(number_[i], next, 0.0);
+                each_arc(i, [&](Index h) { half[next++] = std::int32_t(h); });
+            });
         });
         return half;
     }
@@ -177,14 +175,14 @@ class FusionMoves {
     // first.
     bool fill(const Move &move, const std::vector<std::int32_t> &half, const Meter &meter) {
         std::atomic<bool> late = false;
-        each_portion(move, [&](Index, Index first, Index last) {
+        each_portion(move, [&](Part part) {
             Meter own = meter.rest();
-            for (Index i = first; i < last && !late; ++i) {
-                if (own.tick(arc_work))
+            part.each(0, costs_.lay.n, [&](Index i) {
+                if (late || own.tick(arc_work))
                     late = true;
-                if (number_[i] >= 0)
+                else if (number_[i] >= 0)
                     fill_node(move, i, half);
-            }
+            });
         });
         return !late;
     }

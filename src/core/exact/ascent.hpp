@@ -30,16 +30,14 @@ class Ascent {
             const auto &factors = w.alive_factors(vars[k]);
             uses_[k].reserve(factors.size());
             for (int f : factors) {
-                const auto &scope = w.factors[f]->scope;
-                int low = rank[scope[0]], high = low;
-                for (int u : scope) {
+                const int own = static_cast<int>(k);
+                int low = own, high = own;
+                for (int u : w.factors[f]->scope) {
                     low = std::min(low, rank[u]);
                     high = std::max(high, rank[u]);
                 }
-                const int own = static_cast<int>(k);
-                const auto position = std::find(scope.begin(), scope.end(), vars[k]);
-                uses_[k].push_back(
-                    {f, static_cast<int>(position - scope.begin()), own > low, own < high, {}});
+                const auto position = static_cast<int>(w.factors[f]->axis(vars[k]));
+                uses_[k].push_back({f, position, own > low, own < high, {}});
                 if (w.log != nullptr)
                     uses_[k].back().moved.resize(w.d(vars[k]));
             }

@@ -6,11 +6,10 @@
 #pragma once
 
 #include <cmath>
-#include <memory>
 #include <numeric>
-#include <span>
 
 #include "base/team.hpp"
+#include "odometer.hpp"
 #include "types.hpp"
 
 namespace softmap::exact {
@@ -38,29 +37,6 @@ inline Cost clamped(Cost c) { return c >= HALF ? INF : c; }
 inline double clamped(double c) { return c; }
 
 namespace detail {
-
-// Goes through the states of some axes, the last axis fastest, with their offset in a table.
-class Odometer {
-  public:
-    Odometer(std::span<const int> sizes, std::span<const std::int64_t> stride)
-        : sizes_(sizes), stride_(stride), state_(std::make_unique<int[]>(sizes.size())) {}
-    std::int64_t at = 0;
-
-    void step() {
-        for (std::size_t k = sizes_.size(); k-- > 0;) {
-            at += stride_[k];
-            if (++state_[k] < sizes_[k])
-                return;
-            at -= stride_[k] * sizes_[k];
-            state_[k] = 0;
-        }
-    }
-
-  private:
-    std::span<const int> sizes_;
-    std::span<const std::int64_t> stride_;
-    std::unique_ptr<int[]> state_;
-};
 
 // A table as a function of the label of the eliminated variable and of the axes of a frame.
 template <class T> struct Operand {
@@ -274,7 +250,7 @@ Table<T> ordered_table(const std::vector<int> &scope, const T *values,
     for (std::size_t k = scope.size(); k-- > 0; step *= labels[scope[k]])
         stride[std::lower_bound(sorted.begin(), sorted.end(), scope[k]) - sorted.begin()] = step;
     auto out = make_table<T>(std::move(sorted), labels);
-    detail::Odometer from(sizes, stride);
+    Odometer from(sizes, stride);
     for (std::int64_t to = 0; to < out.size; ++to, from.step())
         out.values[to] = values[from.at];
     return out;

@@ -1,5 +1,6 @@
 // Builds the integer model from the input.
 #include "base/team.hpp"
+#include "odometer.hpp"
 #include "presolve.hpp"
 
 #include <mutex>
@@ -59,24 +60,20 @@ bool in_order(const Input &in, std::int64_t f) {
 void sort_axes(const Input &in, std::int64_t f, const std::vector<Cost> &table, Cost *out) {
     const auto scope =
         in.scope.subspan(in.scope_start[f], in.scope_start[f + 1] - in.scope_start[f]);
-    std::vector<int> order(scope.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int a, int b) { return scope[a] < scope[b]; });
-    const auto labels = [&](int k) { return in.num_labels[scope[k]]; };
-    std::vector<std::int64_t> stride(scope.size(), 1), at(scope.size(), 0);
-    for (int k = static_cast<int>(scope.size()) - 2; k >= 0; --k)
-        stride[k] = stride[k + 1] * labels(k + 1);
-    std::int64_t from = 0;
-    for (std::size_t t = 0; t < table.size(); ++t) {
-        out[t] = table[from];
-        for (int k = static_cast<int>(order.size()) - 1; k >= 0; --k) {
-            from += stride[order[k]];
-            if (++at[k] < labels(order[k]))
-                break;
-            from -= stride[order[k]] * at[k];
-            at[k] = 0;
-        }
+    std::vector<std::pair<std::int64_t, std::int64_t>> axes; // variable, stride
+    std::int64_t step = 1;
+    for (std::size_t k = scope.size(); k-- > 0; step *= in.num_labels[scope[k]])
+        axes.emplace_back(scope[k], step);
+    std::sort(axes.begin(), axes.end());
+    std::vector<int> sizes;
+    std::vector<std::int64_t> stride;
+    for (const auto &[v, s] : axes) {
+        sizes.push_back(static_cast<int>(in.num_labels[v]));
+        stride.push_back(s);
     }
+    Odometer from(sizes, stride);
+    for (std::size_t t = 0; t < table.size(); ++t, from.step())
+        out[t] = table[from.at];
 }
 
 void load_variables(Work &w, const Input &in, const Scale &scale) {
@@ -196,8 +193,7 @@ void log_lam(const Work &w, const Given &given, const Scale &scale) {
         const Factor *factor = w.factors[given.number[f]].get();
         auto at = given.lam[f];
         for (auto k = in.scope_start[f]; k < in.scope_start[f + 1] && factor != nullptr; ++k) {
-            const auto place = std::find(factor->scope.begin(), factor->scope.end(), in.scope[k]);
-            places.insert(places.end(), {given.number[f], place - factor->scope.begin()});
+            places.insert(places.end(), {given.number[f], Index(factor->axis(int(in.scope[k])))});
             for (int a = 0; a < in.num_labels[in.scope[k]]; ++a)
                 amounts.push_back(-lam_units(scale, in.lam[at++]));
         }
@@ -215,11 +211,10 @@ void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index
         Factor *factor = w.factors[given.number[f]].get();
         auto at = given.lam[f];
         for (auto k = in.scope_start[f]; k < in.scope_start[f + 1] && factor != nullptr; ++k) {
-            const auto place = std::find(factor->scope.begin(), factor->scope.end(), in.scope[k]);
             block.clear();
             for (int a = 0; a < in.num_labels[in.scope[k]]; ++a)
                 block.push_back(lam_units(scale, in.lam[at++]));
-            add_to_table(w, *factor, place - factor->scope.begin(), block);
+            add_to_table(w, *factor, factor->axis(int(in.scope[k])), block);
         }
     }
 }

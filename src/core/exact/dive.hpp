@@ -199,7 +199,7 @@ class Diver : public Propagator {
     void adapt() {
         if (frontier_.bytes() > control_.max_open_bytes)
             limit_ = INT64_MAX;
-        else if (replayed_ * 10 > visited_ && limit_ <= (1 << 14))
+        else if (replayed_ * 10 > visited_)
             limit_ *= 2;
         else if (replayed_ * 20 < visited_ && limit_ >= 2)
             limit_ /= 2;

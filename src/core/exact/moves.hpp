@@ -6,22 +6,22 @@
 
 #include "base/random.hpp"
 #include "cluster_tree.hpp"
+#include "odometer.hpp"
 #include "solver.hpp"
 
 namespace softmap::exact {
 
 struct MoveOptions {
-    double first = 6.0;            // number of free variables of the first moves
-    double growth = 1.3;           // factor by which it grows after moves without success
-    double shrink = 0.93;          // factor after a search that a limit ended
-    int patience = 20;             // moves without success before it grows
+    double first = 6.0;  // number of free variables of the first moves
+    double growth = 1.3; // factor by which it grows; undone by four searches that a limit ended
+    // Moves without success before it grows; three times as many before labels are disturbed, and
+    // twenty times without a new best before the best labels are taken up again (decision 79).
+    int patience = 20;
     std::int64_t backtracks = 300; // limit of one move
     double dp_entries = 1e6;       // limit on the table entries of dynamic programming in a move
     double by_tree = 0.5;          // fraction of the moves over neighbouring clusters of a tree
     int tree_bits = 256;           // log2 of the joint states of all clusters, at most
     double costly = 0.7;           // fraction of the moves around a variable drawn by its cost
-    int calm = 60;                 // moves without success before labels are disturbed
-    int leash = 400; // moves without a new best after which the best labels are taken up again
 };
 
 class Moves {
@@ -63,7 +63,7 @@ class Moves {
         plant(deadline);
         for (; count > 0 && !(deadline != nullptr && deadline->passed()); --count) {
             choose(now_);
-            const bool disturbed = quiet_ > options_.calm;
+            const bool disturbed = quiet_ > 3 * options_.patience;
             const double change = move(now_, disturbed ? heat() : 0.0, deadline);
             above_ += change;
             quiet_ = disturbed || change < 0.0 ? 0 : quiet_ + 1;
@@ -72,7 +72,7 @@ class Moves {
                 best_ = now_;
                 above_ = 0.0;
                 since_ = 0;
-            } else if (++since_ > options_.leash) {
+            } else if (++since_ > 20 * options_.patience) {
                 now_ = best_;
                 above_ = 0.0;
                 since_ = quiet_ = 0;
@@ -249,7 +249,7 @@ class Moves {
     void adapt(bool complete) {
         ++idle_;
         if (!complete) {
-            free_ = std::max(2.0, free_ * options_.shrink);
+            free_ = std::max(2.0, free_ * std::pow(options_.growth, -0.25));
         } else if (idle_ >= options_.patience) {
             free_ = std::min(free_ * options_.growth, double(in_.n()));
             idle_ = 0;
@@ -299,16 +299,14 @@ class Moves {
         }
         scopes_.insert(scopes_.end(), inner_.begin(), inner_.end());
         starts_.push_back(std::int64_t(scopes_.size()));
-        copy(0, base);
-    }
-
-    void copy(std::size_t k, std::int64_t base) {
-        if (k == inner_.size()) {
-            tables_.push_back(in_.tables[base]);
-            return;
+        std::int64_t entries = 1;
+        sizes_.clear();
+        for (const std::int64_t k : inner_) {
+            sizes_.push_back(int(counts_[k]));
+            entries *= counts_[k];
         }
-        for (std::int64_t y = 0; y < counts_[inner_[k]]; ++y)
-            copy(k + 1, base + y * strides_[k]);
+        for (Odometer from(sizes_, strides_); entries > 0; --entries, from.step())
+            tables_.push_back(in_.tables[base + from.at]);
     }
 
     const Input in_;
@@ -323,6 +321,7 @@ class Moves {
     ClusterTree tree_;
     double planting_ = 0.0;  // seconds of an attempt to make the tree
     std::vector<int> queue_; // clusters
+    std::vector<int> sizes_; // scratch
     std::vector<char> met_;  // whether a cluster is in the queue
     std::vector<std::int64_t> best_, now_;
     std::vector<double> unary_, plain_, tables_, cost_;

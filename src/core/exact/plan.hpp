@@ -18,15 +18,13 @@ struct Effort {
     // Otherwise a search comes first: its work relative to the entries of elimination, and at most
     // (0.4 s of one core; decision 34).
     double search_first = 0.1, longest_first = 1.5e7;
-    // Ascent: sweeps from λ = 0, from a given λ, and before a search for a first labelling; the
-    // fraction of the time left for it from λ = 0 and from a given λ; work in any case (decision
-    // 15).
-    int sweeps = 200, sweeps_given = 20, sweeps_first = 5;
-    double ascent_share = 0.15, ascent_share_given = 0.02, ascent_work = 8e8;
-    // Presolve: rounds; work of dominance and of persistency in one round (decision 15); entries of
+    // Ascent: sweeps from λ = 0, and fraction of the time left; a tenth of both from a given λ or
+    // before a search for a first labelling; work in any case (decision 15).
+    int sweeps = 200;
+    double ascent_share = 0.15, ascent_work = 8e8;
+    // Presolve: work of dominance, and of persistency, in one round (decision 15); entries of
     // tables that eliminating a variable with two or three neighbours may make.
-    int rounds = 8;
-    std::int64_t dominance_work = 30'000'000, flow_work = 50'000'000;
+    std::int64_t presolve_work = 50'000'000;
     std::int64_t two_neighbours = 1 << 14, three_neighbours = 64;
     std::size_t split = 4096; // largest table of three or more variables that is split
     // Search: backtracks until a first labelling; work before there are several threads, 20 to 80

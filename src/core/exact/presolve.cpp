@@ -17,9 +17,9 @@ void presolve_once(Work &w, const Effort &effort, Control &control) {
     split_factors(w, effort.split);
     substitute_all(w);
     eliminate_pairs();
-    if (!w.infeasible && remove_dominated(w, control, effort.dominance_work) && !w.infeasible)
+    if (!w.infeasible && remove_dominated(w, control, effort.presolve_work) && !w.infeasible)
         eliminate_pairs();
-    if (!w.infeasible && fix_persistent(w, control, effort.flow_work))
+    if (!w.infeasible && fix_persistent(w, control, effort.presolve_work))
         eliminate_pairs();
     if (!w.infeasible)
         eliminate_small(w, control, 3, effort.three_neighbours);
@@ -28,12 +28,11 @@ void presolve_once(Work &w, const Effort &effort, Control &control) {
 } // namespace
 
 void presolve(Work &w, const Effort &effort, Control &control) {
-    for (int round = 0; round < effort.rounds; ++round) {
-        const std::size_t before = w.eliminated.size();
+    std::size_t before = 0;
+    do {
+        before = w.eliminated.size();
         presolve_once(w, effort, control);
-        if (w.infeasible || control.stopped || w.eliminated.size() == before)
-            break;
-    }
+    } while (!w.infeasible && !control.stopped && w.eliminated.size() > before);
     if (!w.infeasible)
         normalise(w);
 }

@@ -8,18 +8,15 @@ namespace softmap::exact {
 
 namespace {
 
-// Returns the table restricted to the labels kept on one axis.
-void restrict_axis(const Work &w, Factor &f, std::size_t position, const std::vector<int> &kept) {
-    std::int64_t inner = 1, outer = 1;
-    for (std::size_t k = 0; k < f.scope.size(); ++k)
-        (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
-    const std::int64_t labels = w.d(f.scope[position]);
+// Restricts the table to the labels kept of variable v.
+void restrict_axis(const Work &w, Factor &f, int v, const std::vector<int> &kept) {
+    const Axis axis(w, f, f.axis(v));
     std::vector<Cost> table;
-    table.reserve(outer * inner * kept.size());
-    for (std::int64_t o = 0; o < outer; ++o)
+    table.reserve(axis.outer * axis.inner * kept.size());
+    for (std::int64_t o = 0; o < axis.outer; ++o)
         for (int a : kept) {
-            const auto first = f.table.begin() + (o * labels + a) * inner;
-            table.insert(table.end(), first, first + inner);
+            const auto first = f.table.begin() + (o * axis.labels + a) * axis.inner;
+            table.insert(table.end(), first, first + axis.inner);
         }
     f.table = std::move(table);
 }
@@ -34,11 +31,8 @@ void keep_labels(Work &w, int v, const std::vector<int> &kept) {
         w.infeasible = true;
         return;
     }
-    for (int f : w.alive_factors(v)) {
-        auto &factor = *w.factors[f];
-        const auto place = std::find(factor.scope.begin(), factor.scope.end(), v);
-        restrict_axis(w, factor, place - factor.scope.begin(), kept);
-    }
+    for (int f : w.alive_factors(v))
+        restrict_axis(w, *w.factors[f], v, kept);
     for (std::size_t k = 0; k < kept.size(); ++k) {
         w.unary[v][k] = w.unary[v][kept[k]];
         w.label[v][k] = w.label[v][kept[k]];
@@ -70,10 +64,8 @@ void arc_consistency(Work &w, std::vector<int> queue, Control &control) {
         auto possible = w.unary[v];
         const auto factors = w.alive_factors(v);
         for (int f : factors) {
-            const auto &scope = w.factors[f]->scope;
             control.spend(static_cast<std::int64_t>(w.factors[f]->table.size()));
-            min_marginal(w, *w.factors[f], std::find(scope.begin(), scope.end(), v) - scope.begin(),
-                         best);
+            min_marginal(w, *w.factors[f], w.factors[f]->axis(v), best);
             for (std::size_t a = 0; a < best.size(); ++a)
                 possible[a] = sum(possible[a], best[a]);
         }
@@ -104,17 +96,12 @@ bool dominates(const Work &w, int v, int a, int b, const std::vector<int> &facto
     Cost worst = w.unary[v][a] - w.unary[v][b];
     for (int f : factors) {
         const auto &factor = *w.factors[f];
-        const auto position =
-            std::find(factor.scope.begin(), factor.scope.end(), v) - factor.scope.begin();
-        std::int64_t inner = 1, outer = 1;
-        for (std::size_t k = 0; k < factor.scope.size(); ++k)
-            (static_cast<std::ptrdiff_t>(k) < position ? outer : inner) *=
-                static_cast<std::ptrdiff_t>(k) == position ? 1 : w.d(factor.scope[k]);
+        const Axis axis(w, factor, factor.axis(v));
         Cost most = -INF;
-        for (std::int64_t o = 0; o < outer; ++o) {
-            const Cost *ta = factor.table.data() + (o * w.d(v) + a) * inner;
-            const Cost *tb = factor.table.data() + (o * w.d(v) + b) * inner;
-            for (std::int64_t r = 0; r < inner; ++r)
+        for (std::int64_t o = 0; o < axis.outer; ++o) {
+            const Cost *ta = factor.table.data() + (o * axis.labels + a) * axis.inner;
+            const Cost *tb = factor.table.data() + (o * axis.labels + b) * axis.inner;
+            for (std::int64_t r = 0; r < axis.inner; ++r)
                 if (!forbidden(tb[r]))
                     most = std::max(most, ta[r] - tb[r]);
         }

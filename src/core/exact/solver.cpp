@@ -127,7 +127,7 @@ Solver::Solver(const Input &in, const Options &options, Control &control)
 Solver::~Solver() = default;
 
 Result Solver::solve() {
-    for (; round_ < 4; ++round_) {
+    for (;; ++round_) {
         if (!now_ && !begin())
             break;
         solve_components();
@@ -208,11 +208,11 @@ bool Solver::raise_bound(const std::vector<int> &vars, double share) {
         return false;
     Ascent ascent(w, vars);
     AscentLimits limits;
-    limits.sweeps = first_ ? effort.sweeps_first : given ? effort.sweeps_given : effort.sweeps;
+    const int part = given || first_ ? 10 : 1;
+    limits.sweeps = effort.sweeps / part;
     limits.tolerance = given ? 1e-2 : 1e-3;
     limits.work = effort.ascent_work;
-    limits.seconds =
-        (given ? effort.ascent_share_given : effort.ascent_share) * share * control_.seconds_left();
+    limits.seconds = effort.ascent_share / part * share * control_.seconds_left();
     ascent.run(limits, control_);
     if (w.log != nullptr)
         ascent.write(*w.log);

@@ -16,6 +16,11 @@ namespace softmap::exact {
 struct Factor {
     std::vector<int> scope;
     std::vector<Cost> table;
+
+    // The position of a variable of the scope.
+    std::size_t axis(int v) const {
+        return std::size_t(std::find(scope.begin(), scope.end(), v) - scope.begin());
+    }
 };
 
 // How to label an eliminated variable once its neighbours are labelled. `choice` is a table over
@@ -125,50 +130,57 @@ struct Work {
     }
 };
 
+// A table as seen from one variable: entry (o, a, r), with label a of the variable, is at
+// (o * labels + a) * inner + r.
+struct Axis {
+    std::int64_t outer = 1, labels, inner = 1;
+
+    Axis(const Work &w, const Factor &f, std::size_t position) : labels(w.d(f.scope[position])) {
+        for (std::size_t k = 0; k < position; ++k)
+            outer *= w.d(f.scope[k]);
+        for (std::size_t k = position + 1; k < f.scope.size(); ++k)
+            inner *= w.d(f.scope[k]);
+    }
+    // Calls row(a, first entry of a row of `inner` entries) for all rows in their order.
+    template <class Entry, class Visit> void each(Entry *table, Visit row) const {
+        for (std::int64_t o = 0; o < outer; ++o)
+            for (std::int64_t a = 0; a < labels; ++a, table += inner)
+                row(a, table);
+    }
+};
+
 // Returns the smallest entry for each label of the variable at `position`.
 inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
                          std::vector<Cost> &out) {
-    std::int64_t inner = 1, outer = 1;
-    for (std::size_t k = 0; k < f.scope.size(); ++k)
-        (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
-    const int labels = w.d(f.scope[position]);
-    out.assign(labels, INF);
+    const Axis axis(w, f, position);
+    out.assign(axis.labels, INF);
     const Cost *t = f.table.data();
-    if (inner == 1) {
-        for (std::int64_t o = 0; o < outer; ++o, t += labels)
-            for (int a = 0; a < labels; ++a)
-                out[a] = std::min(out[a], t[a]);
-        return;
-    }
-    for (std::int64_t o = 0; o < outer; ++o)
-        for (int a = 0; a < labels; ++a, t += inner) {
+    if (axis.inner > 1)
+        return axis.each(t, [&](std::int64_t a, const Cost *row) {
             Cost m = out[a];
-            for (std::int64_t r = 0; r < inner; ++r)
-                m = std::min(m, t[r]);
+            for (std::int64_t r = 0; r < axis.inner; ++r)
+                m = std::min(m, row[r]);
             out[a] = m;
-        }
+        });
+    for (std::int64_t o = 0; o < axis.outer; ++o, t += axis.labels)
+        for (std::int64_t a = 0; a < axis.labels; ++a)
+            out[a] = std::min(out[a], t[a]);
 }
 
 // Adds amount[a] to every finite entry in which the variable at `position` has label a.
 inline void add_to_table(const Work &w, Factor &f, std::size_t position,
                          const std::vector<Cost> &amount) {
-    std::int64_t inner = 1, outer = 1;
-    for (std::size_t k = 0; k < f.scope.size(); ++k)
-        (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
-    const int labels = w.d(f.scope[position]);
+    const Axis axis(w, f, position);
     Cost *t = f.table.data();
-    if (inner == 1) {
-        for (std::int64_t o = 0; o < outer; ++o, t += labels)
-            for (int a = 0; a < labels; ++a)
-                t[a] = forbidden(t[a]) ? INF : t[a] + amount[a];
-        return;
-    }
-    for (std::int64_t o = 0; o < outer; ++o)
-        for (int a = 0; a < labels; ++a, t += inner) {
+    if (axis.inner > 1)
+        return axis.each(t, [&](std::int64_t a, Cost *row) {
             const Cost m = amount[a];
-            for (std::int64_t r = 0; r < inner; ++r)
-                t[r] = forbidden(t[r]) ? INF : t[r] + m;
-        }
+            for (std::int64_t r = 0; r < axis.inner; ++r)
+                row[r] = forbidden(row[r]) ? INF : row[r] + m;
+        });
+    for (std::int64_t o = 0; o < axis.outer; ++o, t += axis.labels)
+        for (std::int64_t a = 0; a < axis.labels; ++a)
+            t[a] = forbidden(t[a]) ? INF : t[a] + amount[a];
 }
 
 // Moves the smallest entry of each table and of each variable's unary costs to the constant.

@@ -1,6 +1,7 @@
-// Learned clauses: at least one literal of each holds. Two literals of each are watched.
+// Learned clauses: at least one literal of each holds.
 #pragma once
 
+#include "base/watches.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace softmap::feasibility {
 
 class Clauses {
   public:
-    explicit Clauses(Index places) : watch_(std::size_t(2 * places)) {}
+    explicit Clauses(Index places) : watches_(std::size_t(2 * places)) {}
 
     std::span<const Lit> literals(Id clause) const { return all_[std::size_t(clause)].lits; }
     Id record(Id clause) const { return all_[std::size_t(clause)].record; }
@@ -25,8 +26,7 @@ class Clauses {
             at = free_.back();
             free_.pop_back();
         }
-        watch_[lits[0]].push_back({at, lits[1]});
-        watch_[lits[1]].push_back({at, lits[0]});
+        watches_.add(at, lits);
         all_[std::size_t(at)] = {std::move(lits), levels, record, bump_};
         return at;
     }
@@ -41,38 +41,12 @@ class Clauses {
     }
     void decay() { bump_ /= 0.999; }
 
-    // Visits the clauses that watch the negation of `lit`, which now holds. Calls f(implied,
-    // clause) for each clause with one literal left; stops and returns false if f does.
+    // Visits the clauses with a literal that `lit`, which now holds, negates; see `Watches::visit`.
     template <class Function> bool visit(Lit lit, const State &state, Function f) {
-        std::vector<Watch> &list = watch_[negated(lit)];
-        std::size_t kept = 0, k = 0;
-        bool sound = true;
-        for (; k < list.size() && sound; ++k) {
-            const Watch watch = list[k];
-            if (state.holds(watch.other)) {
-                list[kept++] = watch;
-                continue;
-            }
-            std::vector<Lit> &lits = all_[std::size_t(watch.clause)].lits;
-            if (lits.empty())
-                continue; // removed
-            if (lits[0] == negated(lit))
-                std::swap(lits[0], lits[1]);
-            if (lits[1] != negated(lit))
-                continue; // the clause has been replaced by another one
-            if (state.holds(lits[0])) {
-                list[kept++] = {watch.clause, lits[0]};
-                continue;
-            }
-            if (replaced(watch.clause, lits, state))
-                continue;
-            list[kept++] = {watch.clause, lits[0]};
-            sound = f(lits[0], watch.clause);
-        }
-        for (; k < list.size(); ++k)
-            list[kept++] = list[k];
-        list.resize(kept);
-        return sound;
+        const auto literals = [&](Id clause) -> std::span<Lit> {
+            return all_[std::size_t(clause)].lits;
+        };
+        return watches_.visit(lit, state, literals, f);
     }
 
     // Removes the less useful half of the clauses that are not the reason of a literal.
@@ -90,9 +64,7 @@ class Clauses {
         order.resize(order.size() / 2);
         for (const Id k : order)
             all_[std::size_t(k)].lits.clear();
-        for (std::vector<Watch> &list : watch_)
-            std::erase_if(list,
-                          [&](const Watch &w) { return all_[std::size_t(w.clause)].lits.empty(); });
+        watches_.erase([&](Id clause) { return all_[std::size_t(clause)].lits.empty(); });
         free_.insert(free_.end(), order.begin(), order.end());
     }
 
@@ -102,10 +74,6 @@ class Clauses {
         Id levels, record;
         double activity;
     };
-    struct Watch {
-        Id clause;
-        Lit other; // if it holds, the clause need not be read
-    };
 
     bool is_reason(Id k, const State &state) const {
         const Lit first = all_[std::size_t(k)].lits[0];
@@ -113,19 +81,9 @@ class Clauses {
         return state.holds(first) && reason.why == Why::clause && reason.of == k;
     }
 
-    bool replaced(Id clause, std::vector<Lit> &lits, const State &state) {
-        for (std::size_t k = 2; k < lits.size(); ++k)
-            if (!state.fails(lits[k])) {
-                std::swap(lits[1], lits[k]);
-                watch_[lits[1]].push_back({clause, lits[0]});
-                return true;
-            }
-        return false;
-    }
-
     std::vector<Clause> all_;
     std::vector<Id> free_;
-    std::vector<std::vector<Watch>> watch_;
+    Watches watches_;
     double bump_ = 1.0;
 };
 

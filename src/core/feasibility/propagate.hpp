@@ -317,8 +317,6 @@ class Propagation {
         return true;
     }
 
-    static constexpr Index most_states = 1 << 14; // joint states tried per visit of a table
-
     const Constraints &net_;
     State &state_;
     Clauses &clauses_;

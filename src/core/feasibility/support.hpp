@@ -20,6 +20,9 @@ struct Moment {
     }
 };
 
+// Joint states that are tried per visit of a table, and per variable of an explanation.
+inline constexpr Index most_states = 1 << 14;
+
 // Looks for an allowed joint state of a table in which scope variable `fixed` has label x.
 //
 // Returns its number, -1 if there is none, or -2 if `steps` joint states were not enough.
@@ -74,7 +77,6 @@ inline void add_gone(const State &state, Index i, Id before, std::vector<Lit> &o
 // search finds.
 inline void explain_table(const State &state, const Table &table, Index place, Id before,
                           std::vector<Lit> &out) {
-    constexpr Index effort = 4096; // joint states tried for each variable that may be left out
     const Constraints &net = state.net();
     const Index own = net.owner[place];
     const std::size_t fixed =
@@ -86,7 +88,7 @@ inline void explain_table(const State &state, const Table &table, Index place, I
         if (k == fixed)
             continue;
         loose[k] = 1;
-        if (seek(table, fixed, place - net.offset[own], moment, effort) != -1) {
+        if (seek(table, fixed, place - net.offset[own], moment, most_states) != -1) {
             loose[k] = 0;
             add_gone(state, table.scope[k], before, out);
         }

@@ -299,7 +299,7 @@ void Annealing::end_sweep() {
     at_ = 0;
     ++sweep_;
     keep();
-    if (sweep_ <= sweeps_ || (changed_ && sweep_ < sweeps_ + options_.longest))
+    if (sweep_ <= sweeps_ || changed_)
         return;
     if (!again_)
         set_temperatures();

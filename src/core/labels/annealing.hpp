@@ -23,7 +23,6 @@ struct AnnealingOptions {
     double relax = 0.8;    // factor of the penalty after a run without violated constraints
     double stiffen = 2.0;  // and after one with some
     double margin = 1e-12; // least change of the cost, in units of the scale of the costs
-    Index longest = 1000;  // limit on the sweeps of the descent that ends a run
 };
 
 class Annealing {

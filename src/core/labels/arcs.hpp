@@ -82,7 +82,7 @@ inline bool decide(Arcs &arcs, const double *preference, const Index *order, Ind
     const Layout &lay = arcs.layout();
     for (Index k = 0; k < count; ++k) {
         const Index i = order[k], begin = lay.node_offset[i];
-        if (meter.tick(lay.num_labels[i] * (lay.start[i + 1] - lay.start[i] + 1)))
+        if (meter.tick(lay.work_at(i)))
             return false;
         for (;;) {
             Index best = -1;

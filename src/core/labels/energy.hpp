@@ -1,8 +1,7 @@
 // The energy of a labelling, rounded once.
 #pragma once
 
-#include "base/sums.hpp"
-#include "base/team.hpp"
+#include "base/shared_sums.hpp"
 #include "one_edge.hpp"
 
 #include <algorithm>
@@ -32,25 +31,9 @@ void each_cost(const Layout &lay, const Index *labels, Index first, Index last, 
 // The exact sum of the costs of a labelling and a constant, rounded once: the same for any number
 // of threads.
 inline double energy(const Layout &lay, const Index *labels, double constant, int threads) {
-    constexpr Index portions = 64;
     const Index count = lay.n + lay.m;
-    Compensated sums[portions];
-    split_portions(threads, portions, count, [&](Index portion) {
-        const Part part{int(portion), int(portions)};
-        Compensated sum;
-        each_cost(lay, labels, part.first(0, count), part.last(0, count),
-                  [&](double cost) { sum.add(cost); });
-        sums[portion] = sum;
-    });
-    Compensated sum;
-    sum.add(constant);
-    for (const Compensated &one : sums)
-        sum.add(one);
-    return rounded_once(sum, count + 1 + portions, [&] {
-        std::vector<double> values{constant};
-        values.reserve(static_cast<std::size_t>(count + 1));
-        each_cost(lay, labels, 0, count, [&](double cost) { values.push_back(cost); });
-        return exact_sum(values.data(), count + 1);
+    return shared_sum(constant, count, threads, [&](Part part, auto add) {
+        each_cost(lay, labels, part.first(0, count), part.last(0, count), add);
     });
 }
 

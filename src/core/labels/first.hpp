@@ -54,11 +54,7 @@ class FirstLabels {
     void sort_by_level();
     Index cheapest(Index i) const; // label of node i, by its own costs alone
     template <class Function> void each_node(Member &me, Index level, Function f) const {
-        me.phase([&](Part part) {
-            const Index begin = begin_[level], end = begin_[level + 1];
-            for (Index k = part.first(begin, end); k < part.last(begin, end); ++k)
-                f(order_[k]);
-        });
+        me.each(begin_[level], begin_[level + 1], [&](Index k) { f(order_[k]); });
     }
 
     // belief = the costs of node i and the messages from the nodes after it.

@@ -18,7 +18,7 @@ void ScatteredForests::run(const std::vector<std::uint64_t> &seeds,
                     for (const Index i : lists.members[level - 1]) {
                         if (late)
                             return;
-                        if (meter.tick(work_of(i)))
+                        if (meter.tick(lay_.work_at(i)))
                             late = true;
                         gather(i, seeds[k], noise[k], own);
                     }
@@ -32,17 +32,6 @@ void ScatteredForests::run(const std::vector<std::uint64_t> &seeds,
                 });
         }
     });
-}
-
-std::uint64_t ScatteredForests::scattered(std::uint64_t seed, Index i) {
-    std::uint64_t z = seed + 0x9e3779b97f4a7c15u * std::uint64_t(i + 1);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-Index ScatteredForests::work_of(Index i) const {
-    return lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1);
 }
 
 void ScatteredForests::draw(Member &me, std::uint64_t seed, Meter &meter, std::atomic<bool> &late) {
@@ -237,7 +226,7 @@ bool RangeForest::gather(double heat, std::uint64_t *words, Meter &meter) {
         std::copy_n(lay_.unary + lay_.node_offset[i], lay_.num_labels[i], costs(i));
     for (auto one = forest_.rbegin(); one != forest_.rend(); ++one) {
         const Index i = *one;
-        if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+        if (meter.tick(lay_.work_at(i)))
             return false;
         double *own = costs(i);
         condition(i, own);
@@ -308,12 +297,10 @@ void Forests::run(Index count, double heat, const Deadline *deadline) {
     together(threads_, [&](Member &me) {
         RangeForest forest(lay_, labels_);
         Meter meter(deadline);
-        for (Index k = 0; k < count && !meter.late(); ++k)
-            me.phase([&](Part part) {
-                const Index ranges = (lay_.n + rounds[k].shift + size_ - 1) / size_;
-                for (Index r = part.first(0, ranges); r < part.last(0, ranges); ++r)
-                    solve(forest, rounds[k], r, noise(k), meter);
-            });
+        for (Index k = 0; k < count && !meter.late(); ++k) {
+            const Index ranges = (lay_.n + rounds[k].shift + size_ - 1) / size_;
+            me.each(0, ranges, [&](Index r) { solve(forest, rounds[k], r, noise(k), meter); });
+        }
     });
 }
 
@@ -326,8 +313,8 @@ void Forests::solve(RangeForest &forest, const Round &round, Index r, double hea
 }
 
 Index Forests::range_size(const Layout &lay, int threads) {
-    const Index size = std::max(least, (lay.n + most - 1) / most);
-    if (2 * size > lay.n)
+    const Index count = count_ranges(lay.n), size = (lay.n + count - 1) / count;
+    if (count == 1)
         return lay.n;
     std::atomic<Index> fixed = 0;
     split(threads, lay.n, [&](Index first, Index last) {
@@ -336,7 +323,7 @@ Index Forests::range_size(const Layout &lay, int threads) {
             own += RangeForest::reaches_before(lay, i, i / size * size);
         fixed += own;
     });
-    return double(fixed) <= apart * double(lay.n) ? size : scattered;
+    return double(fixed) <= most_joining * double(lay.n) ? size : scattered;
 }
 
 } // namespace softmap

@@ -11,7 +11,7 @@
 
 #include "base/deadline.hpp"
 #include "base/random.hpp"
-#include "base/team.hpp"
+#include "base/ranges.hpp"
 #include "label_graph.hpp"
 #include "scattered.hpp"
 
@@ -96,9 +96,6 @@ class Forests {
         std::uint64_t seed;
     };
     static constexpr Index scattered = 0;
-    static constexpr Index most = 64;        // ranges
-    static constexpr Index least = 1 << 13;  // nodes of a range
-    static constexpr double apart = 1.0 / 8; // largest share of nodes that stay fixed
 
     void solve(RangeForest &forest, const Round &round, Index r, double heat, Meter &meter) const;
 

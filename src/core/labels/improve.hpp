@@ -90,7 +90,8 @@ class Search {
     static constexpr struct {
         double share, factor;
     } heats[] = {{0.1, 1.0}, {0.5, 1.0}, {0.95, 1.0}, {0.95, 4.0}, {0.95, 16.0}};
-    static constexpr Index descents = 2; // subproblems of each table size in the initial descent
+    static constexpr Index descents = 2;  // subproblems of each table size in the initial descent
+    static constexpr Index patience = 20; // cycles without success before worse labels are accepted
 
     const LabelGraph &graph_;
     const NodeRange range_;
@@ -105,8 +106,7 @@ class Search {
     Index descended_ = 0, round_ = 0, work_ = 0; // where the search is, and the work of its cycle
     std::size_t arm_ = 0;
     bool guided_ = false, growing_ = false, solving_ = false, restart_ = false;
-    Lures lures_;         // of the subproblem
-    Index patience_ = 20; // cycles without success after which worse labels are accepted
+    Lures lures_; // of the subproblem
     Index *current_, *other_;
     std::vector<Index> widths_;
     std::vector<Arm> arms_;

@@ -17,11 +17,14 @@ struct NodeRange {
 
 // Nodes from index `variables` on are auxiliary: their state is a function of their members'
 // labels. stride[h] is the change of that state per unit of the label at half-edge h; 0 if the node
-// across h is a variable.
+// across h is a variable. `stride` is null if all nodes are variables.
 struct LabelGraph {
     const Layout &lay;
     const Index *stride;
     Index variables;
+
+    // Whether the node across half-edge h is auxiliary.
+    bool joint(Index h) const { return stride != nullptr && stride[h] > 0; }
 
     // Calls f(h) for each half-edge h of node i.
     template <class Function> void halves(Index i, Function f) const {
@@ -39,7 +42,7 @@ struct LabelGraph {
     template <class Function> void neighbours(Index i, Function f) const {
         halves(i, [&](Index h) {
             const Index j = lay.node[h ^ 1];
-            if (stride[h] == 0)
+            if (!joint(h))
                 f(j);
             else
                 members(j, [&](Index member, Index) {
@@ -60,10 +63,6 @@ struct LabelGraph {
 
     // Cost of the edge of h with label x at h and label y at the other endpoint.
     double pair(Index h, Index x, Index y) const;
-
-    // cost[x] = sum of the finite terms of variable i at label x, given all other labels. `terms`
-    // is scratch of the same size.
-    void finite_costs(Index i, const Index *labels, double *cost, double *terms) const;
 
     // Recomputes the states of all auxiliary nodes from the labels of the variables.
     void complete(Index *labels) const;

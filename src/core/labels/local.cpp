@@ -128,10 +128,10 @@ void FirstLabels::decide(Index i, Scratch &own, Index *chosen, bool late) {
 
 void SequentialDecoder::decide_all(const Index *order, Index count, Index *labels, Meter meter) {
     for (Index k = 0; k < count; ++k) {
-        const Index i = order[k], size = lay_.num_labels[i];
+        const Index i = order[k];
         const double *reduced = reduced_ + lay_.node_offset[i];
-        if (meter.tick(size * (lay_.start[i + 1] - lay_.start[i] + 1)))
-            labels[i] = std::min_element(reduced, reduced + size) - reduced;
+        if (meter.tick(lay_.work_at(i)))
+            labels[i] = std::min_element(reduced, reduced + lay_.num_labels[i]) - reduced;
         else
             decide(i, labels);
     }
@@ -186,22 +186,23 @@ Index SequentialDecoder::first_least(Index labels, double margin) const {
     return 0;
 }
 
-void LocalCosts::find(const Layout &lay, Index i, const Index *labels, const Index *stride) {
+void LocalCosts::find(const LabelGraph &graph, Index i, const Index *labels) {
+    const Layout &lay = graph.lay;
     const Index count = lay.num_labels[i];
     std::fill_n(cost.data(), count, 0.0);
     std::fill_n(broken.data(), count, Index(0));
     add(lay.unary + lay.node_offset[i], count);
-    for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k) {
-        const Index h = lay.half[k], j = lay.node[h ^ 1];
-        if (stride && stride[h] > 0) { // the state of j is a function of its members
+    graph.halves(i, [&](Index h) {
+        const Index j = lay.node[h ^ 1];
+        if (graph.joint(h)) { // the state of j is a function of its members
             const double *joint = lay.unary + lay.node_offset[j] + labels[j];
             for (Index x = 0; x < count; ++x)
-                terms_[x] = joint[(x - labels[i]) * stride[h]];
+                terms_[x] = joint[(x - labels[i]) * graph.stride[h]];
         } else {
             conditional_costs(lay, h, labels[j], terms_.data());
         }
         add(terms_.data(), count);
-    }
+    });
 }
 
 Index LocalCosts::best(Index own, Index count) const {
@@ -224,10 +225,10 @@ void IteratedModes::run(Index max_sweeps, Meter meter) {
     bool changed = true;
     for (Index sweep = 0; sweep < max_sweeps && changed; ++sweep) {
         changed = false;
-        for (Index i = 0; i < variables_; ++i) {
+        for (Index i = 0; i < graph_.variables; ++i) {
             if (!dirty_[i])
                 continue;
-            if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+            if (meter.tick(graph_.lay.work_at(i)))
                 return;
             changed |= improve(i);
         }
@@ -236,8 +237,8 @@ void IteratedModes::run(Index max_sweeps, Meter meter) {
 
 bool IteratedModes::improve(Index i) {
     dirty_[i] = 0;
-    local_.find(lay_, i, labels_, stride_);
-    const Index own = labels_[i], best = local_.best(own, lay_.num_labels[i]);
+    local_.find(graph_, i, labels_);
+    const Index own = labels_[i], best = local_.best(own, graph_.lay.num_labels[i]);
     if (best == own)
         return false;
     labels_[i] = best;
@@ -246,18 +247,15 @@ bool IteratedModes::improve(Index i) {
 }
 
 void IteratedModes::spread(Index i, Index step) {
-    for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
-        const Index h = lay_.half[k], j = lay_.node[h ^ 1];
-        if (stride_[h] == 0) {
+    graph_.halves(i, [&](Index h) {
+        const Index j = graph_.lay.node[h ^ 1];
+        if (!graph_.joint(h)) {
             dirty_[j] = 1;
-            continue;
+            return;
         }
-        labels_[j] += step * stride_[h];
-        for (Index t = lay_.start[j]; t < lay_.start[j + 1]; ++t) {
-            const Index member = lay_.node[lay_.half[t] ^ 1];
-            dirty_[member] |= member != i;
-        }
-    }
+        labels_[j] += step * graph_.stride[h];
+        graph_.members(j, [&](Index member, Index) { dirty_[member] |= member != i; });
+    });
 }
 
 void IndependentModes::run(Index max_rounds, const Deadline *deadline, int threads) {
@@ -268,14 +266,14 @@ void IndependentModes::run(Index max_rounds, const Deadline *deadline, int threa
         LocalCosts local(lay_.widest);
         Meter meter(deadline);
         for (Index round = 0; round < max_rounds; ++round) {
-            each_portion(me, [&](Index p) {
+            me.each(0, portions, [&](Index p) {
                 if (!late && !find_wishes(p, local, meter))
                     late = true;
             });
             if (late) // some wishes were not found
                 break;
-            each_portion(me, [&](Index p) { choose(p); });
-            each_portion(me, [&](Index p) { changed[round] += apply(p); });
+            me.each(0, portions, [&](Index p) { choose(p); });
+            me.each(0, portions, [&](Index p) { changed[round] += apply(p); });
             if (changed[round] == 0)
                 break;
         }
@@ -293,10 +291,10 @@ bool IndependentModes::find_wishes(Index p, LocalCosts &local, Meter &meter) {
         if (!next)
             break;
         i = static_cast<const char *>(next) - all;
-        if (meter.tick(lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1)))
+        if (meter.tick(lay_.work_at(i)))
             return false;
         dirty_[i] = 0;
-        local.find(lay_, i, labels_, nullptr);
+        local.find(graph_, i, labels_);
         const Index own = labels_[i], best = local.best(own, lay_.num_labels[i]);
         wish_[i] = {};
         if (best == own)
@@ -464,8 +462,7 @@ Index Arcs::propagate(Index count, Meter &meter) {
         head = head + 1 == lay_.n ? 0 : head + 1;
         --count;
         waiting_[i] = 0;
-        const Index work = lay_.num_labels[i] * (lay_.start[i + 1] - lay_.start[i] + 1);
-        if (empty >= 0 || meter.tick(work))
+        if (empty >= 0 || meter.tick(lay_.work_at(i)))
             continue; // at the end, only clear the marks of queued nodes
         for (Index x = 0; x < lay_.num_labels[i]; ++x)
             a_[x] = allowed_[lay_.node_offset[i] + x] ? 0.0 : infinity;

@@ -4,7 +4,7 @@
 
 #include "base/deadline.hpp"
 #include "base/team.hpp"
-#include "one_edge.hpp"
+#include "label_graph.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -20,9 +20,8 @@ class LocalCosts {
     std::vector<double> cost;
     std::vector<Index> broken;
 
-    // The costs of node i. `stride[h]` is the change of the state of the auxiliary node across h
-    // per unit of the label at h; 0 if that node is a variable. Null if there are none of them.
-    void find(const Layout &lay, Index i, const Index *labels, const Index *stride);
+    // The costs of variable i.
+    void find(const LabelGraph &graph, Index i, const Index *labels);
 
     // The label with the fewest infinite terms, and the lowest cost among these; `own` at ties.
     Index best(Index own, Index count) const;
@@ -34,12 +33,11 @@ class LocalCosts {
 };
 
 // ICM in place, node by node: fewer violated constraints first, then lower cost. Only variables
-// with a changed neighbour are visited again. `stride` is that of `LocalCosts::find`.
+// with a changed neighbour are visited again.
 class IteratedModes {
   public:
-    IteratedModes(const Layout &lay, const Index *stride, Index variables, Index *labels)
-        : lay_(lay), stride_(stride), variables_(variables), labels_(labels), local_(lay.widest),
-          dirty_(lay.n, 1) {}
+    IteratedModes(const LabelGraph &graph, Index *labels)
+        : graph_(graph), labels_(labels), local_(graph.lay.widest), dirty_(graph.lay.n, 1) {}
 
     void run(Index max_sweeps, Meter meter);
 
@@ -49,9 +47,7 @@ class IteratedModes {
     // Updates the states of auxiliary neighbours and marks the variables to visit again.
     void spread(Index i, Index step);
 
-    const Layout &lay_;
-    const Index *stride_;
-    const Index variables_;
+    const LabelGraph graph_;
     Index *labels_;
     LocalCosts local_;
     std::vector<char> dirty_;
@@ -64,8 +60,8 @@ class IteratedModes {
 class IndependentModes {
   public:
     IndependentModes(const Layout &lay, Index *labels)
-        : lay_(lay), labels_(labels), wish_(std::size_t(lay.n)), dirty_(std::size_t(lay.n), 1),
-          wishing_(portions), taken_(portions) {}
+        : graph_{lay, nullptr, lay.n}, lay_(lay), labels_(labels), wish_(std::size_t(lay.n)),
+          dirty_(std::size_t(lay.n), 1), wishing_(portions), taken_(portions) {}
 
     void run(Index max_rounds, const Deadline *deadline, int threads);
 
@@ -75,13 +71,6 @@ class IndependentModes {
         std::int32_t label = -1; // -1: the node keeps its label
         float gain = 0;          // infinite if fewer constraints are violated
     };
-
-    template <class Work> void each_portion(Member &me, Work work) const {
-        me.phase([&](Part part) {
-            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
-                work(p);
-        });
-    }
 
     // Finds the best labels of the nodes of a portion next to a change, and lists those that wish
     // to change. Returns false if it was late first.
@@ -98,6 +87,7 @@ class IndependentModes {
     // Changes labels, and marks the neighbours. Two threads may mark the same node.
     Index apply(Index p);
 
+    const LabelGraph graph_;
     const Layout &lay_;
     Index *labels_;
     std::vector<Wish> wish_;

@@ -3,7 +3,7 @@
 #include "bags.hpp"
 #include "growth.hpp"
 #include "improve.hpp"
-#include "label_graph.hpp"
+#include "modes.hpp"
 #include "ranges.hpp"
 
 namespace softmap {
@@ -255,7 +255,7 @@ void BagSolver::add_costs(Index p) {
 
 void BagSolver::add_edge(Index p, Index h) {
     const Index j = graph_.lay.node[h ^ 1];
-    if (graph_.stride[h] > 0) {
+    if (graph_.joint(h)) {
         add_factor(p, h, j);
     } else if (!bags_.contains(j)) {
         conditional_costs(graph_.lay, h, labels_[j], terms_.data());
@@ -381,13 +381,14 @@ bool Search::within(const LabelGraph &graph, NodeRange range, Index i) {
 }
 
 void Search::set_arms() {
-    std::vector<double> steps, cost(graph_.lay.widest), terms(graph_.lay.widest);
+    std::vector<double> steps;
+    LocalCosts local(graph_.lay.widest);
     for (const Index i : growth_.roots()) {
-        graph_.finite_costs(i, labels_, cost.data(), terms.data());
+        local.find(graph_, i, labels_);
         double least = infinity;
         for (Index x = 0; x < graph_.lay.num_labels[i]; ++x)
-            if (cost[x] > cost[labels_[i]])
-                least = std::min(least, cost[x] - cost[labels_[i]]);
+            if (local.cost[x] > local.cost[labels_[i]])
+                least = std::min(least, local.cost[x] - local.cost[labels_[i]]);
         if (least < infinity)
             steps.push_back(least);
     }
@@ -461,8 +462,7 @@ void Search::end_round() {
         return;
     round_ = 0;
     ++cycles_;
-    const bool walk = ++idle_ > patience_, fell = take(walk);
-    patience_ += walk ? patience_ / 4 : 0;
+    const bool walk = ++idle_ > patience, fell = take(walk);
     idle_ = walk || fell ? 0 : idle_;
     arms_[arm_].work += double(work_);
     arms_[arm_].wins += fell;
@@ -518,44 +518,22 @@ Index RangeSearch::improve(Index *labels, Index work, const Deadline *deadline, 
 }
 
 Index RangeSearch::range_length(const LabelGraph &graph) {
-    const Index n = graph.variables;
-    if (n < 2 * least || n < graph.lay.n)
+    const Index n = graph.variables, count = count_ranges(n);
+    if (count == 1 || n < graph.lay.n)
         return n;
-    const Index count = std::min(most, Index(std::bit_floor(std::uint64_t(n / least))));
     const Index length = (n + count - 1) / count;
     Index border = 0;
     for (Index i = 0; i < n; ++i) {
         const Index begin = i / length * length;
         border += !Search::within(graph, {begin, std::min(begin + length, n)}, i);
     }
-    return double(border) <= apart * double(n) ? length : n;
+    return double(border) <= most_joining * double(n) ? length : n;
 }
 
 double LabelGraph::pair(Index h, Index x, Index y) const {
     double out = 0.0;
     visit_edge(lay, h, [&](const auto &edge) { out = edge.entry(y, x).part[0]; });
     return out;
-}
-
-void LabelGraph::finite_costs(Index i, const Index *labels, double *cost, double *terms) const {
-    const Index count = lay.num_labels[i];
-    const auto add = [&](const double *from) {
-        for (Index x = 0; x < count; ++x)
-            cost[x] += from[x] == infinity ? 0.0 : from[x];
-    };
-    std::fill_n(cost, count, 0.0);
-    add(lay.unary + lay.node_offset[i]);
-    halves(i, [&](Index h) {
-        const Index j = lay.node[h ^ 1];
-        if (stride[h] == 0) {
-            conditional_costs(lay, h, labels[j], terms);
-        } else {
-            const double *joint = lay.unary + lay.node_offset[j] + labels[j];
-            for (Index x = 0; x < count; ++x)
-                terms[x] = joint[(x - labels[i]) * stride[h]];
-        }
-        add(terms);
-    });
 }
 
 void LabelGraph::complete(Index *labels) const {
@@ -612,7 +590,7 @@ Cost Merge::difference(const Index *labels, const Index *other) {
 
 void Merge::add_edge(Index h, const Index *labels, const Index *other, Cost &out) {
     const Index i = graph_.lay.node[h], j = graph_.lay.node[h ^ 1];
-    if (graph_.stride[h] > 0) {
+    if (graph_.joint(h)) {
         if (part_[j] == counted_)
             return; // a factor with several members in the component counts once
         part_[j] = counted_;

@@ -5,7 +5,7 @@
 // their length, so that every variable changes in one of the two if the border of a range is short.
 #pragma once
 
-#include "base/team.hpp"
+#include "base/ranges.hpp"
 #include "improve.hpp"
 
 #include <atomic>
@@ -28,10 +28,6 @@ class RangeSearch {
     Index falls() const { return sum(&Search::falls); } // improvements of the best labels
 
   private:
-    static constexpr Index most = 64;        // ranges: a power of 2
-    static constexpr Index least = 1 << 13;  // variables of a range
-    static constexpr double apart = 1.0 / 4; // largest share of variables at the border of a range
-
     // Ranges that cover all variables, with a search in each.
     class Layer {
       public:

@@ -61,22 +61,13 @@ class ScatteredForests {
     std::vector<Lists> lists_;
 
     double *costs(Index i) { return costs_.data() + lay_.node_offset[i]; }
-    static std::uint64_t scattered(std::uint64_t seed, Index i);
-
-    Index work_of(Index i) const;
-
     template <class Function> void each_list(Member &me, Function f) {
-        me.phase([&](Part part) {
-            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
-                f(lists_[std::size_t(p)], p);
-        });
+        me.each(0, portions, [&](Index p) { f(lists_[std::size_t(p)], p); });
     }
 
     void draw(Member &me, std::uint64_t seed, Meter &meter, std::atomic<bool> &late);
     template <class Function> void own_nodes(Index p, Function f) {
-        const Part part{int(p), int(portions)};
-        for (Index i = part.first(0, lay_.n); i < part.last(0, lay_.n); ++i)
-            f(i);
+        Part{int(p), int(portions)}.each(0, lay_.n, f);
     }
     void begin(Lists &lists, Index p, std::uint64_t seed);
     // Makes candidates of all nodes that may still join.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/random.hpp"
+#include "base/softmin.hpp"
 #include "passes/sending.hpp"
 
 #include <algorithm>
@@ -109,38 +110,6 @@ class Messenger {
     double eta_;
     Room room_;
 };
-
-inline double least_of(const double *cost, Index d) {
-    double least = infinity;
-    for (Index x = 0; x < d; ++x)
-        least = cost[x] < least ? cost[x] : least;
-    return least;
-}
-
-// Subtracts a constant from d costs so that Σ exp(-η cost) = 1.
-inline void normalise(double *cost, Index d, double eta) {
-    const double least = least_of(cost, d);
-    double total = 0.0;
-    for (Index x = 0; x < d; ++x)
-        total += exp_one(-eta * (cost[x] - least));
-    const double shift = least - log_one(total) / eta;
-    for (Index x = 0; x < d; ++x)
-        cost[x] -= shift;
-}
-
-// Turns d costs into probabilities ∝ exp(-η cost); returns the constant that `normalise` subtracts.
-inline double to_probabilities(double *cost, Index d, double eta) {
-    const double least = least_of(cost, d);
-    double total = 0.0;
-    for (Index x = 0; x < d; ++x) {
-        const double weight = exp_one(-eta * (cost[x] - least));
-        cost[x] = cost[x] < infinity ? weight : 0.0;
-        total += cost[x];
-    }
-    for (Index x = 0; x < d; ++x)
-        cost[x] /= total;
-    return least - log_one(total) / eta;
-}
 
 // ν_h = S_h - μ_i for the half-edges of the block; 0 on forbidden states.
 inline void slack(Index size, Index d, const double *sigma, const double *rho, double *nu,

@@ -32,8 +32,8 @@ class Banding {
             const std::vector<std::int32_t> &nodes, const Index *level, int threads)
         : level_(level), levels_(Index(row_start.size()) - 1), threads_(threads),
           bands_(bands_for(Index(rows.size()), levels_)), band_(nodes.size()) {
-        split_portions(threads, levels_, Index(nodes.size()), [&](Index l) {
-            const Index begin = row_start[l], count = row_start[l + 1] - begin;
+        split_portions(threads, levels_, Index(nodes.size()), [&](Part part) {
+            const Index l = part.index, begin = row_start[l], count = row_start[l + 1] - begin;
             for (Index r = 0; r < count; ++r) {
                 const Row &row = rows[begin + r];
                 // the band b with count · b / bands <= r < count · (b + 1) / bands

@@ -335,8 +335,7 @@ template <class Rests>
 double chain_bound(const Schedule &plan, Rests rests, const double *shift, double constant,
                    int threads) {
     LowerSum sums[partial_sums];
-    const auto add_portion = [&](Index portion) {
-        const Part part{int(portion), int(partial_sums)};
+    const auto add_portion = [&](Part part) {
         constexpr Index some = 64; // rows
         double rest[some * lanes];
         LowerSum sum;
@@ -346,9 +345,8 @@ double chain_bound(const Schedule &plan, Rests rests, const double *shift, doubl
             for (Index k = 0; k < count; ++k)
                 sum.add(rest[k]);
         }
-        for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b)
-            sum.add(shift[b]);
-        sums[portion] = sum;
+        part.each(0, plan.num_blocks, [&](Index b) { sum.add(shift[b]); });
+        sums[part.index] = sum;
     };
     split_portions(threads, partial_sums, plan.num_rows + plan.num_blocks, add_portion);
     LowerSum sum;

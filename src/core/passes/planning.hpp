@@ -102,12 +102,7 @@ class Planner {
     }
     // Calls work(k) for k < count, on all threads.
     template <class Work> void each(Index count, Work work) const {
-        together(count > 1 ? threads_ : 1, [&](Member &me) {
-            me.phase([&](Part part) {
-                for (Index k = part.first(0, count); k < part.last(0, count); ++k)
-                    work(k);
-            });
-        });
+        together(count > 1 ? threads_ : 1, [&](Member &me) { me.each(0, count, work); });
     }
     // The position of each piece's first item if those of `list(piece)` are joined, and their
     // number.
@@ -155,8 +150,8 @@ class Planner {
             plan_.cost_size += strip_step(last - first) * lay_.num_labels[i];
         }
         strips_.push_back(std::int32_t(lay_.n));
-        split_portions(threads_, Index(begin.size()), lay_.n, [&](Index s) {
-            const Index step = strip_step(strips_[s + 1] - strips_[s]);
+        split_portions(threads_, Index(begin.size()), lay_.n, [&](Part part) {
+            const Index s = part.index, step = strip_step(strips_[s + 1] - strips_[s]);
             for (Index k = strips_[s]; k < strips_[s + 1]; ++k) {
                 node_at_[plan_.nodes[k]] = begin[s] + k - strips_[s];
                 node_step_[plan_.nodes[k]] = std::int32_t(step);
@@ -189,18 +184,18 @@ class Planner {
             const JoinedKeys keys = keys_of_edges();
             constexpr Index portions = 256;
             Index begin[portions + 1] = {}; // edges from the nodes before each portion
-            const auto visit = [&](Index p, auto take) {
-                const Part part{int(p), int(portions)};
-                for (Index k = part.first(0, lay_.n); k < part.last(0, lay_.n); ++k)
+            const auto visit = [&](Part part, auto take) {
+                part.each(0, lay_.n, [&](Index k) {
                     each_onwards(plan_.nodes[k], [&](std::int32_t e) { take(e, k); });
+                });
             };
-            split_portions(threads_, portions, lay_.n, [&](Index p) {
-                visit(p, [&](std::int32_t, Index) { ++begin[p + 1]; });
+            split_portions(threads_, portions, lay_.n, [&](Part part) {
+                visit(part, [&](std::int32_t, Index) { ++begin[part.index + 1]; });
             });
             std::partial_sum(begin, begin + portions + 1, begin);
-            split_portions(threads_, portions, lay_.n, [&](Index p) {
-                Index at = begin[p];
-                visit(p, [&](std::int32_t e, Index k) {
+            split_portions(threads_, portions, lay_.n, [&](Part part) {
+                Index at = begin[part.index];
+                visit(part, [&](std::int32_t e, Index k) {
                     order[at++] = {keys[e], e, std::int32_t(k)};
                 });
             });

@@ -115,10 +115,7 @@ inline void read_labels(const Layout &lay, const Schedule &plan, const double *m
     });
     for (Index level = plan.levels - 1; level >= 0; --level) {
         const Index row = plan.row_start[level], end = plan.row_start[level + 1];
-        me.phase([&](Part part) {
-            for (Index r = part.first(row, end); r < part.last(row, end); ++r)
-                reader.decide(plan.rows[r]);
-        });
+        me.each(row, end, [&](Index r) { reader.decide(plan.rows[r]); });
     }
 }
 

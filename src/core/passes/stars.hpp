@@ -6,46 +6,10 @@
 // no edge, so that the result does not depend on the number of threads.
 #pragma once
 
+#include "base/softmin.hpp"
 #include "chains.hpp"
 
 namespace softmap {
-
-inline double least_of(const double *cost, Index d) {
-    double least = infinity;
-    for (Index x = 0; x < d; ++x)
-        least = cost[x] < least ? cost[x] : least;
-    return least;
-}
-
-// Subtracts the minimum from d costs.
-inline void settle_at_zero(double *cost, Index d) {
-    const double least = least_of(cost, d);
-    for (Index x = 0; x < d; ++x)
-        cost[x] -= least;
-}
-
-// Turn d costs into probabilities ∝ exp(-η cost).
-inline void to_probabilities(double *cost, Index d, double eta) {
-    settle_at_zero(cost, d);
-    double mass = 0.0;
-    for (Index x = 0; x < d; ++x) {
-        cost[x] = cost[x] < infinity ? exp_one(-eta * cost[x]) : 0.0;
-        mass += cost[x];
-    }
-    for (Index x = 0; x < d; ++x)
-        cost[x] /= mass;
-}
-
-// -(1/η) log Σ exp(-η cost), or the least cost at η = ∞.
-inline double soft_minimum_of(const double *cost, Index d, double eta) {
-    const double least = least_of(cost, d);
-    if (eta == infinity)
-        return least;
-    double mass = 0.0;
-    for (Index x = 0; x < d; ++x)
-        mass += exp_one(-eta * (cost[x] - least));
-    return least - log_one(mass) / eta;
-}
 
 // The arguments of a rule for one half-edge: entry x of its messages is at at + x · step.
 struct HalfView {

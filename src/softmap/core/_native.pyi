@@ -87,6 +87,8 @@ KINDS: tuple = ...
 
 LANES: int = 8
 
+WORTHWHILE: int = 8192
+
 def message(
     layout: Layout,
     h: int,

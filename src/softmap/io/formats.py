@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.hints import instead
 from softmap.io.atomic import write_bytes
 from softmap.io.results import inline_evidence, read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
@@ -78,8 +79,9 @@ class Format:
             parameters = inspect.signature(function).parameters.values()
             known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
             if unknown := [name for name in options if name not in known]:
-                taken = f"they take {', '.join(known)}" if known else "they take none"
-                raise OptionError(f"{unknown[0]!r} is no option of {self.name} files; {taken}")
+                taken = f"; they take {', '.join(known)}" if known else "; they take none"
+                hint = instead(unknown[0], ["format"]) or taken
+                raise OptionError(f"{unknown[0]!r} is no option of {self.name} files{hint}")
         return function
 
 
@@ -277,26 +279,27 @@ def parse(data: bytes, format: str | None = None, **options: Any) -> Model:
 def write(model: Model, target: Source, *, format: str | None = None, **options: Any) -> None:
     """Write a model; the format follows from the suffix (.uai, .LG, .wcsp, .cfn, .h5, .npz, ...).
 
-    The file appears whole or not at all; .gz, .xz and .bz2 are packed. Formats that cannot hold
-    every model say so. Names are written if the format can hold all of them.
+    The file is written atomically, and compressed if its name ends in .gz, .xz or .bz2. A model
+    that the format cannot represent raises an error that names the reason. Names are written if
+    the format can represent all of them.
 
     Parameters
     ----------
     model : Model
     target : path, "-" or binary file
     format : str, optional
-        One of `softmap.io.FORMATS`, where the name does not tell.
+        One of `softmap.io.FORMATS`; by default recognised by the name.
     values : {"potential", "log", "cost"}
-        Of UAI files: what the tables shall hold. Default: potentials, or logarithms for `.LG`.
+        Of UAI files: what the tables contain. Default: potentials, or logarithms for `.LG`.
     scale : float
-        Of WCSP, WCNF and OPB files, which hold whole numbers: costs are multiplied by it.
+        Of WCSP, WCNF and OPB files, which contain integers only: costs are multiplied by it.
     compress : bool
-        Of `.npz` files: whether to pack the arrays (the default).
+        Of `.npz` files: whether to compress the arrays (the default).
     drop_constant : bool
         Of `.qpbo` and `.mc` files, which have no constant: leave it out.
     integer : bool
-        Of `.lp` and `.mps` files, which hold the LP relaxation: write the integer program, whose
-        optimum is the best labelling.
+        Of `.lp` and `.mps` files, which contain the LP relaxation by default: write the integer
+        program, whose optimum is the best labelling.
     """
     checked_model(model)
     _check_format(format)
@@ -313,7 +316,8 @@ def write(model: Model, target: Source, *, format: str | None = None, **options:
 
 def _check_format(format: object) -> None:
     if format is not None and not (isinstance(format, str) and format in FORMATS):
-        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
+        hint = instead(format, FORMATS) if isinstance(format, str) else ""
+        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}{hint}")
 
 
 def _format(content: Content, format: str | None) -> Format:

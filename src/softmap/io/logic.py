@@ -36,7 +36,7 @@ class Conjunctions:
         """Add rows of k literals each with their costs; a variable may occur twice in a row."""
         if not len(literals):
             return
-        keys = _sorted_rows(2 * np.abs(literals) + (literals > 0))  # sorts literals by variable
+        keys = np.sort(2 * np.abs(literals) + (literals > 0), axis=1)  # literals by variable
         variable = keys >> 1
         ordered = np.where(keys & 1, variable, -variable)
         again = variable[:, 1:] == variable[:, :-1]
@@ -112,19 +112,6 @@ class Conjunctions:
             label = (np.arange(rows.shape[1]) < first).astype(np.int64)
             chosen = np.abs(rows[kind.reshape(-1) == c]) - 1
             self.assembly.add_copies(Or(np.arange(rows.shape[1]), label, cost), chosen)
-
-
-def _sorted_rows(keys: Ints) -> Ints:
-    """Sort each row; with few columns, by compare-exchange of whole columns."""
-    k = keys.shape[1]
-    if k > 4:
-        return np.sort(keys, axis=1)
-    columns = [keys[:, a] for a in range(k)]
-    for last in range(k - 1, 0, -1):
-        for a in range(last):
-            one, other = columns[a], columns[a + 1]
-            columns[a], columns[a + 1] = np.minimum(one, other), np.maximum(one, other)
-    return np.column_stack(columns) if k else keys
 
 
 def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:

@@ -127,6 +127,9 @@ def _array(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
 def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
     def need(key: str) -> NDArray[Any]:
         if key not in arrays:
+            if "header" in arrays:  # an archive of `Result.save`, or a checkpoint
+                message = "expected a model, found a saved result: softmap.load_result reads it, "
+                raise FormatError(message + "softmap verify RESULT MODEL checks it", name)
             message = f"expected an array {key!r}, found {', '.join(arrays) or 'none'}"
             raise FormatError(message, name, expected=f"an array {key!r}")
         return arrays[key]

@@ -12,7 +12,7 @@ from softmap.errors import ModelError
 from softmap.io.factors import factors_of
 from softmap.io.layered import Layered
 from softmap.io.limits import LIMITS
-from softmap.model.many import Many, Regular
+from softmap.model.many import Many
 from softmap.model.potentials.base import Costs
 
 _DIGITS = 9  # sums of decimals are equal if they agree to so many digits
@@ -46,9 +46,6 @@ def regular(
         raise ModelError(f"expected states below {last + 1} in {name}")
     if weighted and not starts:
         starts = dict.fromkeys(range(last + 1), 0.0)
-    if not weighted and wrong == math.inf and (plain := _deterministic(arcs, starts, sizes)):
-        moves, order = plain
-        return Regular(scope, moves, [0.0 if s in ends else np.inf for s in order])
 
     def step(_: int, costs: Costing, x: int) -> tuple[Costing, float] | None:
         best: dict[int, float] = {}
@@ -67,24 +64,6 @@ def regular(
         return min((c + ends.get(s, math.inf) for s, c in costs), default=math.inf)
 
     return Layered(name, scope, sizes, tuple(sorted(starts.items())), step, final)
-
-
-def _deterministic(
-    arcs: dict[int, list[tuple[int, int, float]]], starts: dict[int, float], sizes: Sequence[int]
-) -> tuple[Any, list[int]] | None:
-    """Return moves and states, the initial state first; None if several runs are possible."""
-    if len(starts) != 1:
-        return None
-    order = list(dict.fromkeys([*starts, *arcs, *(a for own in arcs.values() for _, a, _ in own)]))
-    place = {s: i for i, s in enumerate(order)}
-    moves = np.full((len(order), max(sizes)), -1)
-    for before, own in arcs.items():
-        for value, after, _ in own:
-            if value < moves.shape[1]:
-                if moves[place[before], value] not in (-1, place[after]):
-                    return None
-                moves[place[before], value] = place[after]
-    return moves, order
 
 
 def grammar(name: str, sizes: Sequence[int], given: Mapping[str, Any], wrong: float) -> Costs:

@@ -19,7 +19,7 @@ from softmap.model.potentials.base import Costs, Ints
 
 __all__ = ["Assignment", "assign", "assignment_lam", "solve_assignment"]
 
-MOST_ENTRIES = 50_000_000  # largest number of costs of an assignment that is solved outright
+MOST_ENTRIES = 50_000_000  # largest number of costs of an assignment problem that is tried
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import seeded
-from softmap.labels.pricing import Priced, energy_of, whole_labels
+from softmap.labels.energies import Labelled, energy_of, whole_labels
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.tuning import TUNING
 
 __all__ = [
     "Neighbourhoods", "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods",
-    "strides", "with_followers",
+    "strides", "with_chain_variables",
 ]  # fmt: skip
-
-TOGETHER = 8192  # smallest number of variables of which `icm` changes independent sets at once
 
 Labels = NDArray[np.int64]
 
@@ -35,13 +33,13 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
 
 def _icm(
     model: Model,
-    known: Priced,
+    known: Labelled,
     threads: int,
     max_sweeps: int = 100,
     deadline: core.Deadline | None = None,
-) -> Priced:
+) -> Labelled:
     moved = whole_labels(model, known[0]).copy()
-    if model.n < TOGETHER or len(model.auxiliaries):
+    if model.n < core.WORTHWHILE or len(model.auxiliaries):
         core.iterated_modes(
             layout(model), moved, strides(model), model.num_variables, max_sweeps, deadline
         )
@@ -89,13 +87,13 @@ def forests(
 
 def improved_by_forests(
     model: Model,
-    known: Priced,
+    known: Labelled,
     rounds: int,
     heat: float = 0.0,
     seed: int = 0,
     threads: int = 1,
     deadline: core.Deadline | None = None,
-) -> Priced:
+) -> Labelled:
     """`forests` for labels whose energy is known; return the labels and their energy.
 
     No further forest is solved after the deadline.
@@ -114,7 +112,7 @@ def best_labelling(
     energies: list[float] | None = None,
     threads: int = 1,
     deadline: core.Deadline | None = None,
-) -> Priced:
+) -> Labelled:
     """Improve each labelling with `icm` until a deadline; return the best one and its energy."""
     if energies is None:
         energies = [energy_of(model, labels, threads) for labels in candidates]
@@ -122,10 +120,10 @@ def best_labelling(
         _icm(model, known, threads, deadline=deadline)
         for known in zip(candidates, energies, strict=True)
     ]
-    return with_followers(model, min(polished, key=lambda found: found[1]))
+    return with_chain_variables(model, min(polished, key=lambda found: found[1]))
 
 
-def with_followers(model: Model, known: Priced) -> Priced:
+def with_chain_variables(model: Model, known: Labelled) -> Labelled:
     """Recompute the labels of chain variables if the labels violate a constraint.
 
     In labels of finite energy they are consistent already.
@@ -226,7 +224,7 @@ class Neighbourhoods:
         return _better(self._model, known, moved, threads)[0]
 
 
-def _better(model: Model, known: Priced, moved: Labels, threads: int = 1) -> Priced:
+def _better(model: Model, known: Labelled, moved: Labels, threads: int = 1) -> Labelled:
     """Return the better labelling by its exact energy (a search rounds its sums differently)."""
     labels = moved[: model.num_variables]
     energy = energy_of(model, labels, threads)

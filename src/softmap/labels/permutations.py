@@ -120,7 +120,8 @@ class Permutation:
         different = np.setdiff1d(np.arange(d), shared)
         tables[:, different, different] = np.inf
         edges = model.edges[inner].astype(np.int64)
-        return cls._rounded(unary, tables, edges, *shared, deadline=deadline)
+        label = shared[0] if shared else -1
+        return cls._rounded(unary, tables, edges, label, deadline)
 
     @classmethod
     def _rounded(
@@ -279,7 +280,7 @@ class _Block(NamedTuple):
         """Return costs in units of `2**exponent`, rounded down."""
         low, above = np.zeros(len(costs), np.int64), np.empty(costs.shape, np.int64)
         finite, exact = np.isfinite(costs), True
-        for some in _pieces(*costs.shape, deadline):
+        for some in _pieces(len(costs), costs.shape[1], deadline):
             given = np.where(finite[some], costs[some], 0.0)
             whole = units_below(given, exponent)
             exact = exact and np.array_equal(np.ldexp(whole, exponent), given)
@@ -308,7 +309,7 @@ def _exponent(blocks: list[Costs], deadline: core.Deadline | None = None) -> int
     """Exponent of the unit: exact if the sum of all ranges then has few enough bits."""
     largest, spreads, least = 0.0, [0.0], LARGEST_EXPONENT
     for costs in blocks:
-        for some in _pieces(*costs.shape, deadline):
+        for some in _pieces(len(costs), costs.shape[1], deadline):
             used = np.where(np.isfinite(costs[some]), costs[some], 0.0)
             spreads += np.ptp(used, axis=1).tolist()
             largest = max(largest, float(np.abs(used).max(initial=0.0)))

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
+from softmap.labels.energies import Labelled, energy_of
 from softmap.labels.improving import best_labelling, improved_by_forests
-from softmap.labels.pricing import Priced, energy_of
 from softmap.model import Model
-from softmap.relaxation.dual import Floats, cost_scale
-from softmap.relaxation.gaps import PROVED
+from softmap.relaxation.dual import Floats
+from softmap.relaxation.gaps import PROVED, cost_scale
 from softmap.relaxation.polytope import normalised
 from softmap.tuning import TUNING, SearchEffort
 
@@ -57,14 +57,14 @@ class LabelSearch:
 
     def look(
         self,
-        known: Priced,
+        known: Labelled,
         lam: Readable,
         nodes: Floats,
         bound: float,
         primal: float,
         work: int,
         deadline: core.Deadline | None = None,
-    ) -> Priced:
+    ) -> Labelled:
         """Decode labels from λ and node marginals, and improve them while the gap is open.
 
         Parameters
@@ -100,8 +100,8 @@ class LabelSearch:
         return self._annealed(best, bound, annealed, work + 1, deadline)
 
     def improve(
-        self, known: Priced, bound: float, seed: int, deadline: core.Deadline | None = None
-    ) -> Priced:
+        self, known: Labelled, bound: float, seed: int, deadline: core.Deadline | None = None
+    ) -> Labelled:
         """Improve labels that come from a similar model, by annealed tree moves."""
         model, threads, best = self.model, self.threads, known
         if self._open(best, bound):
@@ -111,8 +111,8 @@ class LabelSearch:
         return self._annealed(best, bound, self.effort.warm, seed + 1, deadline)
 
     def _annealed(
-        self, known: Priced, bound: float, rounds: int, seed: int, deadline: core.Deadline | None
-    ) -> Priced:
+        self, known: Labelled, bound: float, rounds: int, seed: int, deadline: core.Deadline | None
+    ) -> Labelled:
         """Improve labels by annealed tree moves while the gap is open.
 
         The first temperature is a multiple of the geometric mean of the scale of the costs and the
@@ -126,7 +126,7 @@ class LabelSearch:
         moved = improved_by_forests(model, known, rounds, heat, seed, self.threads, deadline)
         return _better(known, moved)
 
-    def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Priced:
+    def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Labelled:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
         model, order = self.model, self.order
         if callable(lam):
@@ -145,7 +145,7 @@ class LabelSearch:
             labels, energy = best_labelling(model, [decided], None, self.threads, deadline)
         return labels, energy
 
-    def _fused(self, known: Priced, found: Priced, deadline: core.Deadline | None) -> Priced:
+    def _fused(self, known: Labelled, found: Labelled, deadline: core.Deadline | None) -> Labelled:
         """Return the better of two labellings, or what a fusion move makes of both."""
         best = _better(known, found)
         worse = found if best is known else known
@@ -159,11 +159,11 @@ class LabelSearch:
             return best
         return _better(best, (labels, energy_of(self.model, labels, self.threads)))
 
-    def _open(self, known: Priced, bound: float) -> bool:
+    def _open(self, known: Labelled, bound: float) -> bool:
         """Whether the known labels are feasible and not yet proved optimal."""
         return PROVED * abs(bound) < known[1] - bound < math.inf
 
 
-def _better(known: Priced, found: Priced) -> Priced:
+def _better(known: Labelled, found: Labelled) -> Labelled:
     """Return the better of two labellings; `found` if neither is feasible."""
     return found if found[1] < known[1] or math.isinf(known[1]) else known

@@ -75,7 +75,7 @@ class StructuredClassifier:
     pairwise_coef_ : float64 array
         Weights of the edges.
     log_ : tuple of Round
-        The rounds, with the certified gap of every inference.
+        What each round of training computed, with the certified gap of each inference.
 
     Examples
     --------
@@ -147,7 +147,15 @@ class StructuredClassifier:
     # --- fitting --------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the weights from samples X and their labels y; return the estimator."""
+        """Learn the weights, and return the estimator.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        y : list of arrays, or array (samples,)
+            The true label of each variable, of any type.
+        """
         samples, flat = self._samples(X)
         truth = _labels(y, samples, flat)
         classes = np.unique(np.concatenate(truth))
@@ -185,7 +193,7 @@ class StructuredClassifier:
 
     @property
     def log_(self) -> tuple[Round, ...]:
-        """The rounds, with the certified gap of every inference."""
+        """What each round of training computed, with the certified gap of each inference."""
         return self.fitted_.log
 
     @property
@@ -215,21 +223,47 @@ class StructuredClassifier:
     # --- using ----------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Any:
-        """Return the predicted labels: a list of arrays, or an array if X is an array."""
+        """Return the predicted labels: a list of arrays, or an array if X is an array.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        """
         labels = [self.classes_[r.labels] for r in self.infer(X)]
         return labels[0] if _is_flat(X) else labels
 
     def infer(self, X: Any) -> list[Result]:
-        """Return the results of `softmap.solve` for all samples, with their certificates."""
+        """Return the results of `softmap.solve` for all samples, with their certificates.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        """
         options = INFERENCE | (self.inference or {})
         return list(solve_batch(self.models(X), threads=self.threads, **options))
 
     def marginals(self, X: Any, eta: float | None = None) -> list[SoftMarginals]:
-        """Return the smoothed marginals of every sample; `eta` is that of the loss by default."""
+        """Return the smoothed marginals of every sample.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        eta : float, optional
+            Inverse temperature; by default that of the loss.
+        """
         return [smoothed_optimum(m, self.eta if eta is None else eta) for m in self.models(X)]
 
     def models(self, X: Any) -> list[Model]:
-        """Return the model of every sample for the learned weights."""
+        """Return the model of every sample for the learned weights.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        """
         if not hasattr(self, "fitted_"):
             raise not_fitted(type(self).__name__)
         samples, _ = self._samples(X)
@@ -238,7 +272,15 @@ class StructuredClassifier:
         return [linear.model(sample, weights) for sample in samples]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the fraction of variables whose predicted label is the true one."""
+        """Return the fraction of variables whose predicted label is the true one.
+
+        Parameters
+        ----------
+        X : list of samples, or array (samples, features)
+            See the class.
+        y : list of arrays, or array (samples,)
+            The true label of each variable.
+        """
         found = self.predict(X)
         samples, flat = self._samples(X)
         truth = np.concatenate(_labels(y, samples, flat))

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
+from softmap.hints import instead
 from softmap.later import later
 from softmap.machine import usable_cores
 from softmap.methods.policy import Ask
 from softmap.model import Model
 from softmap.relaxation.dual import check_eta
 from softmap.relaxation.polytope import Coupled
+from softmap.tuning import TUNING, Tuning
 
 Floats = NDArray[np.float64]
 
@@ -137,6 +139,8 @@ class Algorithm(ABC):
         Number of blocks whose messages one update of a randomised method computes.
     leaves_cores : bool
         Whether passes leave the cores free (GPU), so that labels are searched for meanwhile.
+    tuning : Tuning
+        The page of numbers of the run; see `with_tuning`.
     """
 
     name: ClassVar[str]
@@ -146,11 +150,17 @@ class Algorithm(ABC):
     frugal: ClassVar[bool] = False
     compared: int = 1
     leaves_cores: ClassVar[bool] = False
+    tuning: Tuning = TUNING
 
     @classmethod
     def configured(cls, eta: float | None, threads: int) -> Self:
         """Return the method with the options of a run that it uses (by default η only)."""
         return cls(eta=eta)  # type: ignore[call-arg]
+
+    def with_tuning(self, tuning: Tuning) -> Self:
+        """Read the numbers of another page from now on, and return the method."""
+        self.tuning = tuning
+        return self
 
     @abstractmethod
     def init(
@@ -200,9 +210,6 @@ class Algorithm(ABC):
 
     def undo_proposal(self, state: Any) -> None:  # noqa: B027
         """Undo what `propose` has changed in the state, which can be stored then."""
-
-    def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
-        """Divide η by a factor, if the method chooses η itself."""
 
     def restart_point(self, state: Any) -> Floats:
         """Return the λ that is the best warm start for another run."""
@@ -290,7 +297,9 @@ METHODS = Methods(
 def find(method: str) -> type[Algorithm]:
     """Return the class of a method, or raise `OptionError` for an unknown name."""
     if method not in METHODS:
-        raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+        hint = instead(method, METHODS) if isinstance(method, str) else ""
+        every = f"; choose one of {', '.join(METHODS)}"
+        raise OptionError(f"unknown method {method!r}{hint or every}")
     return METHODS[method]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from softmap.methods.paper import (
     Standard,
     StandardState,
     UpdateRule,
-    few_at_a_time,
 )
 from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
@@ -60,14 +60,8 @@ class Greedy(Standard):
         state.native().plant(self.eta, self._stars, tree)
         return state
 
-    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
-        """Do `count` updates (none if the model has no edges)."""
-        if not state.model.m or not isinstance(state, GreedyState):
-            return
-        run = state.native()
-        for now in few_at_a_time(count, deadline):
-            state.work += run.run_greedy(self.eta, self._stars, now, state.tree)
-            state.updates += now
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        return int(run.run_greedy(self.eta, self._stars, count, state.tree))
 
 
 class GreedyEMP(Greedy):
@@ -101,14 +95,8 @@ class Sampled(Standard):
         super().__init__(eta)
         self.sample = sample
 
-    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
-        """Do `count` updates (none if the model has no edges)."""
-        if not state.model.m:
-            return
-        run = state.native()
-        for now in few_at_a_time(count, deadline):
-            state.work += run.run_sampled(self.eta, self._stars, now, self.sample, state.rng)
-            state.updates += now
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        return int(run.run_sampled(self.eta, self._stars, count, self.sample, state.rng))
 
 
 class SampledEMP(Sampled):
@@ -172,23 +160,17 @@ class AccelGreedySMP(AccelSMP):
     ) -> SemiGreedyState:
         return SemiGreedyState(**vars(super().init(model, lam, seed, deadline)))
 
-    def step(
-        self, state: AcceleratedState, count: int, deadline: core.Deadline | None = None
-    ) -> None:
-        """Do `count` updates (none if the model has no edges)."""
-        if not state.model.m or not isinstance(state, SemiGreedyState):
-            return
-        run, period = state.native(), PERIOD * state.model.n
-        while count > 0 and not (deadline is not None and deadline.passed):
-            now = min(count, period - state.updates % period)
-            state.theta, work = run.run_semi_greedy(
-                self.eta, now, self.compared, state.theta, state.rng
-            )
-            state.work += work
-            state.updates += now
-            count -= now
-            if self.restart and state.updates % period == 0:
-                self._test(state)
+    def _at_once(self, state: Any, most: int) -> int:
+        """Return the updates left until the next restart test."""
+        period = PERIOD * state.model.n
+        return int(period - state.updates % period)
+
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        given = self.eta, count, self.compared, state.theta, state.rng
+        state.theta, work = run.run_semi_greedy(*given)
+        if self.restart and (state.updates + count) % (PERIOD * state.model.n) == 0:
+            self._test(state)
+        return int(work)
 
     def _test(self, state: SemiGreedyState) -> None:
         """Restart from λ if L(λ) has risen since the last test."""

@@ -6,10 +6,10 @@ and its blocks and inherits the rest. Constants are derived in `docs/theory/acce
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,13 +276,24 @@ class Randomised(Algorithm):
     def _exact(self) -> bool:
         return self.rule is UpdateRule.MINIMISE
 
+    def step(self, state: Any, count: int, deadline: core.Deadline | None = None) -> None:
+        """Do `count` updates (none if the model has no edges), a few at a time until a deadline."""
+        if not state.model.m:
+            return
+        run, at_once = state.native(), count if deadline is None else UNSEEN
+        while count > 0 and not (deadline is not None and deadline.passed):
+            now = min(count, self._at_once(state, at_once))
+            work = self._update(state, run, now)
+            state.work, state.updates = state.work + work, state.updates + now
+            count -= now
 
-def few_at_a_time(count: int, deadline: core.Deadline | None) -> Iterator[int]:
-    """Divide `count` updates into a few at a time, until the deadline."""
-    at_once = count if deadline is None else UNSEEN
-    while count > 0 and not (deadline is not None and deadline.passed):
-        yield (now := min(count, at_once))
-        count -= now
+    def _at_once(self, state: Any, most: int) -> int:
+        """Return how many of `most` updates are done before the next look at the deadline."""
+        return most
+
+    @abstractmethod
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        """Do `count` updates in the compiled loop; return the messages computed."""
 
 
 class Standard(Randomised):
@@ -314,14 +325,8 @@ class Standard(Randomised):
         state.native().begin(self.eta)
         return state
 
-    def step(self, state: StandardState, count: int, deadline: core.Deadline | None = None) -> None:
-        """Do `count` updates (none if the model has no edges)."""
-        if not state.model.m:
-            return
-        run = state.native()
-        for now in few_at_a_time(count, deadline):
-            state.work += run.run(self.eta, self._stars, self._exact, now, state.rng)
-            state.updates += now
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        return int(run.run(self.eta, self._stars, self._exact, count, state.rng))
 
     def propose(self, state: StandardState) -> Proposal:
         """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""
@@ -362,19 +367,10 @@ class Accelerated(Randomised):
             gain=gain(self.constants, model, self.blocks, self.eta),
         )
 
-    def step(
-        self, state: AcceleratedState, count: int, deadline: core.Deadline | None = None
-    ) -> None:
-        """Do `count` updates (none if the model has no edges)."""
-        if not state.model.m:
-            return
-        run = state.native()
-        for now in few_at_a_time(count, deadline):
-            state.theta, work = run.run(
-                self.eta, self._stars, self._exact, self.printed, now, state.theta, state.rng
-            )
-            state.work += work
-            state.updates += now
+    def _update(self, state: Any, run: Any, count: int) -> int:
+        given = self.eta, self._stars, self._exact, self.printed, count, state.theta, state.rng
+        state.theta, work = run.run(*given)
+        return int(work)
 
     def propose(self, state: AcceleratedState) -> Proposal:
         """Propose λ^(k)."""

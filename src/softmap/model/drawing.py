@@ -1,10 +1,9 @@
-"""Images and graphs for pages, notebooks and terminals, without other libraries than numpy."""
+"""Images and graphs for pages, notebooks and terminals, as PNG (by Pillow) and SVG."""
 
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -75,32 +74,13 @@ def image_uri(colours: Colours) -> str:
 
 def png(colours: Colours) -> bytes:
     """The bytes of a PNG file; an image of at most 256 colours is stored with a palette."""
-    rows, columns = colours.shape[:2]
-    if colours.ndim == 2:
-        return _file(rows, columns, 0, colours)
-    packed = colours.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
-    inks, index = np.unique(packed, return_inverse=True)
-    if len(inks) > 256:
-        return _file(rows, columns, 2, colours)
-    table = np.stack([inks >> 16, inks >> 8 & 255, inks & 255], axis=1).astype(np.uint8)
-    return _file(rows, columns, 3, index.astype(np.uint8), table.tobytes())
+    from PIL import Image  # imported late: most runs draw nothing
 
-
-def _file(rows: int, columns: int, kind: int, pixels: Colours, inks: bytes = b"") -> bytes:
-    """A PNG of 8 bits per channel: grey (0), colour (2) or indexed (3)."""
-    flat = pixels.reshape(rows, -1)
-    # every row of a PNG starts with the number of its filter; 0 is no filter
-    lines = np.zeros((rows, flat.shape[1] + 1), dtype=np.uint8)
-    lines[:, 1:] = flat
-    header = struct.pack(">IIBBBBB", columns, rows, 8, kind, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"PLTE", inks), (b"IDAT", zlib.compress(lines.tobytes(), 9))]
-    kept = [(name, body) for name, body in [*chunks, (b"IEND", b"")] if body or name == b"IEND"]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in kept)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    check = zlib.crc32(kind + body)
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check)
+    image, file = Image.fromarray(np.ascontiguousarray(colours)), io.BytesIO()
+    if image.mode == "RGB" and image.getcolors(256) is not None:
+        image = image.convert("P", palette=Image.Palette.ADAPTIVE)
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import Chain, chains
-from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets, within
+from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, within
 from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
@@ -33,6 +33,7 @@ from softmap.model.potentials.base import (
     integers,
     largest,
     numbers,
+    offsets,
 )
 from softmap.model.structure import NO_AUXILIARIES, NO_RUNNING, Auxiliaries, Running, running_of
 

@@ -22,6 +22,7 @@ from softmap.model.potentials.base import (
     integers,
     largest,
     numbers,
+    offsets,
     plain,
     single,
 )
@@ -30,14 +31,6 @@ LARGEST_SUM = 1e306  # limit of the sum of all |costs|: energies and bounds stay
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
 Group = tuple[ArrayLike, Potential]
-
-
-def offsets(sizes: Ints) -> Ints:
-    """Return the start of each block in their concatenation, and the end of the last one."""
-    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offset[1:])
-    offset.flags.writeable = False
-    return offset
 
 
 def within(counts: Ints) -> Ints:
@@ -90,6 +83,8 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
         flat, num_labels = frozen(unary.costs), unary.num_labels
     elif isinstance(unary, np.ndarray) and unary.dtype != object:
         flat, num_labels = _from_array(unary)
+    elif isinstance(unary, Mapping):
+        raise ModelError("unary is a mapping; Model.from_factors takes variables with names")
     elif isinstance(unary, str | bytes) or not np.iterable(unary):
         raise ModelError(f"unary must be an array or a list of arrays, not {shown(unary)}")
     else:

@@ -113,20 +113,6 @@ class Many:
         numbered = [self.variables[t] for t in places]
         return listed(numbered if names is None else [names[i] for i in numbered])
 
-    def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """Return the cost of labels, given in the order of the variables."""
-        total = 0.0
-        for automaton in self.automata(sizes):
-            place = {v: t for t, v in enumerate(self.variables)}
-            state = 0
-            for t, (v, moves) in enumerate(zip(automaton.variables, automaton.moves, strict=True)):
-                x = labels[place[v]]
-                if automaton.prices is not None and state >= 0:
-                    total += float(automaton.prices[t][state, x])
-                state = int(moves[state, x]) if state >= 0 else -1
-            total += float(automaton.costs[state]) if state >= 0 else math.inf
-        return total
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.variables)} variables)"
 
@@ -179,11 +165,7 @@ class Cardinality(Many):
 
     def all_ones(self, sizes: Sequence[int]) -> Ints:
         """Return `ones` of all variables, concatenated."""
-        count = np.asarray(sizes, dtype=np.int64)
-        found = np.zeros(int(count.sum()), dtype=np.int64)
-        within = self.label < count
-        found[(np.cumsum(count) - count + self.label)[within]] = 1
-        return found
+        return np.concatenate([self.ones(t, d) for t, d in enumerate(sizes)])
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no attainable count has finite cost."""
@@ -235,9 +217,8 @@ class Cardinality(Many):
         lost = bool(self.costs[cap] == np.inf)  # every count from `cap` on is forbidden
         most = self.states - 1
         moves, known = [], dict[tuple[int, bytes], Ints]()  # most variables have equal moves
-        ones, begin = self.all_ones(sizes), 0
         for t, d in enumerate(sizes):
-            own, begin = ones[begin : begin + d], begin + d
+            own = self.ones(t, d)
             key = min(t, most), own.tobytes()
             if key not in known:
                 counted = np.arange(key[0] + 1)[:, None] + own
@@ -270,41 +251,6 @@ class Among(Cardinality):
     def ones(self, t: int, d: int) -> Ints:
         """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
-
-    def all_ones(self, sizes: Sequence[int]) -> Ints:
-        """Return `ones` of all variables, concatenated."""
-        return np.concatenate([self.ones(t, d) for t, d in enumerate(sizes)])
-
-
-class Regular(Many):
-    """A regular-language constraint: an automaton reads the labels in order.
-
-    Parameters
-    ----------
-    variables : list of int or str
-        The variables, by number, or by name in a model with names.
-    moves : int array (states, labels)
-        `moves[s, x]` is the state after state `s` and label `x`, or -1 (forbidden). The automaton
-        starts in state 0.
-    costs : float array (states,)
-        Cost of each last state; `+inf` rejects.
-    """
-
-    def __init__(self, variables: Any, moves: ArrayLike, costs: ArrayLike) -> None:
-        super().__init__(variables)
-        self.moves, self.costs = integers(moves, "moves"), _checked_costs(costs)
-        sound = self.moves.ndim == 2 and self.costs.shape == self.moves.shape[:1]
-        if not sound or self.moves.min() < -1 or self.moves.max() >= len(self.moves):
-            raise ModelError(
-                "Regular: expected moves of shape (states, labels), and one cost per state"
-            )
-
-    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """Return one automaton, the given one."""
-        if max(sizes) > self.moves.shape[1]:
-            raise ModelError(f"Regular needs moves for {max(sizes)} labels")
-        moves = [self.moves[:, :d] for d in sizes]
-        return [Automaton(self.variables, [moves[0][:1], *moves[1:]], self.costs)]
 
 
 def _checked_costs(costs: Any) -> Costs:
@@ -550,20 +496,9 @@ class Linear(Many):
 
     def shifted(self, sizes: Sequence[int]) -> tuple[list[Ints], int]:
         """Weights by label, from 0 on, for each variable, and the sum of what was taken away."""
-        if len({*sizes}) == 1 and {w.shape for w in self.weights} == {(sizes[0],)}:
-            table = np.stack(self.weights)
-            _check_weights(table)
-            lowest = table.min(axis=1)
-            return list(table - lowest[:, None]), int(lowest.sum())
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         least = [int(row.min()) for row in rows]
         return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
-
-    def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """Return the cost of labels, given in the order of the variables."""
-        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
-        total = sum(int(row[x]) for row, x in zip(rows, labels, strict=True))
-        return 0.0 if self.low <= total <= self.high else self.penalty
 
     def _steps(self, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
         """After each variable: where each sum and label lead, and the sums that there are then.
@@ -618,13 +553,9 @@ def _row(weights: Ints, d: int) -> Ints:
     row = weights * np.arange(d) if weights.ndim == 0 else weights
     if row.shape != (d,):
         raise ModelError(f"expected {d} weights, one for each label, not {row.shape}")
-    _check_weights(row)
-    return row
-
-
-def _check_weights(weights: Ints) -> None:
-    if weights.max() > 2**40 or weights.min() < -(2**40):
+    if row.max() > 2**40 or row.min() < -(2**40):
         raise ModelError("weights must be at most 2^40")
+    return row
 
 
 class AllDifferent(Many):

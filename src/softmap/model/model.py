@@ -1,16 +1,16 @@
-"""`Model`: the costs of variables and edges. It is immutable and checked once, when it is made."""
+"""`Model`: the costs of variables and edges, and the ways to make one from other things."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from softmap.errors import ModelError, OptionError
+from softmap.errors import OptionError
 from softmap.hints import missing, suggesting
+from softmap.model.base import BaseModel
 from softmap.model.factors import (
     Factor,
     Pieces,
@@ -20,42 +20,18 @@ from softmap.model.factors import (
     lone_all_different,
 )
 from softmap.model.graph import grid_costs, neighbours
-from softmap.model.inputs import (
-    LARGEST_SUM,
-    Group,
-    Pairwise,
-    checked_evidence,
-    checked_labels,
-    checked_potentials,
-    checked_reach,
-    edge_groups,
-    finite_number,
-    flat_unary,
-    other_unary,
-)
+from softmap.model.inputs import LARGEST_SUM, Group, Pairwise, finite_number
 from softmap.model.many import AllDifferent
 from softmap.model.names import Names, checked_names, named_counts
-from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
+from softmap.model.potentials.base import Costs, largest
 from softmap.model.quadratic import quadratic_parts, terms_of
-from softmap.model.structure import (
-    CARRIED,
-    NO_AUXILIARIES,
-    NO_RUNNING,
-    PIECE,
-    Auxiliaries,
-    Running,
-    Structure,
-    check_auxiliaries,
-    check_running,
-)
-from softmap.model.sums import careful_sums
+from softmap.model.structure import Structure, check_auxiliaries
 
 BUILT = frozenset(Structure.__annotations__) - {"constant", "shape", "names"}
 """The attributes of a `LazyAssignment` that need its chains."""
 
 
-class Model(Structure):
+class Model(BaseModel):
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.
 
     Parameters
@@ -116,57 +92,6 @@ class Model(Structure):
     0.4
     """
 
-    def __init__(
-        self,
-        unary: ArrayLike | Sequence[ArrayLike],
-        edges: ArrayLike | None = None,
-        pairwise: Pairwise | Sequence[Group] | None = None,
-        *,
-        constant: float = 0.0,
-    ) -> None:
-        flat, num_labels = flat_unary(unary)
-        ends, potentials, group_start = edge_groups(edges, pairwise, len(num_labels))
-        self.__dict__.update(
-            unary=flat,
-            num_labels=num_labels,
-            n=len(num_labels),
-            m=len(ends),
-            num_variables=len(num_labels),
-            edges=ends,
-            potentials=potentials,
-            group_start=group_start,
-            constant=finite_number(constant, "constant"),
-            auxiliaries=NO_AUXILIARIES,
-            running=NO_RUNNING,
-            required=(),
-            required_chains=(),
-            shape=None,
-            names=None,
-        )
-        self._check_costs()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Model is immutable, {name} cannot be set; see Model.replace")
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Caches that other modules keep in the model are not pickled.
-        return {name: value for name, value in self.__dict__.items() if name in CARRIED}
-
-    def _check_costs(self) -> None:
-        """Raise `ModelError` unless potentials fit their edges and sums of costs stay finite."""
-        total = abs(self.constant)
-        if self.n * LARGEST_COST > LARGEST_SUM:  # otherwise unary costs cannot exceed it
-            total += self.n * largest(self.unary)
-        for first, last, potential in self.groups():
-            ends = self.end_labels(first, last)
-            potential.check(*ends)
-            total += (last - first) * checked_reach(potential, ends, first)
-        if not total <= LARGEST_SUM:
-            raise ModelError(
-                f"costs of this size and number can add up to {total:.3g}; "
-                f"expected at most {LARGEST_SUM:g}"
-            )
-
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
         aux = f" (+{self.n - self.num_visible} auxiliary)" if self.n > self.num_visible else ""
@@ -174,237 +99,20 @@ class Model(Structure):
         low, high = int(counts.min()), int(counts.max())
         labels = f"{low} labels" if low == high else f"{low} to {high} labels"
         size = " × ".join(map(str, self.shape or (self.num_visible,)))
-        return f"Model({size} variables{aux}, {labels}, {self.m} edges, {families})"
+        edges = f"{self.m} edge{'s' * (self.m != 1)}"
+        return f"Model({size} variables{aux}, {labels}, {edges}, {families})"
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD))
+            raise AttributeError(
+                missing(f"{type(self).__name__!r} object", name, _INSTEAD, dir(type(self)))
+            )
 
     def _repr_html_(self) -> str:
         from softmap.model.drawn import model_html  # only notebooks need it
 
         return model_html(self)
-
-    # --- energies -------------------------------------------------------------------------------
-
-    def complete(self, labels: ArrayLike) -> Ints:
-        """Return the labels of all nodes, given those of the variables.
-
-        The labels of chain variables and auxiliary nodes follow from the given ones.
-
-        Parameters
-        ----------
-        labels : int array or mapping
-            A labelling, a batch of labellings, or a mapping from names to states.
-        """
-        if isinstance(labels, Mapping):
-            labels = self._names().labels(labels)
-        chosen = self.with_running(labels)
-        if not len(self.auxiliaries):
-            return chosen
-        return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
-
-    def with_running(self, labels: ArrayLike) -> Ints:
-        """Return `labels` with the labels of chain variables appended, unless they are present."""
-        counts = self.num_labels[: self.num_variables]
-        if not len(self.running):
-            return checked_labels(labels, counts, self.shape)
-        if np.shape(labels)[-1:] == counts.shape:
-            return checked_labels(labels, counts)
-        chosen = checked_labels(labels, counts[: self.num_visible], self.shape)
-        return self.running.follow(chosen)
-
-    def energy(self, labels: ArrayLike) -> Any:
-        """Return the energy (total cost) of a labelling, or of each labelling of a batch.
-
-        Parameters
-        ----------
-        labels : int array or mapping
-            One label per variable, flat or in the shape of the grid; an array (batch, variables);
-            or, in a model with names, a mapping from names to states.
-
-        Returns
-        -------
-        float or float64[batch]
-            The exact sum of the costs, rounded once; `+inf` if a hard constraint is violated.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
-        >>> model.energy([[0, 0], [0, 1]])
-        array([1. , 0.4])
-        """
-        return careful_sums(self.cost_terms(labels))
-
-    def cost_terms(self, labels: ArrayLike) -> NDArray[np.float64]:
-        """Return the terms of the energy: costs of nodes and edges, and the constant.
-
-        Parameters
-        ----------
-        labels : int array or mapping
-            A labelling or a batch of them, as for `energy`.
-
-        Returns
-        -------
-        float64[..., n + m + 1]
-            The terms; their exact sum, rounded once, is the energy.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
-        >>> model.cost_terms([0, 1]).tolist()
-        [0.0, 0.0, 0.4, 0.0]
-        """
-        x = self.complete(labels)
-        terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
-        terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
-        for first, last, potential in self.groups():
-            for begin in range(first, last, PIECE):
-                end = min(begin + PIECE, last)
-                early, late = self.edges[begin:end].T
-                each = np.arange(begin - first, end - first)
-                values = potential.value(each, x[..., early], x[..., late])
-                terms[..., self.n + begin : self.n + end] = values
-        terms[..., -1] = self.constant
-        return terms
-
-    # --- derived models -------------------------------------------------------------------------
-
-    def replace(
-        self,
-        *,
-        unary: ArrayLike | None = None,
-        potentials: Sequence[Potential] | None = None,
-        constant: float | None = None,
-    ) -> Model:
-        """Return a model with the same graph and other costs; it shares all arrays not given.
-
-        Parameters
-        ----------
-        unary : array or list of arrays, optional
-            Costs of all nodes: flat as in `Model.unary`, or as the constructor takes them.
-        potentials : sequence of Potential, optional
-            One potential per group of edges.
-        constant : float, optional
-        """
-        changed: dict[str, Any] = {}
-        if unary is not None:
-            changed["unary"] = other_unary(unary, self.num_labels)
-        if potentials is not None:
-            changed["potentials"] = checked_potentials(potentials)
-            if len(changed["potentials"]) != len(self.potentials):
-                raise ModelError(
-                    f"{len(changed['potentials'])} potentials for {len(self.potentials)} groups"
-                )
-        if constant is not None:
-            changed["constant"] = finite_number(constant, "constant")
-        if self.required and not self._still_required(changed):
-            changed |= {"required": (), "required_chains": ()}
-        new = self._with(graph=self.graph, **changed)
-        new._check_costs()
-        if potentials is not None and len(self.auxiliaries):
-            check_auxiliaries(new, self.auxiliaries)
-        return new
-
-    def _still_required(self, changed: dict[str, Any]) -> bool:
-        """Whether the new costs keep every hard constraint of larger factors unchanged."""
-        if "potentials" in changed:
-            return False
-        first = int(self.node_offset[self.num_visible])
-        before, after = self.unary[first:], changed.get("unary", self.unary)[first:]
-        return bool(np.isposinf(after[np.isposinf(before)]).all())
-
-    def _with(self, **changed: Any) -> Model:
-        # Copy only attributes that do not depend on costs, not the caches of other modules.
-        new = Model.__new__(Model)
-        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in CARRIED})
-        new.__dict__.update(changed)
-        return new
-
-    def condition(self, evidence: Mapping[Any, Any]) -> Model:
-        """Return the model with some variables fixed; their other labels become forbidden.
-
-        Parameters
-        ----------
-        evidence : mapping from variable to label
-            By number, or by name in a model with names.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0, 1], [0, 1]], [[0, 1]], softmap.Potts(2.0))
-        >>> softmap.solve(model.condition({0: 1})).labels.tolist()
-        [1, 1]
-        """
-        if self.names is not None and isinstance(evidence, Mapping):
-            evidence = self.names.evidence(evidence)
-        unary = self.unary.copy()
-        for i, x in checked_evidence(evidence, self.num_labels[: self.num_visible]):
-            block = unary[self.node_slice(i)]
-            kept = block[x]
-            block[:] = np.inf
-            block[x] = kept
-        return self.replace(unary=unary)
-
-    def with_shape(self, shape: Sequence[int]) -> Model:
-        """Return the same model as a grid: its labellings have this shape.
-
-        Parameters
-        ----------
-        shape : sequence of int
-            Its product is the number of variables, which are numbered row by row.
-        """
-        sides = tuple(integers(shape, "shape").reshape(-1).tolist())
-        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
-            raise ModelError(
-                f"shape {sides} does not fit the {self.num_visible} variables of the model"
-            )
-        return self._with(shape=sides)
-
-    def with_names(self, names: Any, states: Any = None) -> Model:
-        """Return the same model with names for its variables and, optionally, their states.
-
-        Parameters
-        ----------
-        names : list of hashable, or mapping
-            One name per variable; or a mapping from names to lists of state names.
-        states : list or mapping, optional
-            One list of state names for all variables, one list per variable, or a mapping from
-            names of variables to lists. By default states are numbers.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0.2, 0.1], [0.0, 0.3]])
-        >>> named = model.with_names(["sky", "sea"], ["grey", "blue"])
-        >>> softmap.solve(named).as_dict()
-        {'sky': 'blue', 'sea': 'grey'}
-        """
-        counts = self.num_labels[: self.num_visible]
-        return self._with(names=checked_names(names, states, counts))
-
-    def _names(self) -> Names:
-        if self.names is None:
-            raise ModelError("the variables of this model have no names; see Model.with_names")
-        return self.names
-
-    def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
-        """Return the same model with its last nodes declared auxiliary.
-
-        The state of an auxiliary node follows from the labels of its members. Raises `ModelError`
-        unless its states enumerate the joint states of the members, and its edges are the
-        projections to the members.
-        """
-        auxiliaries = check_auxiliaries(self, auxiliaries)
-        return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
-
-    def with_running_variables(self, running: Running) -> Model:
-        """Return the same model with its last variables declared chain variables."""
-        counts = self.num_labels[: self.num_variables]
-        return self._with(running=check_running(running, counts))
 
     @classmethod
     @suggesting
@@ -567,23 +275,6 @@ class Model(Structure):
             return model
         return model._with(auxiliaries=auxiliaries, num_variables=model.n - len(auxiliaries))
 
-    def fingerprint(self) -> str:
-        """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names."""
-        import hashlib  # imported late: few runs need it
-
-        digest = hashlib.sha256()
-        aux = self.auxiliaries
-        arrays: list[NDArray[Any]] = [self.unary, self.num_labels, self.edges, self.group_start]
-        arrays += [aux.start, aux.member, aux.stride, np.array([self.constant])]
-        arrays += self.running.arrays().values() if len(self.running) else []
-        for potential in self.potentials:
-            digest.update(potential.family.encode())
-            arrays += potential.arrays().values()
-        for array in arrays:
-            digest.update(str((array.dtype, array.shape)).encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
-
 
 class LazyAssignment(Model):
     """Unary costs and one `AllDifferent` over all variables, which have equally many labels.
@@ -638,13 +329,14 @@ class LazyAssignment(Model):
         """The length of a labelling."""
         return len(self.costs)
 
-    def _with(self, **changed: Any) -> Model:
-        if not changed.keys() <= {"shape", "names"}:
-            self.__getstate__()  # other costs: the result is a model with chains
-            return super()._with(**changed)
-        new = LazyAssignment.__new__(LazyAssignment)
-        new.__dict__.update(self.__dict__ | changed)
-        return new
+    def _with(self, **changed: Any) -> Any:
+        if changed.keys() <= {"shape", "names"}:
+            new: Model = LazyAssignment.__new__(LazyAssignment)
+            new.__dict__.update(self.__dict__ | changed)
+            return new
+        whole = Model.__new__(Model)  # other costs: the result is a model with chains
+        whole.__dict__.update(self.__getstate__())
+        return whole._with(**changed)
 
 
 def _lazy(
@@ -711,4 +403,6 @@ _INSTEAD = {
     "addFactor add_edge add_node AddVariable addVariable",
     "condition({variable: label})": "evidence set_evidence observe assign fix Assign",
     "energy(labels)": "cost evaluate score",
+    "num_labels": "n_labels nlabels labels cardinality cardinalities card n_states num_states",
+    "m": "num_edges n_edges nedges",
 }

@@ -1,4 +1,4 @@
-"""The flat arrays of a model, and the positions of nodes, half-edges and edges in them.
+"""The flat arrays of a model, the positions of nodes and edges in them, and energies.
 
 Two kinds of nodes are not the user's. *Chain variables* (`Running`) hold the partial count or sum
 of a factor; their labels follow from those of other variables. *Auxiliary nodes* (`Auxiliaries`)
@@ -7,21 +7,23 @@ represent factors of three or more variables by their joint states.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.errors import ModelError, shown
 from softmap.model.graph import Graph
-from softmap.model.inputs import checked_number, offsets
+from softmap.model.inputs import checked_labels, checked_number
 from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection
-from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, is_one_value, offsets
+from softmap.model.sums import careful_sums
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,10 @@ class CostSizes:
 
 
 class Structure:
-    """The arrays of a model and the positions in them; `Model` documents the attributes."""
+    """The arrays of a model, the positions in them, and the costs of labellings.
+
+    `Model` documents the attributes.
+    """
 
     unary: Costs
     num_labels: Ints
@@ -281,24 +286,6 @@ class Structure:
             low[edges], high[edges] = p.extremes(*self.end_labels(first, last))
         return low, high
 
-    def least_sum(self) -> float:
-        """The constant plus the least finite cost of each node and edge, rounded down."""
-        start, sums = offsets(self.num_labels), [self.constant]
-        for first in range(0, self.n, PIECE):
-            rows = start[first : first + PIECE + 1]
-            low, high = np.empty((2, len(rows) - 1))
-            core.row_extremes(self.unary[rows[0] : rows[-1]], rows - rows[0], low, high)
-            sums.append(core.lower_sum(low))
-        for first, last, p in self.groups():
-            low, _ = p.extremes(*self.end_labels(first, last))
-            alike = len(low) > 1 and is_one_value(low)
-            low = low[:1] if alike else low
-            below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
-            sums.append(core.lower_sum(below))
-            if alike and below[0] != 0:
-                sums[-1] = np.nextafter((last - first) * below[0], -np.inf)
-        return float(core.lower_sum(np.array(sums)))
-
     @property
     def num_visible(self) -> int:
         """The length of a labelling: the number of variables without chain variables."""
@@ -342,6 +329,93 @@ class Structure:
     def tables(self) -> Iterator[Costs]:
         """Iterate over the dense costs of all edges."""
         return (self.table(e) for e in range(self.m))
+
+    # --- energies -------------------------------------------------------------------------------
+
+    def complete(self, labels: ArrayLike) -> Ints:
+        """Return the labels of all nodes, given those of the variables.
+
+        The labels of chain variables and auxiliary nodes follow from the given ones.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling, a batch of labellings, or a mapping from names to states.
+        """
+        if isinstance(labels, Mapping):
+            if self.names is None:
+                raise ModelError("the variables of this model have no names; see Model.with_names")
+            labels = self.names.labels(labels)
+        chosen = self.with_running(labels)
+        if not len(self.auxiliaries):
+            return chosen
+        return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
+
+    def with_running(self, labels: ArrayLike) -> Ints:
+        """Return `labels` with the labels of chain variables appended, unless they are present."""
+        counts = self.num_labels[: self.num_variables]
+        if not len(self.running):
+            return checked_labels(labels, counts, self.shape)
+        if np.shape(labels)[-1:] == counts.shape:
+            return checked_labels(labels, counts)
+        chosen = checked_labels(labels, counts[: self.num_visible], self.shape)
+        return self.running.follow(chosen)
+
+    def energy(self, labels: ArrayLike) -> Any:
+        """Return the energy (total cost) of a labelling, or of each labelling of a batch.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            One label per variable, flat or in the shape of the grid; an array (batch, variables);
+            or, in a model with names, a mapping from names to states.
+
+        Returns
+        -------
+        float or float64[batch]
+            The exact sum of the costs, rounded once; `+inf` if a hard constraint is violated.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.energy([[0, 0], [0, 1]])
+        array([1. , 0.4])
+        """
+        return careful_sums(self.cost_terms(labels))
+
+    def cost_terms(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Return the terms of the energy: costs of nodes and edges, and the constant.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling or a batch of them, as for `energy`.
+
+        Returns
+        -------
+        float64[..., n + m + 1]
+            The terms; their exact sum, rounded once, is the energy.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.cost_terms([0, 1]).tolist()
+        [0.0, 0.0, 0.4, 0.0]
+        """
+        x = self.complete(labels)
+        terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
+        terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
+        for first, last, potential in self.groups():
+            for begin in range(first, last, PIECE):
+                end = min(begin + PIECE, last)
+                early, late = self.edges[begin:end].T
+                each = np.arange(begin - first, end - first)
+                values = potential.value(each, x[..., early], x[..., late])
+                terms[..., self.n + begin : self.n + end] = values
+        terms[..., -1] = self.constant
+        return terms
 
     @property
     def nbytes(self) -> int:

@@ -12,42 +12,12 @@ from softmap.model.potentials.base import Costs
 
 
 def careful_sums(terms: Costs) -> Any:
-    """Return exact sums over the last axis, each rounded once: a float, or an array for a batch.
-
-    A few long rows are summed by the compiled loop; many short rows are summed together.
-    """
+    """Return exact sums over the last axis, each rounded once: a float, or an array for a batch."""
     if terms.ndim == 1:
         return float(core.careful_sum(np.ascontiguousarray(terms)))
     rows = np.ascontiguousarray(terms).reshape(-1, terms.shape[-1])
-    if len(rows) <= rows.shape[1]:
-        sums = np.array([core.careful_sum(row) for row in rows], dtype=np.float64)
-    else:
-        sums = _in_parallel(rows)
+    sums = np.array([core.careful_sum(row) for row in rows], dtype=np.float64)
     return sums.reshape(terms.shape[:-1])
-
-
-def _in_parallel(rows: Costs) -> Costs:
-    total, errors, sizes = np.zeros((3, len(rows)))
-    with np.errstate(invalid="ignore", over="ignore"):
-        for term in rows.T:
-            error, total = _error(total, term), total + term
-            errors += error
-            sizes += np.abs(error)
-        sums = np.where(np.isnan(errors), total, total + errors)
-        slack = 2.0 * (rows.shape[1] + 2) * 2.0**-53 * sizes
-        half = 0.5 * np.spacing(np.nextafter(np.abs(sums), 0.0))
-        unsure = np.abs(_error(total, errors)) + slack >= half
-    for k in np.flatnonzero(unsure & (sizes > 0)):
-        sums[k] = core.careful_sum(rows[k])
-    return sums
-
-
-def _error(a: Costs, b: Costs) -> Costs:
-    """Return the exact rounding error of a + b (TwoSum); NaN if the sum is not finite."""
-    total = a + b
-    part = total - a
-    error: Costs = (a - (total - part)) + (b - part)
-    return error
 
 
 def exact_terms(values: Costs, piece: int = 1 << 14) -> list[float]:

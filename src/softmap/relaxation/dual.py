@@ -6,7 +6,6 @@ as stacks of tables of equal shape, with a bounded number of entries at a time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -206,12 +205,3 @@ class SmoothedDual:
     def gradient(self, lam: ArrayLike) -> Floats:
         """∂L/∂λ_{e,i}(x) = μ_i(x) - S_{e,i}(x) = -ν_{e,i}(x)."""
         return -self.slack(lam)
-
-
-def cost_scale(model: Model) -> float:
-    """Return the mean range of costs within a table; constants do not change it.
-
-    If every table is constant, it is the largest |cost|, or 1 if all costs are 0.
-    """
-    sizes = model.cost_sizes
-    return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0

@@ -45,9 +45,15 @@ class Gaps:
         """The gap `energy - bound`, at least 0; 0 proves the labelling optimal."""
         return max(0.0, self.energy - self.bound)
 
-    def relative_gap(self, gap: float) -> float:
-        """Return `gap / gap_unit`, see `softmap.relaxation.gaps`."""
-        return relative_gap(gap, self.gap_unit)
+    def relative_gap(self, gap: float | None = None) -> float:
+        """Return a gap divided by `gap_unit`, see `softmap.relaxation.gaps`.
+
+        Parameters
+        ----------
+        gap : float, optional
+            The gap, for example `lp_gap`; by default `gap`.
+        """
+        return relative_gap(self.gap if gap is None else gap, self.gap_unit)
 
 
 def relative_gap(gap: float, unit: float) -> float:
@@ -90,6 +96,15 @@ def cost_step(model: Model) -> float:
         cache["_cost_step"] = _harmonic_mean(cost_steps(model))
     step: float = cache["_cost_step"]
     return step
+
+
+def cost_scale(model: Model) -> float:
+    """Return the mean range of costs within a table; constants do not change it.
+
+    If every table is constant, it is the largest |cost|, or 1 if all costs are 0.
+    """
+    sizes = model.cost_sizes
+    return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0
 
 
 def cost_steps(model: Model) -> Costs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from softmap import core
-from softmap.labels.pricing import Priced
+from softmap.labels.energies import Labelled
 from softmap.later import made, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import PROVED, relative_gap
@@ -43,7 +43,7 @@ class Spent(NamedTuple):
 
 
 def assembled(
-    options: Options, best: Best, priced: Priced, trace: Trace, spent: Spent,
+    options: Options, best: Best, priced: Labelled, trace: Trace, spent: Spent,
     messages: Any, status: Status,
 ) -> Result:  # fmt: skip
     """Return the best values of a run as a result in the user's units.
@@ -86,7 +86,7 @@ def assembled(
         point=point,
         tolerances=(options.lp_gap, options.gap),
         upper_bound=math.inf if options.upper_bound is None else options.upper_bound,
-        penalty=_penalty_back(problem, best.penalty),
+        penalty=None if best.penalty is None else _penalty_back(problem, best.penalty),
         **_bounds_back(problem, best),
         **spent._asdict(),
     )
@@ -116,10 +116,8 @@ def by_relaxation(result: Result) -> Result:
     return plain if plain.relative_gap(plain.claimed_gap) <= most else result
 
 
-def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
+def _penalty_back(problem: Problem, penalty: Penalty) -> Penalty:
     """The penalty in the user's units."""
-    if penalty is None:
-        return None
     return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
 
 

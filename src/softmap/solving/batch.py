@@ -171,8 +171,7 @@ def _relaxed(
             left[k] = {"warm_start": found.result(at)}
     spent = time.perf_counter() - began
     for k in left:
-        if options[k].time_limit is not None:
-            left[k]["time_limit"] = max(0.0, options[k].seconds - spent)
+        left[k]["time_limit"] = max(0.0, options[k].seconds - spent)
     return left
 
 

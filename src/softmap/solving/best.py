@@ -6,16 +6,20 @@ All stages offer values; `Best` keeps the better ones. Values are in the units o
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.improving import with_followers
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
+from softmap.labels.improving import with_chain_variables
+from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.dual import cost_scale
+from softmap.model.potentials.base import is_one_value, offsets
+from softmap.model.structure import PIECE
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof
@@ -69,7 +73,9 @@ class Best(BestValues):
         cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
         labels = np.zeros(problem.model.num_variables, dtype=np.int64)
         self.problem = problem
-        super().__init__(problem.unit, self._zeros(), labels, cutoff)
+        # λ = 0, made when asked for: it may be much larger than the model
+        self._zeros: Any = partial(np.zeros, problem.model.half_size)
+        super().__init__(problem.unit, self._zeros, labels, cutoff)
         self._proved = _Proved()  # the best bound that λ alone does not prove
         self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
         self._aside: dict[str, Any] | None = None  # what a resumed run takes at its end
@@ -117,9 +123,9 @@ class Best(BestValues):
         if model.has_forbidden:
             self.offer_lam(np.zeros(model.half_size))
             return
-        bound = model.least_sum()
+        bound = _least_sum(model)
         if bound > self.lp_bound:
-            self.lp_bound, self.lam, self._rounded = bound, self._zeros(), False
+            self.lp_bound, self.lam, self._rounded = bound, self._zeros, False
 
     def offer_lp_bound(self, bound: float, lam: Any) -> bool:
         if not super().offer_lp_bound(bound, lam):
@@ -162,8 +168,8 @@ class Best(BestValues):
         model = self.problem.model
         labels = labels[: model.num_variables]
         energy = energy_of(model, labels, self.problem.threads) if energy is None else energy
-        labels, energy = with_followers(model, (labels, energy))
-        return self.offer_priced(labels, energy, PrimalPoint(model, labels=labels))
+        labels, energy = with_chain_variables(model, (labels, energy))
+        return self.offer_labelling(labels, energy, PrimalPoint(model, labels=labels))
 
     def offer_penalty(self, penalty: Penalty) -> None:
         """Offer what is known of costs that stand for hard constraints."""
@@ -231,7 +237,7 @@ class Best(BestValues):
         self.offer_bound(kept["proved"], kept["proof"])
         if math.isfinite(kept["energy"]):
             point = PrimalPoint(self.problem.model, labels=kept["labels"])
-            self.offer_priced(kept["labels"], kept["energy"], point)
+            self.offer_labelling(kept["labels"], kept["energy"], point)
         if kept["point"] is not None:
             self.offer_point(kept["point_cost"], kept["point"])
         return self.values != before
@@ -241,11 +247,6 @@ class Best(BestValues):
         return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
 
     # --- internal ---------------------------------------------------------------------------------
-
-    def _zeros(self) -> Any:
-        """λ = 0, made when asked for: it may be much larger than the model."""
-        size = self.problem.model.half_size
-        return lambda: np.zeros(size)
 
     def _bound_of(self, lam: Floats) -> float:
         model = self.problem.model
@@ -266,3 +267,22 @@ class Best(BestValues):
         sizes = model.cost_sizes
         largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
         return GRAIN * (model.n + model.m) * largest
+
+
+def _least_sum(model: Model) -> float:
+    """The constant plus the least finite cost of each node and edge, rounded down."""
+    start, sums = offsets(model.num_labels), [model.constant]
+    for first in range(0, model.n, PIECE):
+        rows = start[first : first + PIECE + 1]
+        low, high = np.empty((2, len(rows) - 1))
+        core.row_extremes(model.unary[rows[0] : rows[-1]], rows - rows[0], low, high)
+        sums.append(core.lower_sum(low))
+    for first, last, p in model.groups():
+        low, _ = p.extremes(*model.end_labels(first, last))
+        alike = len(low) > 1 and is_one_value(low)
+        low = low[:1] if alike else low
+        below = np.where(low == 0, low, np.nextafter(low, -np.inf))  # products are rounded
+        sums.append(core.lower_sum(below))
+        if alike and below[0] != 0:
+            sums[-1] = np.nextafter((last - first) * below[0], -np.inf)
+    return float(core.lower_sum(np.array(sums)))

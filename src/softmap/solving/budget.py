@@ -11,12 +11,10 @@ import math
 import time
 
 from softmap.solving.interrupts import Interrupts
+from softmap.solving.schedule import UNLIMITED
 from softmap.solving.trace import Status
 
-__all__ = ["UNLIMITED", "Budget"]
-
-UNLIMITED = 1 << 62
-"""More work than any run does."""
+__all__ = ["Budget"]
 
 
 class Budget:

@@ -63,7 +63,8 @@ class Clustered:
         self._rule = replace(rule, growth=tuning.tighten_growth, settled=rule.settled / 2)
         model, self._states = arrange(tight)
         # Clusters are chosen by edge marginals: proposals need couplings and no averages.
-        self._algorithm = Anneal(threads=threads, eta=eta, averaging=False)
+        anneal = Anneal(threads=threads, eta=eta, averaging=False)
+        self._algorithm = anneal.with_tuning(tuning)
         self._state = self._algorithm.init(tighten(model, threads, end), lam, 0, end)
         self._algorithm.engine.keep_couplings()
         self.tight = tight

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
 from softmap.methods.policy import passes_to_next
 from softmap.model import Model
 from softmap.model.joining import Joined, joined

@@ -30,15 +30,12 @@ class DiverseTuning:
     Attributes
     ----------
     prices : int
-        Number of values of ν that are tried.
-    share : float
-        Fraction of the remaining time for each value of ν.
+        Number of values of ν that are tried; each has at most this part of the time left.
     rate : int
         Largest number of table entries of counters per remaining second.
     """
 
     prices: int = 14
-    share: float = 0.05
     rate: int = 100_000
 
 
@@ -81,7 +78,7 @@ def _by_prices(
     for _ in range(DIVERSE.prices):
         if deadline.passed:
             break
-        end = deadline.within(DIVERSE.share * deadline.left)
+        end = deadline.within(deadline.left / DIVERSE.prices)
         labels, cost, proved = _at_price(flat, earlier, distance, price, end)
         bound = max(bound, proved)
         far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance

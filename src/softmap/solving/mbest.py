@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of
 from softmap.errors import InfeasibleModel, OptionError, ProofWarning
+from softmap.hints import suggesting
 from softmap.machine import available_memory, usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.potentials.base import Ints
@@ -35,26 +36,7 @@ from softmap.tuning import TUNING
 __all__ = ["RankedLabelling", "solve_mbest"]
 
 
-@dataclass(frozen=True, eq=False)
-class RankTuning:
-    """Tuning numbers of the search for the best labellings.
-
-    Attributes
-    ----------
-    first : float
-        Fraction of the time limit for the best labelling.
-    entry_seconds : float
-        Estimated time of elimination per table entry, in seconds.
-    chosen : int
-        Largest number of labels of all labellings that are found by elimination.
-    """
-
-    first: float = 0.5
-    entry_seconds: float = 5e-9
-    chosen: int = 20_000_000
-
-
-RANKS = RankTuning()
+MOST_CHOSEN = 20_000_000  # labels of all labellings that elimination finds: 160 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +61,7 @@ class RankedLabelling:
     proved: bool
 
 
+@suggesting
 def solve_mbest(
     model: Model,
     m: int,
@@ -155,7 +138,7 @@ def solve_mbest(
 
 def _first(model: Model, options: Options) -> Result:
     """Return the run that finds the best labelling; prove it if there is none."""
-    share = None if math.isinf(options.seconds) else RANKS.first * options.seconds
+    share = TUNING.first_share * options.seconds
     try:
         return solve(
             model, goal="optimal", time_limit=share, gap=options.gap, threads=options.threads,
@@ -194,19 +177,19 @@ def _by_elimination(
     """Return the best labellings by dynamic programming; None if the model is too wide for it."""
     problem = Problem.unrounded(model)
     order = elimination_order(problem.model, TUNING.eliminated_entries)
-    room, left = available_memory(), deadline.left
+    room = available_memory()
     short = (
         order.found
         and not len(model.running)  # their labellings are counted once per visible labelling
-        and most * model.num_variables <= RANKS.chosen
-        and RANKS.entry_seconds * order.entries <= RANKS.first * left
+        and most * model.num_variables <= MOST_CHOSEN
         and (room is None or TAKES.eliminated * order.stored <= room)
     )
     if not short:
         return None
+    end = deadline.within(TUNING.first_share * deadline.left)  # `solve` has the rest
     upper = math.inf
     while True:
-        labels, bounds, slack = _enumerated(problem, order, most, upper, threads, deadline)
+        labels, bounds, slack = _enumerated(problem, order, most, upper, threads, end)
         if not labels:  # out of time, or infeasible: `solve` says which
             return None
         found = _sorted(model, list(zip(labels, map(problem.bound_back, bounds), strict=True)))

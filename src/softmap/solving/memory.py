@@ -15,7 +15,7 @@ from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 from softmap.tuning import TUNING
 
-__all__ = ["TAKES", "memory_needed", "memory_of_run", "require_memory", "room_beside"]
+__all__ = ["TAKES", "memory_left", "memory_needed", "memory_of_run", "require_memory"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +139,24 @@ def memory_needed(model: Model) -> int:
     if model.half_size <= TUNING.lazy_entries:
         double += TAKES.answer
     points = TAKES.marginals + TAKES.average * easily_coupled(model)
+    parameters, tables = _costs_of_edges(model)
     return int(
         model.half_size * (8 * double + 4 * single)
         + (TAKES.edge + TAKES.scattered * (grid_width(model.edges) is None)) * model.m
-        + TAKES.parameter * _parameters(model)
+        + TAKES.parameter * parameters
         + (TAKES.node + TAKES.uneven * (not model.is_even)) * model.n
         + (TAKES.state + points * (8 if small else 4)) * model.unary.size
-        + 2 * _in_tables(model)  # those of the model, and those of the schedule
+        + 2 * tables  # those of the model, and those of the schedule
     )
 
 
-def _parameters(model: Model) -> int:
-    """Return the number of weights and truncations, those of equal ones not counted."""
-    arrays = ((len(p), a) for p in model.potentials for a in p.arrays().values())
-    return sum(a.size for edges, a in arrays if a.shape == (edges,) and not is_one_value(a))
-
-
-def _in_tables(model: Model) -> int:
-    """Return the size of dense tables, in bytes."""
-    arrays = ((len(p), a) for p in model.potentials for a in p.arrays().values())
-    return sum(a.nbytes for edges, a in arrays if a.ndim > 1 or a.size > edges)
+def _costs_of_edges(model: Model) -> tuple[int, int]:
+    """Return the number of weights and truncations that differ, and the bytes of dense tables."""
+    parameters = tables = 0
+    for edges, a in ((len(p), a) for p in model.potentials for a in p.arrays().values()):
+        parameters += a.size * (a.shape == (edges,) and not is_one_value(a))
+        tables += a.nbytes * (a.ndim > 1 or a.size > edges)
+    return parameters, tables
 
 
 def require_memory(model: Model, limit: int | None = None) -> None:
@@ -174,7 +172,7 @@ def require_memory(model: Model, limit: int | None = None) -> None:
         raise NotEnoughMemory(needed, available, _what_fits(model, available + model.nbytes))
 
 
-def room_beside(model: Model, limit: int | None) -> float:
+def memory_left(model: Model, limit: int | None) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -21,6 +21,7 @@ from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
 from softmap.hints import unexpected
 from softmap.methods.base import MethodName, find
+from softmap.solving.schedule import ByTime, ByWork, RunSchedule
 from softmap.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
@@ -112,11 +113,12 @@ class Options:
         """The time limit; +inf without one."""
         return math.inf if self.time_limit is None else self.time_limit
 
-    @property
-    def effort_ends(self) -> bool:
-        """Whether a default effort, not a limit or a proof, ends the run."""
-        limited = self.seconds < math.inf or self.max_work is not None
-        return not limited and self.goal != "optimal"
+    @cached_property
+    def schedule(self) -> RunSchedule:
+        """The schedule of the run, which knows whether its time is limited."""
+        if self.seconds < math.inf:
+            return ByTime(self.tuning)
+        return ByWork(self.tuning, ends=self.max_work is None and self.goal != "optimal")
 
     @property
     def whole_run(self) -> bool:

@@ -56,7 +56,7 @@ class Partition:
     gap : float
         Relative gap at which a labelling counts as proved.
     deadline : Deadline
-        When to stop. It ends earlier by the time that later labellings will take.
+        When to stop; after the first labelling, earlier by an estimate of the time to split.
     most : int
         Number of labellings that are wanted.
     proof : ProofFile, optional

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from softmap.errors import CheckpointError, CheckpointWarning
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
 from softmap.model import Model
 from softmap.solving.assembly import Spent, assembled, by_relaxation, cautious, primal_back
 from softmap.solving.best import Best
@@ -59,7 +59,7 @@ class Record:
         self.trace = trace
         self.labels, self.energy = best.labels, math.inf
         self.problem, self._best, self._budget = problem, best, budget
-        self._priced: Any = None
+        self._evaluated: Any = None
 
     def note(self, stage: StageName, seen: Seen, *, check: bool = False) -> Snapshot:
         """Add a row with the current values; return it as a snapshot.
@@ -74,7 +74,7 @@ class Record:
             Whether the row is that of a check of the relaxation.
         """
         problem, best = self.problem, self._best
-        self.price()
+        self.evaluate()
         energy = self.energy
         primal = primal_back(problem, best.primal, best.energy, energy)
         if len(self.trace):  # conversion to the user's units may have rounded an earlier row
@@ -104,7 +104,7 @@ class Record:
         """Whether the last row has the present values."""
         if not len(self.trace):
             return False
-        self.price()
+        self.evaluate()
         row, bound = self.trace[-1], self.problem.bound_back(self._best.bound)
         present = (self._budget.work, seen.sweeps, bound, self.energy)
         return (row.work, row.sweeps, row.bound, row.energy) == present
@@ -121,7 +121,7 @@ class Record:
         status : Status
             Why the run has ended.
         """
-        self.price()
+        self.evaluate()
         budget, problem = self._budget, self.problem
         spent = Spent(budget.work, seen.sweeps, budget.seconds, budget.setup_seconds)
         priced = self.labels, self.energy
@@ -129,14 +129,16 @@ class Record:
         plain = by_relaxation(whole)
         return whole if plain is whole and problem.given is problem.scaled else cautious(plain)
 
-    def price(self) -> None:
+    def evaluate(self) -> None:
         """Compute the energy of the best labels in the user's units if the labels have changed."""
         best, given = self._best, self.problem.given
-        if best.labels is self._priced:
+        if best.labels is self._evaluated:
             return
         same = given is self.problem.scaled or not best.found
         energy = best.energy if same else energy_of(given, best.labels, self.problem.threads)
-        self._priced = best.labels  # not before: without memory for the energy, it is tried again
+        self._evaluated = (
+            best.labels
+        )  # not before: without memory for the energy, it is tried again
         if energy <= self.energy or not math.isfinite(self.energy):
             self.labels, self.energy = best.labels, energy
 
@@ -173,7 +175,8 @@ class Checkpoints:
 
     def save_if_due(self, *, at_end: bool) -> None:
         """Store the run if checkpoints are enabled, and it has ended or the interval has passed."""
-        if self._whole and (at_end or time.perf_counter() - self._saved > self.interval):
+        due = at_end or time.perf_counter() - self._saved > self.interval
+        if self._path is not None and self._whole and due:
             self.save()
 
     def save(self) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,7 @@ _INSTEAD = {
     "status, or gap == 0": "optimal is_optimal proved success",
     "report(path), or print(softmap.verify(result))": "explain certificate summary",
     "seconds": "time runtime elapsed",
+    "as_dict()": "to_dict asdict items",
 }
 COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
@@ -136,6 +137,9 @@ class Result(Gaps):
             raise ModelError(f"there is no variable {shown(variable)}") from error
         return found if model.names is None else model.names.state(int(variable), found)
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a Result is one object, no tuple: use result.labels and result.energy")
+
     def as_dict(self) -> dict[Any, Any]:
         """Return the labelling as a mapping from variables to states (by name if named)."""
         if self.model.names is None:
@@ -145,7 +149,8 @@ class Result(Gaps):
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(missing("'Result' object", name, _INSTEAD))
+            attributes = (*dir(type(self)), *self.__dataclass_fields__)
+            raise AttributeError(missing("'Result' object", name, _INSTEAD, attributes))
 
     @property
     def found(self) -> bool:
@@ -196,6 +201,11 @@ class Result(Gaps):
 
         `node_marginals` and `edge_marginals` belong to a point of the unsmoothed relaxation
         instead, which is usually close to a vertex.
+
+        Parameters
+        ----------
+        eta : float
+            Inverse temperature, in units of 1 / cost.
         """
         from softmap.methods.marginals import smoothed_optimum
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +19,14 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, make
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import UNLIMITED, Budget
+from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
-from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
+from softmap.solving.schedule import UNLIMITED, Candidate, Clock, History, Turn
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait, traits
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
@@ -69,7 +69,8 @@ class Run:
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
-        self._warm = _warm_start(problem, options, self.best)
+        started = options.warm_start is not None or options.labels is not None
+        self._warm = _warm_start(problem, options, self.best) if started else None
         method = _method(problem, options, self._warm)
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
@@ -80,7 +81,7 @@ class Run:
         self._stored: tuple[float, ...] = ()  # the best values of the last checkpoint
         self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
         self.decode = Decode(problem, options, method)
-        self.proof = _proof_file(options)
+        self.proof = None if options.proof is None else _proof_file(options.proof)
         resumed = stored is not None and len(trace) > 0
         from_scratch = not resumed and (self._warm is None or self._warm.result is None)
         try:
@@ -99,11 +100,10 @@ class Run:
         found = traits(problem, options)
         self.stages = _stages(self.passes, self.proof, found, from_scratch=from_scratch)
         exact = [kind(problem, options) for kind in (Interior, Vertex) if kind.needs <= found]
-        self._followers = _able([*exact, self.decode])
+        self._after_checks = _able([*exact, self.decode])
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()
-        self._schedule = _schedule(options)
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         self._unrecorded = False
         self._first_answer()  # it comes first, so that set-up knows when it has to end
@@ -111,8 +111,8 @@ class Run:
             self.passes.set_up(interrupts.within(self.budget.left))
         self.budget.start()
 
-    def loop(self) -> Generator[Snapshot, None, Status]:
-        """Give the stages their turns until the run ends; yield a snapshot after each."""
+    def loop(self, show: Callable[[Snapshot], object]) -> Generator[Snapshot, None, Status]:
+        """Give the stages their turns until the run ends; show and yield a snapshot after each."""
         interrupts, checkpoints, stop = self.budget.interrupts, self.checkpoints, False
         status: Status | None = None
         while status is None:
@@ -127,8 +127,9 @@ class Run:
                 checkpoints.suspend()
                 snapshot, status = self._take(turn)
             if snapshot is not None:
+                show(snapshot)
                 yield snapshot
-                stop = self._asked_to_stop(snapshot)
+                stop = self.options.on_snapshot is not None and self._asked_to_stop(snapshot)
         checkpoints.save_if_due(at_end=True)
         return status
 
@@ -181,7 +182,7 @@ class Run:
             if self._active[k]
         ]  # fmt: skip
         spent = budget.seconds + budget.setup_seconds
-        return self._schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
+        return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
         """Run a slice and the stages that follow it; return its row, and why the run ends."""
@@ -191,9 +192,9 @@ class Run:
             self._called(self.decode, share)
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
-        for follower in self._followers:
-            if follower.urgent(best, self._handed):
-                self._called(follower, share)
+        for after in self._after_checks:
+            if after.urgent(best, self._handed):
+                self._called(after, share)
         self._handed = self._handed.decoded()
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
         budget.spend(granted if outcome.work is None else outcome.work)
@@ -232,7 +233,7 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         known = self._warm is not None and self._warm.enough(self.best)
-        ended = known and not self._relaxing and self.options.effort_ends
+        ended = known and not self._relaxing and self.options.schedule.ends
         return Status.EFFORT if ended else None
 
     @property
@@ -242,8 +243,7 @@ class Run:
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""
-        if self.options.on_snapshot is None:
-            return False
+        assert self.options.on_snapshot is not None
         with self.budget.interrupts.paused():
             answer = self.options.on_snapshot(snapshot)
         return isinstance(answer, bool | np.bool_) and not answer
@@ -359,16 +359,8 @@ def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
     )  # fmt: skip
 
 
-def _schedule(options: Options) -> ByTime | ByWork:
-    if options.seconds < math.inf:
-        return ByTime(options.tuning)
-    return ByWork(options.tuning, options.effort_ends)
-
-
 def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | None:
     """Return the warm start; a labelling is offered at once."""
-    if options.warm_start is None and options.labels is None:
-        return None
     from softmap.solving.warm import start_labels, warm_start  # imported late
 
     labels = start_labels(problem.given, options.labels, options.warm_start)
@@ -384,18 +376,18 @@ def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algor
     if eta is None and warm is not None:
         eta = warm.eta(options.method)
     if options.backend == "cpu":
-        return make(options.method, eta=eta, threads=problem.threads)
+        made = make(options.method, eta=eta, threads=problem.threads)
+        return made.with_tuning(options.tuning)
     from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
 
-    return CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
+    on_device = CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
+    return on_device.with_tuning(options.tuning)
 
 
-def _proof_file(options: Options) -> ProofFile | None:
-    if options.proof is None:
-        return None
+def _proof_file(path: str | Path) -> ProofFile:
     from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
 
-    return ProofFile(Path(options.proof))
+    return ProofFile(Path(path))
 
 
 def _stages(
@@ -410,8 +402,8 @@ def _stages(
         return [passes]
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
-    unproved = options.goal == "labels" and math.isinf(options.seconds)  # no effort for proofs
-    kinds = (*(BEFORE if from_scratch else ()), *(LABELS if unproved else AFTER))
+    after = AFTER if options.schedule.proves(options.goal) else LABELS
+    kinds = (*(BEFORE if from_scratch else ()), *after)
     made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
     return _able([*made, passes])
 

@@ -1,5 +1,8 @@
 """Which stage of a run is next, and for how long: pure functions of plain numbers.
 
+All that differs between runs with and without a time limit is here: `ByTime` and `ByWork` answer
+what the run and its stages would otherwise have to ask. `Options.schedule` makes one of them.
+
 Runs without a time limit count work, so that they are deterministic: stages that are urgent, the
 relaxation until it ends, then rounds of slices of growing work.
 
@@ -12,15 +15,20 @@ of this depends on the limit, so that a longer limit continues what a shorter on
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from softmap.solving.budget import UNLIMITED
 from softmap.solving.trace import Status
 from softmap.tuning import Tuning
 
-__all__ = ["ByTime", "ByWork", "Candidate", "Clock", "History", "Turn"]
+__all__ = [
+    "UNLIMITED", "ByTime", "ByWork", "Candidate", "Clock", "History", "RunSchedule", "Turn",
+]  # fmt: skip
+
+UNLIMITED = 1 << 62
+"""More work than any run does."""
 
 
 @dataclass(frozen=True)
@@ -131,20 +139,21 @@ class Clock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByWork:
-    """The order of slices in a run without a time limit.
+class RunSchedule(ABC):
+    """The order of slices of a run, and what depends on whether its time is limited.
 
     Attributes
     ----------
     tuning : Tuning
         The numbers of the run.
     ends : bool
-        Whether a default effort ends the run.
+        Whether a default effort, not a limit or a proof, ends the run.
     """
 
     tuning: Tuning
-    ends: bool = True
+    ends: bool = False
 
+    @abstractmethod
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         """The next slice; the status if there is none.
 
@@ -155,6 +164,88 @@ class ByWork:
         clock : Clock
             The limits of the run.
         """
+
+    @abstractmethod
+    def proves(self, goal: str) -> bool:
+        """Whether stages that only prove have turns, for the goal of the run."""
+
+    @abstractmethod
+    def racing(self, threads: int) -> int:
+        """The number of threads for work whose result depends on timing, out of `threads`."""
+
+    @abstractmethod
+    def limits(self, seconds: float, work: int) -> tuple[float, int]:
+        """The seconds and the work of a slice that a stage cuts itself: one of them is unlimited.
+
+        Parameters
+        ----------
+        seconds : float
+            Its time in a run whose time is limited.
+        work : int
+            Its work in another run.
+        """
+
+    @abstractmethod
+    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
+        """Whether a stage has a turn that gains little beside the relaxation.
+
+        Parameters
+        ----------
+        had : float
+            Time that the stage has had, in seconds.
+        spent : float
+            Time since it was made, in seconds.
+        last : bool
+            Whether the relaxation has ended.
+        """
+
+    @property
+    @abstractmethod
+    def first_search(self) -> int:
+        """The number of passes before the first exact search."""
+
+    @property
+    @abstractmethod
+    def searched_gap(self) -> float:
+        """The relative gap up to which large models are searched."""
+
+    @property
+    @abstractmethod
+    def keeps_moves(self) -> bool:
+        """Whether expansion moves for the first labels are continued later."""
+
+
+@dataclass(frozen=True)
+class ByWork(RunSchedule):
+    """The schedule of a run without a time limit: it counts work, so that it is deterministic."""
+
+    ends: bool = True
+
+    def proves(self, goal: str) -> bool:
+        return goal != "labels"
+
+    def racing(self, threads: int) -> int:
+        return 1
+
+    def limits(self, seconds: float, work: int) -> tuple[float, int]:
+        return math.inf, work
+
+    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
+        return last
+
+    @property
+    def first_search(self) -> int:
+        return self.tuning.checks.early
+
+    @property
+    def searched_gap(self) -> float:
+        return self.tuning.searched_gap
+
+    @property
+    def keeps_moves(self) -> bool:
+        return False
+
+    def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         leading = next((c for c in candidates if c.leads), None)
         chosen = next((c for c in candidates if c.urgent), leading)
         if chosen is not None:
@@ -176,31 +267,39 @@ class ByWork:
 
 
 @dataclass(frozen=True)
-class ByTime:
-    """The order of slices in a run with a time limit.
+class ByTime(RunSchedule):
+    """The schedule of a run with a time limit.
 
-    Attributes
-    ----------
-    tuning : Tuning
-        The numbers of the run.
+    Urgent stages come first. Then those that have not run, as soon as their set-up is expected to
+    take a small part of the time so far; then those that have had less than their share of the
+    time; then the one of which most is expected.
     """
 
-    tuning: Tuning
+    def proves(self, goal: str) -> bool:
+        return True
+
+    def racing(self, threads: int) -> int:
+        return threads
+
+    def limits(self, seconds: float, work: int) -> tuple[float, int]:
+        return seconds, UNLIMITED
+
+    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
+        return had + self.tuning.first_slice <= self.tuning.least_part * spent
+
+    @property
+    def first_search(self) -> int:
+        return self.tuning.checks.first
+
+    @property
+    def searched_gap(self) -> float:
+        return math.inf
+
+    @property
+    def keeps_moves(self) -> bool:
+        return True
 
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
-        """The next slice; the status if there is none.
-
-        Urgent stages come first. Then those that have not run, as soon as their set-up is expected
-        to take a small part of the time so far; then those that have had less than their share of
-        the time; then the one of which most is expected.
-
-        Parameters
-        ----------
-        candidates : sequence of Candidate
-            The stages that may still improve something.
-        clock : Clock
-            The limits of the run.
-        """
         in_time = clock.left > 0  # once it is up, the relaxation alone has a turn: it ends the run
         if urgent := next((c for c in candidates if c.urgent and (in_time or c.leads)), None):
             return self._turn(urgent, clock)

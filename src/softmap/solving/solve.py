@@ -276,7 +276,7 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
     interrupts = run.budget.interrupts
     try:
         try:
-            status = yield from _shown(run.loop(), watching.show)
+            status = yield from run.loop(watching.show)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
             if not interrupts.noted:  # raised in the user's code, or by another handler
@@ -302,23 +302,6 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
         watching.close()
         if run.proof is not None:
             run.proof.close()
-
-
-def _shown(
-    stages: Generator[Snapshot, None, Status], show: Callable[[Snapshot], Any]
-) -> Generator[Snapshot, None, Status]:
-    """Yield the snapshots of a run after displaying them."""
-    while True:
-        try:
-            snapshot = next(stages)
-        except StopIteration as stop:
-            status: Status = stop.value
-            return status
-        show(snapshot)
-        try:
-            yield snapshot
-        except KeyboardInterrupt as error:
-            stages.throw(error)
 
 
 def _attach_result(run: Run, error: Exception) -> None:

@@ -24,10 +24,11 @@ from softmap import core
 from softmap.labels.search import Readable
 from softmap.methods.base import find
 from softmap.solving.best import Best
-from softmap.solving.budget import UNLIMITED, Budget
-from softmap.solving.memory import TAKES, room_beside
+from softmap.solving.budget import Budget
+from softmap.solving.memory import TAKES, memory_left
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
+from softmap.solving.schedule import UNLIMITED
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
@@ -199,15 +200,6 @@ class Share:
         """The seconds until the end of the run, for what cannot be interrupted and resumed."""
         return min(max(0.0, self.budget.left), 1e9)
 
-    @property
-    def by_work(self) -> bool:
-        """Whether an amount of work limits the slice."""
-        return self.work < UNLIMITED
-
-    def work_or(self, most: int) -> int:
-        """The work of the slice; `most` if neither work nor time limits it."""
-        return self.work if self.by_work or self.end < math.inf else most
-
     @cached_property
     def deadline(self) -> core.Deadline:
         """The end of the slice, which compiled loops look at; Ctrl-C stops it."""
@@ -223,9 +215,8 @@ class Share:
         return self.deadline.within(fraction * self.left)
 
     def within(self, seconds: float) -> Share:
-        """The same slice with an earlier end, if time limits it."""
-        end = min(self.end, time.perf_counter() + seconds)
-        return self if math.isinf(self.end) else replace(self, end=end)
+        """The same slice with an earlier end."""
+        return replace(self, end=min(self.end, time.perf_counter() + seconds))
 
     def over(self) -> bool:
         """Whether the slice has ended, by time or by Ctrl-C."""
@@ -295,11 +286,12 @@ class Stage(ABC):
         Whether the stage runs only when it is urgent.
     needs : frozenset of Trait
         The traits of the runs that the stage is made for.
+    memory_left : float
+        Memory beside the relaxation, in bytes; +inf without a limit.
     room : float
         Memory for the stage, in bytes.
-    racing : int
-        Number of threads for work whose result depends on timing: 1 in runs without a time limit,
-        which are deterministic.
+    schedule : RunSchedule
+        The schedule of the run.
     """
 
     name: ClassVar[StageName]
@@ -310,9 +302,9 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
-        room = room_beside(problem.model, options.memory_limit)
-        self.room = TAKES.share * room
-        self.racing = problem.threads if options.seconds < math.inf else 1
+        self.memory_left = memory_left(problem.model, options.memory_limit)
+        self.room = TAKES.share * self.memory_left
+        self.schedule = options.schedule
         self._proof = proof
 
     def applies(self) -> bool:

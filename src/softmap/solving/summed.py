@@ -16,7 +16,7 @@ from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.methods.marginals.blocks import BlockMeanField
-from softmap.methods.marginals.cases import SEARCHED, Cases, Evaluated
+from softmap.methods.marginals.cases import SEARCHED, Cases, Labelled
 from softmap.methods.marginals.exact import exact_log_partition
 from softmap.methods.marginals.tables import LogTables
 from softmap.model import Model, checked_model
@@ -234,7 +234,7 @@ class _MaxSearch:
                 self._cases.put(found)
         self._prune()
 
-    def _close(self, found: Evaluated) -> None:
+    def _close(self, found: Labelled) -> None:
         """Take exact sums."""
         self._closed = max(self._closed, float(found.upper.max()))
         best = int(found.upper.argmax())

@@ -15,7 +15,8 @@ from softmap.proof.tightening.labels import candidates
 from softmap.proof.tightening.regions import Tightened, build, building, carry
 from softmap.proof.tightening.scopes import Scopes
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.dual import Floats, check_lam, cost_scale
+from softmap.relaxation.dual import Floats, check_lam
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.best import Best
 from softmap.solving.clustered import Clustered

@@ -161,7 +161,7 @@ class BestValues:
         self.point_cost, self.point = cost, point
         return True
 
-    def offer_priced(self, labels: Any, energy: float, point: Any = None) -> bool:
+    def offer_labelling(self, labels: Any, energy: float, point: Any = None) -> bool:
         """Offer a labelling, which is also a point of the polytope; whether it is better.
 
         The first labels replace the initial ones, even if their energy is +inf.

@@ -36,7 +36,6 @@ from softmap.tuning import TUNING
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]
 
-KEPT = 30.0  # η is lowered if changed costs raise the LP gap by more than this factor
 GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
 
 
@@ -121,7 +120,7 @@ class WarmStart:
             return None
         if self.same and self.searched:
             return Status.RELAXED
-        if not options.effort_ends or known.status not in GIVEN_UP:
+        if not options.schedule.ends or known.status not in GIVEN_UP:
             return None
         if not self.enough(best):
             return None
@@ -129,26 +128,18 @@ class WarmStart:
             return known.status
         return Status.RELAXED if options.gap >= known.tolerances[1] else None
 
-    def recall(self, judge: Judge, labels: LabelSearch, seed: int) -> float:
-        """Evaluate the earlier result with the costs of this problem.
-
-        Returns the factor by which η should be lowered: above 1 if the costs have changed so much
-        that λ is far from optimal.
-        """
+    def recall(self, judge: Judge, labels: LabelSearch, seed: int) -> None:
+        """Evaluate the earlier result with the costs of this problem."""
         known, best = self.result, judge.best
         if known is None:
-            return 1.0
+            return
         best.offer_labels(self.problem.given.with_running(known.labels))
         self._recall_point(judge, known)
-        lower = 1.0
         if not self.same:
             priced = best.labels, best.energy
             best.offer_labels(*labels.improve(priced, best.lp_bound, seed))
-            before = max(known.relative_gap(known.lp_gap), known.tolerances[0], 1e-12)
-            lower = best.gaps().lp / (KEPT * before)
         if (clusters := self.clusters) is not None:
             best.offer_bound(*clusters.proved(self.problem.model))
-        return lower if math.isfinite(lower) else 1.0
 
     def _recall_point(self, judge: Judge, known: Result) -> None:
         """Offer the bound of λ and the primal point, with edge marginals for the new costs."""

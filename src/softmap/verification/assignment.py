@@ -65,7 +65,8 @@ def check_sizes(n: int, d: int, rows: Ints, columns: Ints, labels: Ints) -> None
     """Raise `Rejected` unless there is a multiplier for each constraint, none of them too large."""
     if len(rows) != n * d * n or len(columns) != n * d * d or len(labels) != d:
         raise Rejected("expected one multiplier for each constraint")
-    if any((np.abs(part) > LARGEST).any() for part in (rows, columns, labels)):
+    # not by absolute values: that of -2^63 is -2^63 in 64 bits
+    if any(((part > LARGEST) | (part < -LARGEST)).any() for part in (rows, columns, labels)):
         raise Rejected("a multiplier is too large")
 
 

@@ -82,7 +82,8 @@ class _Node:
         if (least == LARGE).any():
             self.closed = True
             return cut
-        found = self._base + int(least.sum()) + int(label.sum())
+        # as Python integers: the sum over all variables may exceed 64 bits
+        found = self._base + sum(least.tolist()) + int(label.sum())
         slack = np.where(self.gone, 0, reduced - least[:, None])
         self.gone |= found + slack >= cut
         self.apart |= found + rest + slack[:, :, None, None] + slack >= cut

@@ -99,6 +99,10 @@ class Report:
                 return one
         raise KeyError(name)
 
+    def __repr__(self) -> str:
+        said = ", ".join(f"{one.name} {one.verdict.value}" for one in self.statements)
+        return f"Report({self.verdict.value}: {said})"
+
     def __str__(self) -> str:
         whole = Statement("result", self.verdict, _SUMMARY[self.verdict])
         every = (*self.statements, whole)

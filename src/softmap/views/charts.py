@@ -1,4 +1,4 @@
-"""Charts of runs as images, drawn with Pillow: what the commands write without extras."""
+"""Charts of runs as images, drawn with Pillow: for notebooks, and what the commands write."""
 
 from __future__ import annotations
 
@@ -66,20 +66,22 @@ class Panel:
     """Whether the horizontal and the vertical axis are logarithmic."""
 
 
-def convergence(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
-    """Return a chart of energy, primal and bound over seconds, and one of the relative gaps."""
+def over_time(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
+    """Return a chart of energy, primal and bound over seconds."""
     seconds = np.asarray(trace["seconds"], dtype=float)
-    values = [
+    curves = [
         Curve(seconds, np.asarray(trace[name], dtype=float), colour, dash, name)
         for name, (colour, dash) in RUN.items()
     ]
+    return panel_image(Panel(curves, title, "seconds", cost_range([trace])))
+
+
+def convergence(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
+    """Return the chart of `over_time`, and beside it one of the relative gaps."""
+    seconds = np.asarray(trace["seconds"], dtype=float)
     gaps = [Curve(seconds, gap, *RUN[name], label) for name, label, gap in relative_gaps(trace)]
-    return side_by_side(
-        [
-            panel_image(Panel(values, title, "seconds", cost_range([trace]))),
-            panel_image(Panel(gaps, "gaps relative to the bound", "seconds", logs=(False, True))),
-        ]
-    )
+    beside = Panel(gaps, "gaps relative to the bound", "seconds", logs=(False, True))
+    return side_by_side([over_time(trace, title), panel_image(beside)])
 
 
 def comparison(traces: Mapping[str, Mapping[str, NDArray[Any]]]) -> Pixels:

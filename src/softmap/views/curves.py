@@ -1,4 +1,4 @@
-"""Energy and bound over time as a small SVG chart, for notebooks, and what all charts share."""
+"""What all charts of runs share: the range of costs, gaps, and axes with round ticks."""
 
 from __future__ import annotations
 
@@ -11,24 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Curves = Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class ChartSizes:
-    """Sizes of the chart, in pixels."""
-
-    width: int = 460
-    height: int = 260
-    left: int = 78
-    right: int = 12
-    top: int = 28
-    bottom: int = 40
-
-
-SIZES = ChartSizes()
-
-# Curves differ by dash as well as by colour.
-LINES = {"energy": ("#b2182b", ""), "bound": ("#1f5fa8", "7 4")}
 
 
 def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
@@ -109,62 +91,3 @@ def _round_step(size: float) -> float:
     """Return 1, 2 or 5 times a power of ten, at least `size`."""
     power = 10.0 ** math.floor(math.log10(size))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= size * (1 - 1e-9))
-
-
-def curves_svg(trace: Curves) -> str:
-    """Return an SVG chart of energy and bound over seconds; empty if neither is finite."""
-    costs = cost_range([{name: trace[name] for name in LINES}])
-    if costs is None:
-        return ""
-    x = Axis(0.0, float(trace["seconds"][-1]) or 1.0, SIZES.left, SIZES.width - SIZES.right)
-    y = Axis(*costs, SIZES.height - SIZES.bottom, SIZES.top)
-    seconds = x.places(trace["seconds"])
-    drawn = "".join(_line(seconds, y, trace[name], *ink) for name, ink in LINES.items())
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZES.width} {SIZES.height}" '
-        f'width="{SIZES.width}" font-family="system-ui, sans-serif" font-size="12">'
-        f'<rect width="{SIZES.width}" height="{SIZES.height}" fill="#fff"/>'
-        f"{_axes(x, y)}{_key()}{drawn}</svg>"
-    )
-
-
-def _line(x: NDArray[Any], axis: Axis, values: NDArray[Any], ink: str, dash: str) -> str:
-    shown = np.isfinite(values)
-    points = list(zip(x[shown].tolist(), axis.places(values[shown]).tolist(), strict=True))
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dots = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{ink}"/>' for x, y in points[-1:]
-    )
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{ink}" stroke-width="2" '
-        f'stroke-dasharray="{dash}"/>{dots}'
-    )
-
-
-def _axes(horizontal: Axis, vertical: Axis) -> str:
-    floor = SIZES.height - SIZES.bottom
-    parts = []
-    for x, words in horizontal.ticks():
-        parts.append(_rule(x, SIZES.top, x, floor))
-        parts.append(f'<text x="{x:.1f}" y="{floor + 16}" text-anchor="middle">{words}</text>')
-    for y, words in vertical.ticks():
-        parts.append(_rule(SIZES.left, y, SIZES.width - SIZES.right, y))
-        parts.append(f'<text x="{SIZES.left - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
-    middle = (SIZES.left + SIZES.width - SIZES.right) / 2
-    title = f'<text x="{middle}" y="{SIZES.height - 6}" text-anchor="middle">seconds</text>'
-    return "".join(parts) + title
-
-
-def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#ddd"/>'
-
-
-def _key() -> str:
-    parts = []
-    for k, (name, (ink, dash)) in enumerate(LINES.items()):
-        x = SIZES.left + 110 * k
-        parts.append(
-            f'<line x1="{x}" y1="14" x2="{x + 26}" y2="14" stroke="{ink}" stroke-width="2" '
-            f'stroke-dasharray="{dash}"/><text x="{x + 32}" y="18">{name}</text>'
-        )
-    return "".join(parts)

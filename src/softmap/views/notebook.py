@@ -17,7 +17,9 @@ from softmap.model.drawn import (
     state_name,
     variable_name,
 )
-from softmap.views.curves import curves_svg
+from softmap.views.charts import SIZES as CHART
+from softmap.views.charts import over_time
+from softmap.views.curves import cost_range
 from softmap.views.pictures import doubt, doubt_image
 from softmap.views.subject import Subject
 from softmap.views.words import certificate_sentences, headline, result_facts
@@ -29,8 +31,6 @@ class NotebookSizes:
 
     side: int = 320
     """Longer side of an image, in pixels."""
-    curves: int = 460
-    """Width of the chart, in pixels."""
     listed: int = 24
     """Largest number of variables whose states are listed by name."""
 
@@ -75,6 +75,8 @@ def _image(colours: np.ndarray, words: str) -> str:
 
 
 def _curves(result: Subject) -> str:
-    drawn = curves_svg(result.trace.columns())
+    trace = result.trace.columns()
+    if cost_range([trace]) is None:
+        return ""
     words = "Energy and bound: the optimum lies between them"
-    return figure(drawn, words, width=SIZES.curves) if drawn else ""
+    return figure(image_uri(over_time(trace)), words, width=CHART.width)

@@ -27,7 +27,13 @@ from softmap.views.subject import STAGES, Subject
 from softmap.views.words import certificate_sentences, headline, percent, standing
 
 
-def write(result: Subject, path: Path | str, name: str | None = None, picture: Any = None) -> None:
+def write(
+    result: Subject,
+    path: Path | str,
+    name: str | None = None,
+    picture: Any = None,
+    answer: Any = None,
+) -> None:
     """Write the report page of a result.
 
     Parameters
@@ -40,13 +46,17 @@ def write(result: Subject, path: Path | str, name: str | None = None, picture: A
         Name of what was solved, the first half of the title. By default the sizes of the model.
     picture : array, optional
         The input image of a grid model, grey (rows, columns) or colour (rows, columns, 3).
+    answer : array, optional
+        The image that the labels represent, if the model is not a grid itself.
     """
-    page = render(result, name, picture)
+    page = render(result, name, picture, answer)
     with replacing(path) as file:
         file.write(page.encode())
 
 
-def render(result: Subject, name: str | None = None, picture: Any = None) -> str:
+def render(
+    result: Subject, name: str | None = None, picture: Any = None, answer: Any = None
+) -> str:
     """Return the HTML text of the page, which is self-contained.
 
     Parameters
@@ -57,6 +67,8 @@ def render(result: Subject, name: str | None = None, picture: Any = None) -> str
         Name of what was solved, the first half of the title. By default the sizes of the model.
     picture : array, optional
         The input image of a grid model, shown beside the labelling.
+    answer : array, optional
+        The image that the labels represent, if the model is not a grid itself.
     """
     if name is not None and not isinstance(name, str):
         raise OptionError(f"title must be text, not {shown(name)}")
@@ -68,7 +80,7 @@ def render(result: Subject, name: str | None = None, picture: Any = None) -> str
         "numbers": _definitions(_numbers(result)),
         "proof": _definitions(_proof(result)),
         "facts": _definitions(model_facts(result.model)),
-        "picture": pictures(result, picture),
+        "picture": pictures(result, picture, answer),
         "clusters": clusters(result),
         "footer": _footer(result),
         "data": _json(payload(result)),

@@ -36,12 +36,25 @@ class PictureLimits:
 SHOWN = PictureLimits()
 
 
-def pictures(result: Subject, given: Any = None) -> str:
-    """Return HTML of the input image, the labelling, and the undecided variables."""
+def pictures(result: Subject, given: Any = None, answer: Any = None) -> str:
+    """Return HTML of the input image, the labelling, and the undecided variables.
+
+    Parameters
+    ----------
+    result : Result
+        The result.
+    given : array, optional
+        The input image.
+    answer : array, optional
+        The image that the labels represent, shown if the model is not an image itself (the colour
+        channels of an image are three grids).
+    """
     photo = None if given is None else _photo(given)
     figures = [] if photo is None else [_figure(_image(photo), "The image that was given")]
     if is_image(result.model):
         figures += [_labelling(result), _doubtful(result, photo)]
+    elif answer is not None:
+        figures.append(_figure(_image(_photo(answer)), "The image that the labels represent"))
     else:
         figures.append(_graph(result))
     shown = [figure for figure in figures if figure]

@@ -50,7 +50,7 @@ class PlainLines(Silent):
         self._stream = stream
         self._every = every
         self._next = 0.0
-        self._timer = threading.Timer(first, self._line, (f"seconds {first:.1f}  setting up",))
+        self._timer = threading.Timer(first, self._line, ("setting up",))
         self._timer.daemon = True
 
     def __enter__(self) -> Self:

@@ -98,6 +98,14 @@ def test_colours_tell_depths_apart_that_grey_does_not():
     assert (softmap.stereo(left, right, 6).labels[:, 6:] == 3).mean() > 0.99
 
 
+def test_the_report_of_a_colour_image_shows_the_answer(tmp_path):
+    photo = np.random.default_rng(0).uniform(0, 255, (6, 8, 3))
+    page = softmap.denoise(photo, time_limit=1).report(tmp_path / "page.html")
+    text = page.read_text("utf-8")
+    assert text.count('<img alt=""') == 2
+    assert "The image that the labels represent" in text
+
+
 def test_pictures_report_themselves(tmp_path):
     path = softmap.segment(halves(30), 2).report(tmp_path / "page.html", title="Two halves")
     page = path.read_text("utf-8")

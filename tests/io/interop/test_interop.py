@@ -82,8 +82,10 @@ def test_map_query_agrees(sprinkler, pgmpy):
 
 def test_bayesian_round_trip(sprinkler):
     named = from_pgmpy(sprinkler)
-    again = to_pgmpy_bayesian(named, named.names.variables)
+    again = to_pgmpy_bayesian(named)
     assert again.check_model()
+    assert from_pgmpy(to_pgmpy(named)).names.place.keys() == set(sprinkler.nodes())
+    assert again.get_cpds("wet").state_names["wet"] == sprinkler.get_cpds("wet").state_names["wet"]
     assert set(again.edges()) == set(sprinkler.edges())
     back = from_pgmpy(again)
     order = [back.names.place[v] for v in named.names.variables]
@@ -167,6 +169,16 @@ def test_networkx_round_trip(model):
     assert graph.number_of_nodes() == model.n
     assert graph.number_of_edges() == model.m
     assert same_energies(from_networkx(graph), model)
+
+
+def test_names_survive_a_conversion():
+    pytest.importorskip("networkx")
+    pytest.importorskip("dimod")
+    named = softmap.Model.from_ising({"a": 0.5, "b": 0.25}, {("a", "b"): -1.0})
+    assert set(to_networkx(named).nodes) == {"a", "b"}
+    assert set(softmap.interop.dimod.to_bqm(named).variables) == {"a", "b"}
+    assert list(softmap.interop.dimod.to_dqm(named).variables) == ["a", "b"]
+    assert from_networkx(to_networkx(named)).names.variables == ("a", "b")
 
 
 def test_networkx_graphs_with_names_and_directions():

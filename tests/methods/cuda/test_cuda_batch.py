@@ -10,7 +10,7 @@ import pytest
 
 import softmap
 from softmap.model.joining import joined
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.solving.device_batch import buckets, relax_batch
 from softmap.solving.options import Options
 from support.small_models import random_model

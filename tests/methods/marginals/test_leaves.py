@@ -52,7 +52,6 @@ def test_underflow_is_no_loss_from_above():
 
 
 def test_a_search_over_leaves_ends_at_log_z(monkeypatch):
-    monkeypatch.setattr(search, "COMPLETED", 2)
     monkeypatch.setattr(search, "CASES", 64)
     rng = np.random.default_rng(4)
     edges = list(itertools.combinations(range(9), 2))

@@ -170,7 +170,7 @@ def test_what_is_not_accurate_is_said(monkeypatch):
         soft = smoothed_optimum(GRID, 20.0)
     assert soft.slack > 1e-6
     monkeypatch.undo()
-    monkeypatch.setattr(curvature, "SMOOTHING", replace(curvature.SMOOTHING, products=1))
+    monkeypatch.setattr(curvature, "SMOOTHING", replace(curvature.SMOOTHING, step_products=0))
     with pytest.warns(softmap.ConvergenceWarning, match="gradient"):
         adjoint(smoothed_optimum(GRID, 2.0), GRID.unary, np.zeros(GRID.edge_offset[-1]))
     with pytest.raises(softmap.OptionError, match="eta"):

@@ -12,7 +12,7 @@ from softmap import lp
 from softmap.proof.tightening.point import _Links, agreeing, tightened_point
 from softmap.proof.tightening.regions import build
 from softmap.relaxation import polytope
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.proof import ProofKind
 from support.oracles import violation

@@ -25,7 +25,7 @@ def opened(model, labels=None, **options):
     best = Best(problem)
     if labels is not None:
         best.offer_labels(labels)
-    given = Options(labels=labels, **options)
+    given = Options(labels=labels, **{"time_limit": 100.0} | options)
     if not suits(Expand, problem, given):
         return None, False, best
     return Expand(problem, given)(best, Share(Budget(), time.perf_counter() + 100.0)), True, best
@@ -37,6 +37,10 @@ def test_large_models_begin_with_expansions_of_first_labels():
     assert best.energy < GRID.energy(first_labels(GRID))
     assert outcome.expansions is not None
     assert not outcome.active
+
+
+def test_without_a_time_limit_later_stages_do_not_continue_the_moves():
+    assert opened(GRID, time_limit=None)[0].expansions is None
 
 
 def test_given_labels_are_never_lost():

@@ -51,13 +51,13 @@ def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
 def test_a_check_of_the_bound_has_that_of_the_point(begun):
     _, method, state = begun
     smooth = state.messages.msg.copy()
-    brief = method.answer(state, Ask.BOUND)
+    bound_only = method.answer(state, Ask.BOUND)
     method.undo_proposal(state)
     state.messages.msg[:] = smooth
     state.messages.overwritten = False
     plain = method.answer(state, Ask.POINT)
-    np.testing.assert_array_equal(brief.lam, plain.lam)
-    np.testing.assert_array_equal(brief.nodes[0], plain.nodes[0])
+    np.testing.assert_array_equal(bound_only.lam, plain.lam)
+    np.testing.assert_array_equal(bound_only.nodes[0], plain.nodes[0])
 
 
 def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):

@@ -47,7 +47,7 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
     with Interrupts() as interrupts:
         budget = Budget(time_limit=100.0, interrupts=interrupts)
         began, timer = time.perf_counter(), _press(1.0)
-        search = Search(problem, Options())
+        search = Search(problem, Options(time_limit=100.0))
         assert search.applies()
         search(best, Share(budget, began + 90.0))
         timer.join()

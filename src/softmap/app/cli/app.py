@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from softmap import __version__
-from softmap.app.cli.options import HELP, SHORT, Exit, as_typed
+from softmap.app.cli.options import SHORT, Exit, as_typed, exit_codes
 from softmap.errors import InfeasibleModel, OptionError, SoftmapError
 from softmap.views.console import discard_output, say
 
@@ -50,7 +51,8 @@ class Commands(TyperGroup):
             module, _, function = COMMANDS[cmd_name].partition(":")
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
             settings = {"help_option_names": ["-h", "--help"]}
-            command = alone.command(name=cmd_name, epilog=HELP, context_settings=settings)
+            said = exit_codes(cmd_name)
+            command = alone.command(name=cmd_name, epilog=said, context_settings=settings)
             command(getattr(import_module(module), function))
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
@@ -117,13 +119,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        sentence, code = _explain(error, words)
+        sentence, code = explained(error, words)
         say(sentence)
         return code
 
 
-def _explain(error: Exception, words: Sequence[str]) -> tuple[str, int]:
-    """Return one sentence that explains the error of a command, and the exit code."""
+def explained(error: Exception, words: Sequence[str] = ()) -> tuple[str, int]:
+    """Return one sentence that explains the error of a command, and the exit code.
+
+    Parameters
+    ----------
+    error : Exception
+        What the command raised.
+    words : sequence of str
+        The arguments of the command.
+    """
     if isinstance(error, InfeasibleModel):
         return str(error), Exit.INFEASIBLE
     if isinstance(error, OptionError):
@@ -155,9 +165,14 @@ def _instead(words: Sequence[str]) -> str:
 
     if words[0] in NAMES:
         return f"there is no command {words[0]}; softmap demo {words[0]} is a demo"
+    if words[0] in ("help", "version"):
+        asked = "--version" if words[0] == "version" else " ".join((*words[1:2], "--help"))
+        return f"there is no command {words[0]}; use softmap {asked}"
+    if words[0] not in COMMANDS and Path(words[0]).is_file():
+        return f"{words[0]} is a file; use softmap solve {words[0]}"
     for before, word in pairwise(words):
         if (ours := option_meant(word)) is not None:
-            return f"there is no option {word.partition('=')[0]}; use {ours}"
+            return f"there is no option {word.partition('=')[0]}; {ours}"
         if word.endswith((".evid", ".sol", ".MPE", ".MAP")) and not before.startswith("-"):
             option = "--evidence" if word.endswith(".evid") else "--initial"
             return f"{word}: there is one model; use {option} {word}"

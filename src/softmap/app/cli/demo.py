@@ -72,6 +72,7 @@ def demo_command(
 def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: float) -> None:
     """Print the result, then draw it."""
     from softmap.app.cli.summary import print_result, remark
+    from softmap.views import page
     from softmap.views.charts import side_by_side
     from softmap.views.console import results
     from softmap.views.plotting import enlarged, save_convergence, save_image
@@ -90,7 +91,11 @@ def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: f
     for kind, image in images.items():
         targets.write(kind, partial(save_image, image))
     targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))
-    title = f"softmap demo {name}"
-    targets.write("--report", partial(result.report, title=title, picture=demo.picture))
+    targets.write(
+        "--report",
+        lambda path: page.write(
+            result, path, f"softmap demo {name}", demo.picture, demo.paint(labels)
+        ),
+    )
     targets.tell()
     remark(result)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rhythm:
+class Intervals:
     """Intervals between progress reports of a run over many models."""
 
     summary: float = 5.0
@@ -55,7 +55,7 @@ class Rhythm:
     """Seconds between two updates of the display on a terminal."""
 
 
-RHYTHM = Rhythm()
+INTERVALS = Intervals()
 
 
 def solve_many_command(
@@ -151,7 +151,7 @@ def _run(
         for outcome in outcomes(folder.with_known(items), settings, connection):
             _keep(folder, outcome, known[outcome.name], show)
             show()
-            if time.monotonic() - written > RHYTHM.summary:
+            if time.monotonic() - written > INTERVALS.summary:
                 with suppress(WriteError):  # the final summary reports the error
                     folder.summarise()
                 written = time.monotonic()
@@ -254,7 +254,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
         now = time.monotonic()
         if not self._enabled or now < self._next:
             return
-        self._next = now + (RHYTHM.pictures if self._live else RHYTHM.lines)
+        self._next = now + (INTERVALS.pictures if self._live else INTERVALS.lines)
         if self._live is not None:
             self._live.update(self._table())
         else:
@@ -293,6 +293,6 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             table.add_column(name, header_style="dim")
         gaps = [(row.get("relative_gap"), name) for name, row in self._rows.items()]
         worst = sorted(((gap, name) for gap, name in gaps if gap is not None), reverse=True)
-        for gap, name in worst[: RHYTHM.worst]:
+        for gap, name in worst[: INTERVALS.worst]:
             table.add_row(name, ratio(gap), str(self._rows[name].get("status", "")))
         return table

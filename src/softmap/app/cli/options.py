@@ -22,13 +22,35 @@ SHORT = (
     "6 not checked, 130 interrupted."
 )
 
-HELP = (
-    "Exit codes: 0 done, also where a limit stopped it; 1 something failed, a file was not written "
-    "or a check is false; 2 wrong arguments or files; 3 no labelling was found that obeys the hard "
-    "constraints and costs no more than --upper-bound; 4 infeasible: it is proved that no "
-    "labelling obeys the hard constraints; 5 it is proved that none costs less than --upper-bound; "
-    "6 nothing is false, but not everything was checked; 130 interrupted (Ctrl-C or SIGTERM)."
-)
+CODES = {
+    0: "0 done, also where a limit stopped it",
+    1: "1 something failed, a file was not written or a check is false",
+    2: "2 wrong arguments or files",
+    3: "3 no labelling was found that obeys the hard constraints and costs no more than "
+    "--upper-bound",
+    4: "4 infeasible: it is proved that no labelling obeys the hard constraints",
+    5: "5 it is proved that none costs less than --upper-bound",
+    6: "6 nothing is false, but not everything was checked",
+    130: "130 interrupted (Ctrl-C or SIGTERM)",
+}
+
+
+def exit_codes(command: str) -> str:
+    """Return the sentence about the exit codes of a command."""
+    meant = _MEANT.get(command, CODES)
+    return f"Exit codes: {'; '.join(meant[code] for code in sorted(meant))}."
+
+
+_BRIEF = {0: "0 done", 1: "1 failed", 2: "2 wrong arguments or files", 130: CODES[130]}
+_MEANT: dict[str, dict[int, str]] = {
+    "verify": _BRIEF
+    | {0: "0 everything was checked", 1: "1 a statement is false, or checking failed", 6: CODES[6]},
+    "energy": _BRIEF | {3: "3 the labelling violates a hard constraint"},
+    "compare": _BRIEF | {4: CODES[4]},
+    "solve-many": _BRIEF | {1: "1 a model failed, or a file was not written"},
+    "solve-large": {code: words for code, words in CODES.items() if code not in (5, 6)},
+    **dict.fromkeys(("info", "convert", "demo", "doctor", "reproduce"), _BRIEF),
+}
 
 
 def _beginning(names: Iterable[str], start: str) -> list[str]:

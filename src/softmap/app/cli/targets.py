@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 STANDARD = Path("-")  # standard input or output
 FAILURE = 1  # the exit code if a requested file was not written
+# What is written for an option, and endings that promise something else.
+WRITTEN = {
+    "--report": ("an HTML page (.html)", ".pdf .png .svg .jpg .md .txt .json .docx"),
+    "--trace": ("a table (.csv)", ".json .xlsx .html .parquet"),
+}
 
 
 class Targets:
@@ -72,6 +77,8 @@ class Targets:
                 from softmap.io.results import labels_format  # not needed by other targets
 
                 labels_format(path)
+            elif name in WRITTEN and path.suffix.lower() in WRITTEN[name][1].split():
+                raise OptionError(f"{name} {path}: {WRITTEN[name][0]} is written, no {path.suffix}")
 
     def path(self, name: str) -> Path | None:
         """The path given for an option, or None."""

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.hints import OF_IMAGES, unexpected
-from softmap.io.atomic import write_bytes
 from softmap.model import Model
-from softmap.model.drawing import as_bytes, image_uri, png, reduced
+from softmap.model.drawing import as_bytes, image_uri, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
@@ -132,13 +131,16 @@ class Picture:
         return Picture.of(self.result.model, self.given, self.paint, known, self.scale)
 
     def save(self, path: str | Path) -> Path:
-        """Write `image` as a PNG, or in the format of another suffix that Pillow knows."""
-        target = checked_path(path)
-        if target.suffix.lower() in ("", ".png"):
-            write_bytes(target, [png(as_bytes(self._shown()))])
-            return target
+        """Write `image` to a file, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. Without a suffix it is a PNG; other suffixes are those that Pillow knows.
+        """
         from softmap.views.plotting import write_picture
 
+        target = checked_path(path)
         write_picture(self._shown(), target)
         return target
 
@@ -149,8 +151,20 @@ class Picture:
         return pair_figure(self.given, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
-        """Write the report page of the run, with the input image; return its path."""
-        return self.result.report(path, title=title, picture=self.given)
+        """Write the report page of the run, with the images, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. An existing file is replaced.
+        title : str, optional
+            What was solved. By default the size of the image.
+        """
+        from softmap.views import page
+
+        target = checked_path(path)
+        page.write(self.result, target, title, self.given, self._shown())
+        return target
 
     def _shown(self) -> NDArray[Any]:
         return self.image * self.scale

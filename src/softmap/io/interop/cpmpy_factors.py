@@ -147,7 +147,7 @@ class Translation:
         return False
 
     def variable(self, given: Any) -> int:
-        """The node of a variable; that of b for its negation ~b."""
+        """The node of a variable, or of b if the negation ~b is given."""
         own = given._bv if isinstance(given, NegBoolView) else given
         if own.name not in self.node:
             low, high = int(own.lb), int(own.ub)
@@ -329,7 +329,7 @@ class Translation:
         self.factors.append(Linear(nodes, [rows[i] for i in nodes], low=low, high=high))
 
     def model(self, costs: Sequence[Any]) -> Model:
-        """The model with these factors besides the constraints; it has at least one variable."""
+        """Return the model of the constraints and these costs; it has at least one variable."""
         if self.infeasible:
             raise InfeasibleModel("a constraint is false for all values of its variables", 0)
         counts = [high - low + 1 for low, high in self.domain] or [1]

@@ -227,14 +227,23 @@ def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
 
 
 def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
-    called: list[Hashable] = list(range(model.num_variables) if names is None else names)
+    own = None if model.names is None else model.names.variables
+    given = own if names is None else names
+    called: list[Hashable] = list(range(model.num_variables) if given is None else given)
     if len(called) != model.num_variables or len(set(called)) != len(called):
         raise ModelError(f"names must be {model.num_variables} different names")
     return called
 
 
 def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
-    """Return a `BinaryQuadraticModel` (0 and 1) of a model with two labels and finite costs."""
+    """Return a `BinaryQuadraticModel` (0 and 1) of a model with two labels and finite costs.
+
+    Parameters
+    ----------
+    model : Model
+    names : list of hashable, optional
+        Names of the variables; by default those of the model, or their numbers.
+    """
     dimod = _dimod()
     called = _names(checked_model(model), names)
     found = quadratic_of(model, "a BinaryQuadraticModel")
@@ -247,7 +256,14 @@ def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
 
 
 def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
-    """Return a `DiscreteQuadraticModel` of a model with finite unary and pairwise costs."""
+    """Return a `DiscreteQuadraticModel` of a model with finite unary and pairwise costs.
+
+    Parameters
+    ----------
+    model : Model
+    names : list of hashable, optional
+        Names of the variables; by default those of the model, or their numbers.
+    """
     dimod = _dimod()
     require_pairwise(model, "a DiscreteQuadraticModel")
     called = _names(model, names)

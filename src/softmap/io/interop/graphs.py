@@ -52,7 +52,7 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
     >>> import scipy.sparse, softmap
     >>> weights = scipy.sparse.coo_array(([0.4], ([0], [1])), shape=(2, 2))
     >>> softmap.interop.from_sparse(weights, [[0, 1], [1, 0]])
-    Model(2 variables, 2 labels, 1 edges, potts)
+    Model(2 variables, 2 labels, 1 edge, potts)
     """
     if not hasattr(adjacency, "tocoo"):
         raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
@@ -230,22 +230,33 @@ def _require_names(**given: Any) -> None:
 def to_networkx(model: Model, *, costs: str = "costs", weight: str = "weight") -> Any:
     """Return an undirected multigraph; `from_networkx` converts it back.
 
-    Potts edges get the attribute `weight`, all others a table `costs`. The constant is an attribute
-    of the graph.
+    Potts edges have their weight as an attribute, all other edges a table. The constant is an
+    attribute of the graph.
+
+    Parameters
+    ----------
+    model : Model
+        A model without factors of three or more variables.
+    costs : str, default "costs"
+        Name of the attribute for the costs of nodes and the tables of edges.
+    weight : str, default "weight"
+        Name of the attribute for the weights of Potts edges.
     """
     with needs_extra("the conversion to networkx", "interop"):
         import networkx
     _require_names(costs=costs, weight=weight)
     require_pairwise(model, "a graph", "; see to_pgmpy")
     graph = networkx.MultiGraph(constant=model.constant)
-    for i in range(model.n):
-        graph.add_node(i, **{costs: model.unary_of(i)})
+    called = range(model.n) if model.names is None else model.names.variables
+    for i, name in enumerate(called):
+        graph.add_node(name, **{costs: model.unary_of(i)})
     for first, last, potential in model.groups():
         for e in range(first, last):
             i, j = model.edges[e].tolist()
             if isinstance(potential, Potts):
-                graph.add_edge(i, j, **{weight: float(potential.weights[e - first])})
+                weighted = {weight: float(potential.weights[e - first])}
+                graph.add_edge(called[i], called[j], **weighted)
             else:
                 table = model.table(e)
-                graph.add_edge(i, j, **{costs: table if i < j else table.T})
+                graph.add_edge(called[i], called[j], **{costs: table if i < j else table.T})
     return graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,13 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
     """Return a `DiscreteMarkovNetwork` with potentials exp(-cost).
 
     Each table is scaled so that its largest potential is 1: energies agree up to a constant.
+
+    Parameters
+    ----------
+    model : Model
+    names : list of str, optional
+        Names of the variables; by default those of the model, or x0, x1, ... Names of states are
+        kept.
     """
     models, discrete = _pgmpy()
     called = _names(checked_model(model), names)
@@ -138,14 +145,26 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
         network.add_edges_from((a, b) for k, b in enumerate(members) for a in members[:k])
         finite = table[np.isfinite(table)]
         shift = finite.min() if finite.size else 0.0
-        network.add_factors(discrete.DiscreteFactor(members, table.shape, np.exp(shift - table)))
+        potentials, states = np.exp(shift - table), _states(model, scope, called)
+        factor = discrete.DiscreteFactor(members, table.shape, potentials, state_names=states)
+        network.add_factors(factor)
     return network
 
 
 def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
     """Return a `DiscreteBayesianNetwork`, if the factors are conditional probabilities.
 
-    Raises `ModelError` for any other model.
+    Parameters
+    ----------
+    model : Model
+    names : list of str, optional
+        Names of the variables; by default those of the model, or x0, x1, ... Names of states are
+        kept.
+
+    Raises
+    ------
+    ModelError
+        A factor is no conditional probability.
     """
     models, discrete = _pgmpy()
     called = _names(checked_model(model), names)
@@ -161,13 +180,24 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
             np.exp(-part.table).reshape(-1, count).T,
             evidence=[called[p] for p in part.parents] or None,
             evidence_card=cards or None,
+            state_names=_states(model, (part.child, *part.parents), called),
         )
         network.add_cpds(cpd)
     return network
 
 
+def _states(model: Model, scope: Iterable[int], called: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """Return the names of the states of some variables, by the names of the variables."""
+    known = () if model.names is None else model.names.states
+    named = {called[i]: known[i] if i < len(known) else None for i in scope}
+    counts = {called[i]: int(model.num_labels[i]) for i in scope}
+    return {name: list(states or range(counts[name])) for name, states in named.items()}
+
+
 def _names(model: Model, names: Names | None) -> list[Hashable]:
     default: Names = [f"x{i}" for i in range(model.num_variables)]
+    if names is None and model.names is not None:
+        names = model.names.variables
     if isinstance(names, str | bytes) or not (names is None or isinstance(names, Sequence)):
         raise ModelError(f"names must be a list of names, not {shown(names)}")
     called = list(default if names is None else names)

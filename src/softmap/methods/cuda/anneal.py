@@ -24,7 +24,7 @@ from softmap.methods.cuda.waiting import UNSEEN, Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint, needs_coupling
 
 LOG = logging.getLogger("softmap")
@@ -231,7 +231,10 @@ class CudaAnneal(Annealed):
             if deadline is not None:
                 deadline.require()
             self.scale, self.averaging = cost_scale(model), easily_coupled(model)
-            eta, number = self.given_eta or self.rule.first / self.scale, chosen_device()
+            eta, number = (
+                self.given_eta or self.tuning.annealing.first / self.scale,
+                chosen_device(),
+            )
             engine = Aside()(lambda: self._started(model, lam, eta, number, deadline), deadline)
         except core.OutOfTime:
             if not self._warned:  # a run may try again, at its end
@@ -274,7 +277,7 @@ class CudaAnneal(Annealed):
         if deadline is not None:
             deadline.require()
         engine.start(lam)
-        engine.clock.set_eta(eta, longest_momentum(self.rule, eta, self.scale))
+        engine.clock.set_eta(eta, longest_momentum(self.tuning.annealing, eta, self.scale))
         engine.record()
         return engine
 
@@ -298,7 +301,7 @@ class CudaAnneal(Annealed):
     def _set(self, state: CudaState) -> None:
         clock = self.cuda.clock
         if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
-            clock.set_eta(state.eta, longest_momentum(self.rule, state.eta, self.scale))
+            clock.set_eta(state.eta, longest_momentum(self.tuning.annealing, state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]

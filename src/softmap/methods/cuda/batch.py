@@ -22,7 +22,7 @@ from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.tuning import TUNING
 
 Floats = NDArray[np.float64]

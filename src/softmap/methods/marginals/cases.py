@@ -16,11 +16,10 @@ from softmap.relaxation.flat import elimination_order
 
 SEARCHED = 256  # entries of a table in a search: many cases are better than large tables (0076)
 LEAVES = 512  # cases that are summed exactly at a time: a product of 1 Gflop
-COMPLETED = 16  # cases that one case is completed to instead of being branched further
 CASES = 1 << 19  # table entries of all cases of one evaluation together: a few MB
 
 
-class Evaluated(NamedTuple):
+class Labelled(NamedTuple):
     """Cases with upper bounds; if they are exact, the values are at most 2 · error lower."""
 
     labels: Ints
@@ -64,15 +63,15 @@ class Cases:
         self.root, self.root_work = root, self.work
         self.open: dict[int, tuple[Ints, Floats]] = {0: (root.labels, root.upper)}
 
-    def evaluated(self, labels: Ints, deadline: core.Deadline) -> Evaluated:
+    def evaluated(self, labels: Ints, deadline: core.Deadline) -> Labelled:
         """Return upper bounds for some cases."""
         found = MiniBuckets(
             self.logs, self.order.tolist(), self.maxima, self.most, deadline, labels
         )
         self.work += found.work
-        return Evaluated(labels, found.upper, found.exact, found.error)
+        return Labelled(labels, found.upper, found.exact, found.error)
 
-    def branched(self, depth: int, last: int, deadline: core.Deadline) -> Evaluated:
+    def branched(self, depth: int, last: int, deadline: core.Deadline) -> Labelled:
         """Take the best open cases of a depth, fix more variables, and return the new cases."""
         labels, upper = self.open.pop(depth)
         batch = max(1, CASES // self.most)
@@ -111,7 +110,7 @@ class Cases:
         """Whether another evaluation stays within a number of table entries in all."""
         return self.work + max(1, CASES // self.most) * self.root_work <= entries
 
-    def put(self, cases: Evaluated) -> None:
+    def put(self, cases: Labelled) -> None:
         """Add open cases."""
         keep = cases.upper > -math.inf
         labels, upper = cases.labels[keep], cases.upper[keep]
@@ -145,12 +144,11 @@ class SumSearch:
             return False
         depth = max(open_, key=lambda d: _log_sum(open_[d][1], 1))
         leaves = self.leaves
-        if leaves.depth is not None and leaves.between(depth) <= COMPLETED:
+        if depth == leaves.depth:
             deadline.require()
-            chosen = self.cases.taken(depth, LEAVES // leaves.between(depth))
-            completed = leaves.completed(chosen)
-            self.cases.work += len(completed) * leaves.entries
-            self._close(*leaves.sums(completed))
+            chosen = self.cases.taken(depth, LEAVES)
+            self.cases.work += len(chosen) * leaves.entries
+            self._close(*leaves.sums(chosen))
             return True
         last = leaves.depth if leaves.depth is not None else self.cases.logs.n
         found = self.cases.branched(depth, last, deadline)

@@ -33,8 +33,6 @@ class SmoothLimits:
         Smallest η for continuation in η, in units of 1 / scale of the costs.
     coarse : float
         Tolerance of |ν| at intermediate values of η.
-    local : float
-        |ν| below which Newton's method starts without sweeps.
     sweeps : int
         Number of sweeps before the first Newton step; it grows from round to round.
     rounds : int
@@ -42,9 +40,8 @@ class SmoothLimits:
     steps : int
         Number of Newton steps in one round.
     step_products : int
-        Largest number of products with the Hessian for one Newton step.
-    products : int
-        Largest number of products with the Hessian for a gradient.
+        Largest number of products with the Hessian for one Newton step; ten times as many for a
+        gradient.
     adjoint : float
         Relative accuracy of the adjoint solve, in the norm of its preconditioner.
     nothing : float
@@ -54,12 +51,10 @@ class SmoothLimits:
     tol: float = 1e-10
     mild: float = 8.0
     coarse: float = 1e-3
-    local: float = 0.1
     sweeps: int = 24
     rounds: int = 3
     steps: int = 12
     step_products: int = 400
-    products: int = 4000
     adjoint: float = 1e-11
     nothing: float = 1e-14
 
@@ -319,7 +314,7 @@ class Curvature:
         rhs = node_w[self.frame.states] - self.sides(table_w)
         if self._largest(rhs) <= SMOOTHING.nothing * self.eta * self._largest(nodes, *tables):
             rhs = self.frame.xp.zeros_like(rhs)  # what rounding has left of sums that vanish
-        solved = self.solve(rhs, tol, SMOOTHING.products)
+        solved = self.solve(rhs, tol, 10 * SMOOTHING.step_products)
         if not solved.done:
             warnings.warn(
                 f"the gradient at eta={self.eta:g} is not accurate: {solved.products} products "

@@ -62,6 +62,9 @@ class ExactMarginals:
     edges: Floats
     log_partition: float
 
+    def __repr__(self) -> str:
+        return f"ExactMarginals({self.model}, eta={self.eta:g}, log Z {self.log_partition:.10g})"
+
     def of(self, i: int) -> Floats:
         """Return the marginal of node `i`."""
         return self.nodes[self.model.node_slice(i)]

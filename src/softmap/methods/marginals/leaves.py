@@ -56,7 +56,6 @@ class Leaves:
         self._halves = order[:half].tolist(), order[half:count].tolist()
         self._fixed = {int(v): k for k, v in enumerate(order[::-1][: self.depth])}
         self._num = logs.flat.num_labels
-        self._sizes = [int(d) for d in self._num[order[::-1]]]
         self._shift = logs.shift
         self._outside: list[Factor] = []
         self._between: list[Factor] = []
@@ -93,17 +92,6 @@ class Leaves:
             out += _spread(variables, scope, table)
         top = float(out.max()) if np.isfinite(out.max()) else 0.0
         return np.exp(out.reshape(rows, cols) - top), top
-
-    def between(self, depth: int) -> int:
-        """Return how many cases of this class a case with fewer fixed variables consists of."""
-        return math.prod(int(d) for d in self._sizes[depth : self.depth])
-
-    def completed(self, cases: Ints) -> Ints:
-        """Return the cases of this class that make up cases with fewer fixed variables."""
-        sizes = self._sizes[cases.shape[1] : self.depth]
-        states = np.indices(sizes).reshape(len(sizes), math.prod(sizes)).T
-        more = np.tile(states, (len(cases), 1))
-        return np.hstack([np.repeat(cases, len(states), axis=0), more])
 
     def sums(self, cases: Ints) -> tuple[Floats, Floats]:
         """Return bounds, from below and above, on log Σ of each case.

@@ -65,8 +65,6 @@ def approach(
         point = _swept(sweep, Curvature(frame, lam, eta / 2**k), SMOOTHING.sweeps)
         lam = newton(point, SMOOTHING.coarse, steps=4).lam
     point = Curvature(frame, lam, eta)
-    if point.worst <= SMOOTHING.local:
-        point = newton(point, tol)
     for round in range(SMOOTHING.rounds):
         if point.worst <= tol:
             break

@@ -52,6 +52,9 @@ class SoftMarginals:
     lam: Floats
     curvature: Curvature
 
+    def __repr__(self) -> str:
+        return f"SoftMarginals({self.frame.model}, eta={self.eta:g})"
+
     @property
     def model(self) -> Model:
         """The arc-consistent model."""

@@ -18,7 +18,7 @@ from softmap.methods.sweeps.baselines import SHARPNESS
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 
 EVERY = 25  # sweeps with momentum per safeguard step, which costs as much as 3.5 sweeps
 SETTLING = 10  # most sweeps without momentum before a proposal

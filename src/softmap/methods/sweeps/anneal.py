@@ -24,9 +24,9 @@ from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
-from softmap.tuning import TUNING, AnnealingRule
+from softmap.tuning import TUNING, Tuning
 
 Ints = NDArray[np.int64]
 
@@ -51,13 +51,13 @@ class Coarser:
     part: Floats
 
 
-def coarser(model: Model) -> Coarser | None:
+def coarser(model: Model, tuning: Tuning = TUNING) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
     It applies to large images whose neighbours are strongly coupled.
     """
-    width = grid_width(model.edges) if model.n >= TUNING.coarse_pixels else None
-    if width is None or model.n % width or not _tied(model):
+    width = grid_width(model.edges) if model.n >= tuning.coarse_pixels else None
+    if width is None or model.n % width or not _coupled(model, tuning.coarse_tied):
         return None
     family = _family(model)
     return None if family is None else _blocks(model, width, family)
@@ -80,10 +80,10 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
     return lambda weights: type(first)(weights, *cuts)
 
 
-def _tied(model: Model) -> bool:
-    """Whether the ranges of edge costs outweigh those of unary costs (see `Tuning.coarse_tied`)."""
+def _coupled(model: Model, least: float) -> bool:
+    """Whether the ranges of edge costs are at least `least` times those of unary costs."""
     sizes = model.cost_sizes
-    return sizes.width - sizes.node_width >= TUNING.coarse_tied * sizes.node_width
+    return sizes.width - sizes.node_width >= least * sizes.node_width
 
 
 def _in_pairs(costs: Floats) -> Floats:
@@ -102,7 +102,7 @@ def _blocks(model: Model, width: int, family: Callable[[Floats], Potential]) -> 
     ends = np.sort(model.edges, axis=1)
     crossing = block[ends[:, 0]] != block[ends[:, 1]]
     leads = _Leads(rows, cols, down=ends[:, 1] - ends[:, 0] == width)
-    after, before = leads.onward(block[ends[:, 0]]), leads.back(block[ends[:, 1]])
+    after, before = leads.forward(block[ends[:, 0]]), leads.back(block[ends[:, 1]])
     weights = np.concatenate([p.arrays()["weights"] for p in model.potentials])
     edges = neighbours((rows, cols))
     total = np.bincount(after[crossing], weights[crossing], len(edges)).astype(np.float64)
@@ -123,7 +123,7 @@ class _Leads:
     cols: int
     down: NDArray[np.bool_]
 
-    def onward(self, block: Ints) -> Ints:
+    def forward(self, block: Ints) -> Ints:
         """Return the edge from a block to the right, or down; -1 at the border."""
         row, col = block // self.cols, block % self.cols
         rim = np.where(self.down, row == self.rows - 1, col == self.cols - 1)
@@ -134,7 +134,7 @@ class _Leads:
         """Return the edge to a block from the left, or from above; -1 at the border."""
         rim = np.where(self.down, block < self.cols, block % self.cols == 0)
         before = block - np.where(self.down, self.cols, 1)
-        return np.where(rim, -1, self.onward(np.where(rim, 0, before)))
+        return np.where(rim, -1, self.forward(np.where(rim, 0, before)))
 
 
 FALL = 1e-6  # relative decrease of the smoothed dual between two checks that counts as rounding
@@ -177,7 +177,7 @@ class Engine(Protocol):
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals: ...
 
-    def standing(self, state: Messages, eta: float) -> Floats: ...
+    def current_lam(self, state: Messages, eta: float) -> Floats: ...
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
@@ -234,7 +234,6 @@ class Annealed(SweepMethod):
     """
 
     exact_finish = True
-    rule: ClassVar[AnnealingRule] = TUNING.annealing
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -257,7 +256,7 @@ class Annealed(SweepMethod):
         self.engine = self.engine_type(model, self.threads, deadline)
         self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.given_eta or self.rule.first / self.scale
+        eta = self.given_eta or self.tuning.annealing.first / self.scale
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
@@ -266,14 +265,15 @@ class Annealed(SweepMethod):
 
     def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
         """Do `count` passes; every few passes the node marginals are added to the average."""
-        most = longest_momentum(self.rule, state.eta, self.scale)
+        rule = self.tuning.annealing
+        most = longest_momentum(rule, state.eta, self.scale)
         if state.calm < 1.0:
-            most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
+            most = max(state.calm * rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % SAMPLED + count >= SAMPLED
         if due and state.lent:
             state.mean, state.lent = copied(state.mean, self.threads), False
         mean = state.mean if due else np.zeros(0)
-        sampling = Sampling(state.passes, state.samples, most, mean)
+        sampling = Sampling(state.passes, state.samples, most, mean, self.tuning.recent)
         done = self.engine.sampled_passes(state.messages, count, state.eta, sampling, deadline)
         after = sampling.after(done)
         state.passes, state.samples = after.passes, after.samples
@@ -282,12 +282,8 @@ class Annealed(SweepMethod):
     def undo_proposal(self, state: AnnealState) -> None:
         self.engine.undo_proposal(state.messages)
 
-    def lower_eta(self, state: AnnealState, factor: float) -> None:
-        """Divide η by a factor, but not below the initial η of a cold start."""
-        state.eta = max(state.eta / factor, min(state.eta, self.rule.first / self.scale))
-
     def restart_point(self, state: AnnealState) -> Floats:
-        return self.engine.standing(state.messages, state.eta)
+        return self.engine.current_lam(state.messages, state.eta)
 
     def propose(self, state: AnnealState) -> Proposal:
         return self.answer(state, Ask.EVERYTHING)
@@ -297,18 +293,18 @@ class Annealed(SweepMethod):
     ) -> Proposal:
         if ask is Ask.BOUND:
             late = deadline is not None and deadline.passed
-            return self._bound_alone(state) if late else self._brief(state)
+            return self._bound_alone(state) if late else self._bound_and_nodes(state)
         if ask is Ask.POINT:
             return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
-        return self._proposal(state, average, polish(state.passes), deadline)
+        return self._proposal(state, average, polish(state.passes, self.tuning.checks), deadline)
 
     def _bound_alone(self, state: AnnealState) -> Proposal:
         """Propose the bound of the messages, also after a pass that was stopped: half a pass."""
         proved = self.engine.prove(state.messages, 0)
         return Proposal(proved.lam, state.eta, bound=proved.bound, labels=proved.labels)
 
-    def _brief(self, state: AnnealState) -> Proposal:
+    def _bound_and_nodes(self, state: AnnealState) -> Proposal:
         messages = state.messages
         self.engine.resend(messages, state.eta)
         nodes = self.engine.nodes(messages.msg, state.eta)
@@ -329,12 +325,12 @@ class Annealed(SweepMethod):
         engine.resend(messages, state.eta)
         found = engine.marginals(messages, state.eta)
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
-        nodes, coupling, price = (found.nodes, *more), found.coupling, found.price
+        nodes, coupling, point_cost = (found.nodes, *more), found.coupling, found.point_cost
         points: tuple[Coupled, ...] = ()
-        if price is not None:  # the entropy of the averaged point is not needed
+        if point_cost is not None:  # the entropy of the averaged point is not needed
             with suppress(core.OutOfTime):
                 points = tuple(
-                    price(p, whole=not k, deadline=deadline) for k, p in enumerate(nodes)
+                    point_cost(p, whole=not k, deadline=deadline) for k, p in enumerate(nodes)
                 )
         abandoned = not points and deadline is not None and deadline.passed
         proved = engine.prove(messages, hard, deadline)
@@ -355,7 +351,7 @@ class Annealed(SweepMethod):
             self.undo_proposal(state)
             state.good[:] = state.messages.msg
         state.observe(
-            self.rule,
+            self.tuning.annealing,
             bound=verdict.bound,
             primals=verdict.primals,
             entropy=verdict.edge_entropy - state.node_entropy,
@@ -369,7 +365,7 @@ class Annealed(SweepMethod):
         messages.msg[:] = state.good
         messages.drift[:] = 0.0
         messages.clock[:] = CLOCK
-        state.calm /= self.rule.calmer
+        state.calm /= self.tuning.annealing.calmer
 
 
 class Anneal(Annealed):
@@ -381,24 +377,25 @@ class Anneal(Annealed):
 
     def start_coarse(self, state: AnnealState, deadline: core.Deadline | None = None) -> None:
         """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
-        small = coarser(self.engine.model)
+        tuning = self.tuning
+        small = coarser(self.engine.model, tuning)
         if small is None:
             return
-        method = Anneal(threads=self.threads)
+        method = Anneal(threads=self.threads).with_tuning(tuning)
         try:
             there = method.init(small.model, None, 0, deadline)
         except core.OutOfTime:
             return
         method.start_coarse(there, deadline)
-        method.step(there, TUNING.coarse_passes, deadline)
+        method.step(there, tuning.coarse_passes, deadline)
         state.work += there.work
-        if there.passes < TUNING.coarse_passes:
+        if there.passes < tuning.coarse_passes:
             return
         lam = method.restart_point(there)
         del method, there
         self.engine.begin_with(state.messages, lam, small.source, small.part)
         if self.given_eta is None:
-            state.eta *= self.rule.growth
+            state.eta *= tuning.annealing.growth
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

@@ -23,7 +23,7 @@ from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
-from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
 
 
@@ -98,9 +98,9 @@ class TRWS(SweepMethod):
         chains.resend(messages, np.inf)
         found = chains.marginals(messages, self.eta)
         points: tuple[Coupled, ...] = ()
-        if found.price is not None:
+        if found.point_cost is not None:
             with suppress(core.OutOfTime):
-                points = (found.price(found.nodes, whole=True, deadline=deadline),)
+                points = (found.point_cost(found.nodes, whole=True, deadline=deadline),)
         abandoned = not points and deadline is not None and deadline.passed
         proved = chains.prove(messages, deadline=deadline)
         return Proposal(
@@ -109,7 +109,7 @@ class TRWS(SweepMethod):
         )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:
-        return self.chains.standing(state.messages, np.inf)
+        return self.chains.current_lam(state.messages, np.inf)
 
     def undo_proposal(self, state: TRWSState) -> None:
         self.chains.undo_proposal(state.messages)

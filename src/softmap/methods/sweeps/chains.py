@@ -42,7 +42,7 @@ from softmap.methods.sweeps.planning import aligned, chain_schedule, copied
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Checks
 
 Ints = NDArray[np.int64]
 
@@ -82,7 +82,7 @@ class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual.
 
     `node_entropy` is what the entropies of nodes take off those of edges. `coupling` is κ, a
-    function that returns κ, or None if points do not depend on it. `price` is a function that
+    function that returns κ, or None if points do not depend on it. `point_cost` is a function that
     computes the cost of a point without κ, or None.
     """
 
@@ -90,15 +90,15 @@ class ChainMarginals:
     node_entropy: float
     coupling: Any
     smoothed: float
-    price: Callable[..., Coupled] | None = None
+    point_cost: Callable[..., Coupled] | None = None
 
 
-def polish(passes: int) -> int:
+def polish(passes: int, checks: Checks = TUNING.checks) -> int:
     """Number of hard passes before the bound is computed, given the passes so far.
 
     In the first checks of a run, one would gain 1 to 3 % of the gap in a third of their time.
     """
-    return int(passes >= TUNING.checks.early)
+    return int(passes >= checks.early)
 
 
 class Chains:
@@ -115,11 +115,11 @@ class Chains:
         self.making = threading.RLock()  # any thread may ask for λ after a run
         plain = not len(model.auxiliaries)
         self._reads_labels = plain and not model.has_forbidden  # from messages, without λ
-        self._prices_points = plain and all(map(_alike, model.potentials))  # without κ
+        self._costs_points = plain and all(map(_alike, model.potentials))  # without κ
         self._keeps_coupling = needs_coupling(model)
         # The cost of a point in single precision is that of its `normalised` marginals.
         self.large = self.plan.message_size > CHAINS.spare and _ranges_over_singles(model)
-        rounded = self.large and self._prices_points
+        rounded = self.large and self._costs_points
         self.point_dtype = np.dtype(np.float32 if rounded else np.float64)
         self._last: HalfPass | None = None
 
@@ -148,7 +148,7 @@ class Chains:
         state.drift[:] = 0.0
         self._note(state, None)
 
-    def standing(self, state: Messages, eta: float) -> Floats:
+    def current_lam(self, state: Messages, eta: float) -> Floats:
         """The current λ of a run; safe to call from any thread, also after the run."""
         with self.making:
             self.resend(state, eta)
@@ -217,10 +217,10 @@ class Chains:
         if len(self.model.auxiliaries):
             coupling = self.loops.couplings(state.msg, self.loops.by_node())
             return ChainMarginals(nodes, entropy, coupling, value)
-        price = partial(self.loops.price, state.msg, eta) if self._prices_points else None
-        kept = self._keeps_coupling or price is None
+        point_cost = partial(self.loops.point_cost, state.msg, eta) if self._costs_points else None
+        kept = self._keeps_coupling or point_cost is None
         point = KeptPoint(self, state.msg, self._last) if kept else None
-        return ChainMarginals(nodes, entropy, point, value, price)
+        return ChainMarginals(nodes, entropy, point, value, point_cost)
 
     def prove(
         self, state: Messages, hard: int = 1, deadline: core.Deadline | None = None

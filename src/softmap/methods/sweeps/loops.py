@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.labels.decoding import TIE
-from softmap.machine import Pace
+from softmap.machine import ThreadChoice
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.model import Model
@@ -25,8 +25,8 @@ from softmap.relaxation.polytope import Coupled, node_cost
 from softmap.tuning import TUNING
 
 SAMPLED = TUNING.checks.first
-"""Number of passes between two samples of averaged marginals; sample k has weight `k**recent`, so
-that about the last tenth of all passes dominates."""
+"""Number of passes between two samples of averaged marginals, on the page that is used by default:
+kernels on a GPU are compiled with it. About the last tenth of all passes dominates the average."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,15 @@ class Sampling:
     mean : float64 or float32 array over `model.node_offset`
         The average so far, which is updated in place; empty if nothing is averaged or no sample is
         due.
+    recent : float
+        Sample k has the weight k**recent.
     """
 
     passes: int
     samples: int
     longest: float
     mean: Floats
+    recent: float = TUNING.recent
 
     def after(self, count: int) -> Sampling:
         """Return the state of sampling after `count` more passes."""
@@ -76,7 +79,7 @@ def sampled_by_turns(
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            weight = (TUNING.recent + 1.0) / (samples + TUNING.recent)
+            weight = (sampling.recent + 1.0) / (samples + sampling.recent)
             before = mean.astype(np.float64)
             mean[:] = before + (engine.nodes(state.msg, eta) - before) * weight
     return passes - sampling.passes
@@ -136,7 +139,9 @@ class ChainPasses:
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model)
-        self._pace = Pace(threads)  # of the passes of the run; loops of checks follow it
+        self._thread_choice = ThreadChoice(
+            threads
+        )  # of the passes of the run; loops of checks follow it
         self._shares: Floats | None = None
         self._dot = np.zeros(len(plan.blocks))
         self._owner: object = None  # the token or messages of the shares in the scratch memory
@@ -179,11 +184,11 @@ class ChainPasses:
     ) -> int:
         """Do half passes at η (inf: hard-min), forward first; return how many were completed."""
         loop = partial(self._passes, halves, state, eta, momentum, deadline)
-        return self._pace.run(halves, loop)
+        return self._thread_choice.run(halves, loop)
 
     def polish(self, halves: int, state: Messages, deadline: core.Deadline | None = None) -> None:
         """Do hard half passes without momentum, forward first, between two passes of a run."""
-        self._passes(halves, state, np.inf, False, deadline, self._pace.threads)
+        self._passes(halves, state, np.inf, False, deadline, self._thread_choice.threads)
 
     def _passes(
         self,
@@ -215,8 +220,8 @@ class ChainPasses:
         """
         done = 0
         while done < count:
-            now = 1 if self._pace.trying else count - done
-            made = self._pace.run(
+            now = 1 if self._thread_choice.trying else count - done
+            made = self._thread_choice.run(
                 now, partial(self._soft_passes, state, now, eta, sampling, deadline)
             )
             sampling, done = sampling.after(made), done + made
@@ -235,7 +240,7 @@ class ChainPasses:
     ) -> int:
         average = core.Averaging(
             sampling.mean, sampling.passes, SAMPLED, sampling.longest, sampling.samples,
-            TUNING.recent,
+            sampling.recent,
         )  # fmt: skip
         done: int = core.sampled_passes(
             self.layout, self.plan.native, self._arrays(state), count, eta, average, threads,
@@ -282,7 +287,7 @@ class ChainPasses:
     ) -> None:
         """Do hard passes; what they subtract from messages into early endpoints goes to `aside`."""
         arrays = self._arrays(replace(state, drift=state.aside))
-        threads = self._pace.threads
+        threads = self._thread_choice.threads
         core.traced_passes(self.layout, self.plan.native, arrays, count, threads, deadline)
 
     @property
@@ -292,7 +297,7 @@ class ChainPasses:
 
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
         """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
-        native, threads = self.plan.native, self._pace.threads
+        native, threads = self.plan.native, self._thread_choice.threads
         arrays = self._arrays(Messages(messages, NONE, np.array(CLOCK), shift))
         core.lowered_half(self.layout, native, arrays, threads)
         self._owner = token
@@ -371,7 +376,7 @@ class ChainLoops(ChainPasses):
         core.couplings(self.layout, self.plan.native, messages, shares, coupling, self.threads)
         return coupling
 
-    def price(
+    def point_cost(
         self,
         messages: Floats,
         eta: float,

@@ -146,7 +146,7 @@ class Schedule:
         return at, step
 
     @property
-    def onwards(self) -> Steps:
+    def forward_degree(self) -> Steps:
         """Return the number of edges that lead forward from the k-th of `nodes`, along chains."""
         degree = np.repeat(self.rows["degree"], self.rows["nodes"])
         chains = self.chains[: len(degree)]
@@ -222,9 +222,8 @@ class PlanLimits:
     narrow : int
         Levels with fewer nodes on average are too narrow for vector instructions.
     width : int
-        Target number of nodes per level after reordering.
-    shortest : int
-        Smallest number of levels after reordering; with fewer, a pass propagates too little.
+        Target number of nodes per level after reordering, and smallest number of levels: with
+        fewer, a pass propagates too little.
     cycles : float
         Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
@@ -235,7 +234,6 @@ class PlanLimits:
 
     narrow: int = core.LANES
     width: int = 2 * core.LANES
-    shortest: int = 64
     cycles: float = 1.1
     remembered: int = 1 << 18
     mapped: int = 1 << 22
@@ -256,7 +254,7 @@ def pass_order(graph: Graph) -> tuple[Ints, Ints]:
     levels, cycle = int(level.max(initial=-1)) + 1, n // PLANNING.width
     if (
         PLANNING.narrow * levels <= n
-        or cycle < PLANNING.shortest
+        or cycle < PLANNING.width
         or len(graph.node) < 2 * PLANNING.cycles * n
     ):
         return rank, level
@@ -283,11 +281,11 @@ def chain_schedule(
     passes first.
     """
 
-    def make() -> Plan:
-        order = pass_order(model.graph)
-        return _plan(model, *order, threads=threads, deadline=deadline)
-
-    return _remembered(model, "chains", make).filled(model, threads, deadline)
+    made = _remembered(
+        model, "chains",
+        lambda: _plan(model, *pass_order(model.graph), threads=threads, deadline=deadline),
+    )  # fmt: skip
+    return made.filled(model, threads, deadline)
 
 
 def colour_schedule(model: Model, deadline: core.Deadline | None = None) -> Schedule:

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from softmap import core
-from softmap.machine import Pace
+from softmap.machine import ThreadChoice
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.chains import ChainMarginals, ProvedBound
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages, Sampling, sampled_by_turns
@@ -35,7 +35,7 @@ class Stars:
 
     def __init__(self, model: Model, threads: int, deadline: core.Deadline | None = None) -> None:
         self.model, self.threads = model, threads
-        self._pace = Pace(threads)
+        self._thread_choice = ThreadChoice(threads)
         self.point_dtype = np.dtype(np.float64)
         self._layout = layout(model)
         self.plan = colour_schedule(model, deadline)
@@ -77,7 +77,7 @@ class Stars:
         sweep = getattr(core, rule.value)
         given = state if momentum else replace(state, drift=NONE)
         arrays = self._arrays(given, np.empty(self.model.n))
-        return self._pace.run(
+        return self._thread_choice.run(
             count,
             lambda threads: sweep(
                 self._layout, self.plan.native, arrays, count, eta, momentum, threads, deadline
@@ -125,7 +125,7 @@ class Stars:
         terms = np.concatenate([dot, shift, [self.model.constant]])
         return float(core.careful_sum(terms))
 
-    def standing(self, state: Messages, eta: float) -> Floats:
+    def current_lam(self, state: Messages, eta: float) -> Floats:
         """Return the current λ."""
         return self.lam(state.msg)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.stacks import LEAST, EdgeStack, RoundedPlan, distance_tables
 from softmap.model.potentials import Potts, TruncatedLinear, TruncatedQuadratic
 
+LATE = {"passes": (0, math.inf), "multipliers": False, "sides": False, "set_messages": None}
+"""What verbs return at the end of a run; the others raise `core.OutOfTime`."""
 LONGEST = 1.0  # longest extrapolation of a message, times η (decision 75)
 ALL = slice(None)
 
@@ -269,10 +271,10 @@ def _levels(model: Any) -> tuple[Any, Any]:
 
 
 class TimedNetwork:
-    """An `ArrayNetwork` on a device, none of whose calls outlasts the end of a run.
+    """The verbs of an `ArrayNetwork` on a device, none of which outlasts the end of a run.
 
     CuPy is imported and compiles its kernels when they are first used, in any of the calls. With a
-    time limit, calls are made in another thread.
+    time limit, calls are made in another thread, and end with `LATE` or raise `core.OutOfTime`.
 
     Parameters
     ----------
@@ -288,48 +290,16 @@ class TimedNetwork:
         self._limit = None if limit.end == math.inf else limit
         self._network: ArrayNetwork | None = None
 
-    def passes(
-        self, count: int, eta: float, momentum: bool, ranges: Any, deadline: Any = None
-    ) -> tuple[int, float]:
-        """As `ArrayNetwork.passes`; no pass counts that was not done in time."""
-        with suppress(core.OutOfTime):
-            given = count, eta, momentum, ranges, deadline
-            found: tuple[int, float] = self._done(lambda network: network.passes(*given))
-            return found
-        return 0, math.inf
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        return partial(self._done, verb)
 
-    def multipliers(self, eta: float, lam: Any, deadline: Any = None) -> bool:
-        """As `ArrayNetwork.multipliers`."""
-        with suppress(core.OutOfTime):
-            return bool(self._done(lambda network: network.multipliers(eta, lam, deadline)))
-        return False
-
-    def sides(self, eta: float, out: Any, deadline: Any = None) -> bool:
-        """As `ArrayNetwork.sides`."""
-        with suppress(core.OutOfTime):
-            return bool(self._done(lambda network: network.sides(eta, out, deadline)))
-        return False
-
-    def messages(self, out: Any) -> None:
-        """As `ArrayNetwork.messages`; raises `core.OutOfTime` at the end of the run."""
-        self._done(lambda network: network.messages(out))
-
-    def set_messages(self, msg: Any) -> None:
-        """As `ArrayNetwork.set_messages`; without effect at the end of the run."""
-        with suppress(core.OutOfTime):
-            self._done(lambda network: network.set_messages(msg))
-
-    def coupled(
-        self, edge: int, eta: float, p: Any, q: Any, plan: Any = None
-    ) -> tuple[float, float]:
-        """As `ArrayNetwork.coupled`; raises `core.OutOfTime` at the end of the run."""
-        found: tuple[float, float] = self._done(
-            lambda network: network.coupled(edge, eta, p, q, plan)
-        )
-        return found
-
-    def _done(self, work: Callable[[ArrayNetwork], Any]) -> Any:
-        return self._aside(lambda: work(self._opened()), self._limit)
+    def _done(self, verb: str, *given: Any) -> Any:
+        try:
+            return self._aside(lambda: getattr(self._opened(), verb)(*given), self._limit)
+        except core.OutOfTime:
+            if verb not in LATE:
+                raise
+            return LATE[verb]
 
     def _opened(self) -> ArrayNetwork:
         if self._network is None:

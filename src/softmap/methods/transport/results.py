@@ -26,8 +26,6 @@ class Ladder:
         First η, times the largest range of the costs of an edge.
     factor : float
         Largest ratio of two successive η.
-    least : float
-        Smallest ratio of two successive η.
     loose : float
         A level ends when the misplaced mass of an edge, times the range of its costs, is below
         this number over η.
@@ -41,7 +39,6 @@ class Ladder:
 
     first: float = 50.0
     factor: float = 3.0
-    least: float = 1.4
     loose: float = 2.0
     passes: int = 5
     most: int = 2000

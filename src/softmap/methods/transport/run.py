@@ -167,7 +167,7 @@ class TransportRun:
             if stop or not finished:
                 break
             # The gap falls as 1/η, so that the last step may be smaller.
-            eta *= max(self.ladder.least, min(self.ladder.factor, 1.1 * self._excess()))
+            eta *= min(self.ladder.factor, 1.1 * max(self._excess(), 1.0))
 
     def results(self) -> list[Transport]:
         """Return the best plan and bound of each problem."""

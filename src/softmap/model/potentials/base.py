@@ -174,6 +174,14 @@ def compact(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def offsets(sizes: Ints) -> Ints:
+    """Return the start of each block in their concatenation, and the end of the last one."""
+    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offset[1:])
+    offset.flags.writeable = False
+    return offset
+
+
 def is_one_value(array: NDArray[Any]) -> bool:
     """Whether all entries of a flat array are one number in memory."""
     return array.size == 1 or array.strides == (0,)
@@ -358,7 +366,7 @@ class Potential(ABC):
         return np.zeros(len(self), dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} edges)"
+        return f"{type(self).__name__}({len(self)} edge{'s' * (len(self) != 1)})"
 
 
 class Differentiable(Potential):

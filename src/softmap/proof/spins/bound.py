@@ -31,8 +31,7 @@ Ints = NDArray[np.int64]
 SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.float64)
 UNIT = 2.0**-53
 BLOCK = 256  # rows of a product between two looks at the deadline
-LANCZOS = 40  # steps between two estimates of an eigenvalue
-MOST_LANCZOS = 400
+LANCZOS = 40  # steps between two estimates of an eigenvalue, of which there are ten at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +252,7 @@ def _least_eigenvalue(matrix: Floats, deadline: core.Deadline | None) -> float:
         beside.append(math.sqrt(after @ after))
         if len(middle) % LANCZOS == 0 or beside[-1] <= 1e-12 * abs(middle[0]):
             last, least = least, _lowest(middle, beside[1:-1])
-            if last - least <= 1e-3 * abs(least) or len(middle) == MOST_LANCZOS:
+            if last - least <= 1e-3 * abs(least) or len(middle) == 10 * LANCZOS:
                 return least
         before, now = now, after / beside[-1]
         _look(deadline)

@@ -26,13 +26,13 @@ from scipy.sparse import block_diag, csr_array, hstack
 from softmap import core
 from softmap.model import Model
 from softmap.proof.spins.bound import UNIT
+from softmap.proof.spins.rounding import TRIES
 from softmap.relaxation.flat import flatten
 
 __all__ = ["IndicatorForm", "Squares"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-TRIES = 32  # labels taken for granted in turn to round a matrix; cheap beside one step of it
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ from softmap import core
 __all__ = ["flip", "rounded_spins"]
 
 Floats = NDArray[np.float64]
-PLANES = 32  # random hyperplanes, of which the best few are improved
-IMPROVED = 4
+TRIES = 32  # labellings that a matrix or vectors are rounded to; cheap beside one step
 
 
 def rounded_spins(
@@ -31,17 +30,18 @@ def rounded_spins(
     deadline : Deadline
         When to stop: `core.OutOfTime` is raised.
     """
-    planes = random.standard_normal((vectors.shape[1], PLANES))
+    planes = random.standard_normal((vectors.shape[1], TRIES))
     rows, tries = csr_array(matrix), []  # a sparse product has no threads
     for spins in np.where(np.einsum("ik,kl->li", vectors, planes) >= 0, 1.0, -1.0):
         deadline.require()
         forces = rows @ spins
         tries.append((float(spins @ forces), spins, forces))
     tries.sort(key=lambda one: one[0])
-    for _, spins, forces in tries[:IMPROVED]:
+    best = tries[: TRIES // 8]
+    for _, spins, forces in best:
         deadline.require()
         flip(matrix, spins, forces)
-    return min(tries[:IMPROVED], key=lambda one: float(one[1] @ one[2]))[1]
+    return min(best, key=lambda one: float(one[1] @ one[2]))[1]
 
 
 def flip(matrix: Floats, spins: Floats, forces: Floats) -> None:

@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from softmap import core
-from softmap.model.inputs import offsets
-from softmap.model.potentials.base import Ints
+from softmap.model.potentials.base import Ints, offsets
 from softmap.model.structure import unique_rows
 from softmap.proof.tightening.regions import Tightened, blocks, pair_codes
 from softmap.proof.tightening.scopes import Scopes

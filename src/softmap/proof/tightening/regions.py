@@ -11,9 +11,9 @@ import numpy as np
 
 from softmap import core
 from softmap.model import Model
-from softmap.model.inputs import FlatUnary, Group, offsets
+from softmap.model.inputs import FlatUnary, Group
 from softmap.model.potentials import Projection
-from softmap.model.potentials.base import Costs, Ints, frozen
+from softmap.model.potentials.base import Costs, Ints, frozen, offsets
 from softmap.model.structure import Auxiliaries, unique_rows
 from softmap.proof.tightening.scopes import Bools, Scope, Scopes
 from softmap.relaxation.dual import Floats, check_lam

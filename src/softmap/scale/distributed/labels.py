@@ -86,7 +86,7 @@ class LabelsByParts:
     def offer(self, labels: dict[int, Ints]) -> None:
         """Offer a labelling with its halos; collective call of all processes."""
         kept = {number: own.copy() for number, own in labels.items()}
-        self._best.offer_priced(kept, self._energy(kept))
+        self._best.offer_labelling(kept, self._energy(kept))
 
     def _energy(self, labels: dict[int, Ints]) -> float:
         """Energy of a labelling of all parts: the exact sum, rounded once, as `Model.energy`."""

@@ -100,7 +100,7 @@ class PartChains:
         # The halo is in a level of its own, so that all edges of a block lead to it, or none.
         inner = (self.part.ends[1] < own)[plan.edge[plan.blocks["lane"]]]
         ends = -surpluses(self.part.model, plan)  # chains that end: n_i less the earlier neighbours
-        ends[plan.nodes] += plan.onwards
+        ends[plan.nodes] += plan.forward_degree
         terms = [self.shift[inner], ends[:own] * minima[:own]]
         return float(core.careful_sum(np.concatenate(terms)))
 

@@ -202,8 +202,20 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
 ) -> DistributedResult:
     """Resume a run from a checkpoint, on any number of processes, to the same result.
 
-    The parameters are those of `solve`. A model in memory is partitioned again, so `partition` must
-    be that of the stored run.
+    Parameters
+    ----------
+    folder : path
+        The folder of the checkpoint.
+    model : Model or path
+        The model of the stored run, or the folder of its parts.
+    comm : mpi4py communicator, optional
+        See `solve`.
+    partition : str, default "auto"
+        That of the stored run: a model in memory is partitioned again.
+    lp_gap, gap, time_limit, max_passes, threads, memory_limit
+        See `solve`.
+    checkpoint, checkpoint_every, on_check
+        See `solve`.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     stored = storage.checked_folder(folder)

@@ -28,9 +28,9 @@ class Batching:
 
     Attributes
     ----------
-    small, small_file : int
-        Largest size, in bytes, of a model and of a file that is sent with others. (Text and
-        compressed files grow when they are read.)
+    small : int
+        Largest size, in bytes, of a model that is sent with others; a fourth of it for a file, as
+        text and compressed files grow when they are read.
     most : int
         Largest number of models of a batch.
     turns : int
@@ -38,7 +38,6 @@ class Batching:
     """
 
     small: int = 256 << 10
-    small_file: int = 64 << 10
     most: int = 64
     turns: int = 4
 
@@ -63,7 +62,7 @@ class Item:
         if isinstance(self.source, Model):
             return self.source.nbytes <= self.batching.small
         try:
-            return os.path.getsize(self.source) <= self.batching.small_file
+            return os.path.getsize(self.source) <= self.batching.small // 4
         except OSError:  # only workers can see it, or it is missing: they report that
             return False
 

@@ -31,17 +31,15 @@ class Flow:
     ----------
     ahead : int
         Number of batches per thread that are submitted before results arrive.
-    recount : float
-        Seconds between two counts of the workers.
     tick : float
-        Longest wait for a result, in seconds, before the connection is tested.
+        Longest wait for a result, in seconds, before the connection is tested; workers are counted
+        again after five times as long.
     alone : float
         Seconds for which small models are solved by threads of this process, before a cluster of
         processes is started for the remaining models. Starting a cluster takes about as long.
     """
 
     ahead: int = 3
-    recount: float = 1.0
     tick: float = 0.2
     alone: float = 2.0
 
@@ -221,7 +219,7 @@ class _Stream:
 
     def _room(self) -> int:
         """The number of batches to submit at the same time; workers are counted periodically."""
-        if time.monotonic() > self._counted + self.flow.recount:
+        if time.monotonic() > self._counted + 5 * self.flow.tick:
             self._most = self.flow.ahead * (sum(self._connection.workers().values()) or 1)
             self._counted = time.monotonic()
         return self._most

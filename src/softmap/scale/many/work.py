@@ -90,7 +90,9 @@ def work(items: list[Item], settings: Settings) -> list[ModelOutcome]:
 
 def _worker(settings: Settings) -> tuple[int, int | None]:
     """Return the number of threads for this batch, and the memory limit of this worker."""
-    if "distributed" not in sys.modules:  # no worker of Dask: it takes a second to load
+    if (
+        "distributed" not in sys.modules
+    ):  # this process is no Dask worker; importing Dask would take a second
         return settings.options.get("threads") or usable_cores(), None
     from distributed import get_worker
 

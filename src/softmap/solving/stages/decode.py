@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable
@@ -16,13 +15,12 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
+from softmap.labels.energies import Labelled, energy_of
 from softmap.labels.feasibility import find_feasible
-from softmap.labels.pricing import Priced, energy_of
 from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
-from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
@@ -99,14 +97,14 @@ class Decode(Stage):
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
         self._method = method
-        self._pending: Background[Priced] | None = None
+        self._pending: Background[Labelled] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
 
     @property
     def _concurrent(self) -> bool:
         """Whether passes do not wait for labels: results then depend on timing."""
-        return self._method.leaves_cores and self.racing > 1
+        return self._method.leaves_cores and self.schedule.racing(self.problem.threads) > 1
 
     def urgent(self, best: Best, handed: Handed) -> bool:
         """After each check; and once a search has ended for which nobody waits."""
@@ -139,7 +137,7 @@ class Decode(Stage):
     # --- when -------------------------------------------------------------------------------------
 
     def _due(self, best: Best, seen: Seen) -> bool:
-        """Whether to decode labels: at growing intervals, at the end, and where the LP is solved.
+        """Whether to decode labels: at growing intervals, at the end, and if the LP is solved.
 
         Intervals grow more slowly if only labels are missing. Without them, every check counts.
         """
@@ -170,10 +168,9 @@ class Decode(Stage):
 
     @cached_property
     def _labels(self) -> LabelSearch:
-        model, options = self.problem.model, self.options
-        room = room_beside(model, options.memory_limit)
+        model, effort = self.problem.model, self.tuning.label_search
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, room, self.problem.threads, self.tuning.label_search)
+        return LabelSearch(model, order, self.memory_left, self.problem.threads, effort)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""
@@ -186,7 +183,7 @@ class Decode(Stage):
             return
         # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else seen.work
-        known: Priced = best.labels, best.energy
+        known: Labelled = best.labels, best.energy
         assert seen.decoder is not None
         what = known, seen.decoder(), nodes, best.lp_bound, seen.primal, work
         if not decisive:
@@ -214,10 +211,8 @@ class Decode(Stage):
         """Offer the outcome of the background search; one that has not ended goes on."""
         if self._pending is None:
             return
-        timeout = None if math.isinf(share.budget.left) else share.run_left
-        if not wait or share.budget.interrupts.noted:
-            timeout = 0.0
-        found = self._pending.found(timeout)
+        blocks = wait and not share.budget.interrupts.noted
+        found = self._pending.found(share.run_left if blocks else 0.0)
         if found is not None:
             self._pending = None
             best.offer_labels(*found)

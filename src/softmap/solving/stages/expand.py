@@ -9,9 +9,8 @@ import numpy as np
 from softmap import core
 from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
-from softmap.labels.pricing import energy_of
+from softmap.labels.energies import energy_of
 from softmap.solving.best import Best
-from softmap.solving.memory import room_beside
 from softmap.solving.stage import Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 
@@ -43,8 +42,8 @@ class Expand(Once):
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
-        fits = share.end < math.inf and Fusion.takes(self.problem.model) <= self.room
-        return Outcome(active=False, expansions=expansions if fits else None)
+        kept = self.schedule.keeps_moves and Fusion.takes(self.problem.model) <= self.room
+        return Outcome(active=False, expansions=expansions if kept else None)
 
     def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
@@ -52,9 +51,8 @@ class Expand(Once):
         If memory does not allow that: given ones, or those of lowest node cost.
         """
         model, options = self.problem.model, self.options
-        room = room_beside(model, options.memory_limit)
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
-        if messages + Fusion.takes(model) > room:
+        if messages + Fusion.takes(model) > self.memory_left:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, deadline=deadline, threads=self.problem.threads)
         given = options.labels is not None or options.warm_start is not None

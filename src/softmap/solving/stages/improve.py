@@ -94,7 +94,8 @@ class Improve(Stage):
             nodes = best.point.node_marginals() if best.point else None
             self._first(best, nodes, deadline=share.deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
-            together = self.racing > len(self._searches) > 1
+            threads = self.schedule.racing(self.problem.threads)
+            together = threads > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)
         return Outcome()
 

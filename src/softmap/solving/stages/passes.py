@@ -152,8 +152,8 @@ class PassChecks:
         # labels alone give a primal value at the first checks of a run for the LP
         first = self._method.sweeping and at.done < tuning.checks.early
         early = cold and options.goal == "lp" and first and not self._method.frugal
-        brief = share.budget.left <= 0.0 or (not last and early)
-        return Ask.BOUND if brief else ask
+        bound_only = share.budget.left <= 0.0 or (not last and early)
+        return Ask.BOUND if bound_only else ask
 
     def _judged(
         self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
@@ -295,9 +295,7 @@ class Passes(Stage):
         assert warm is not None
         self._recalled = True
         labels = LabelSearch(model, threads=self.problem.threads)
-        lower = warm.recall(self._checks.judge, labels, self.options.seed)
-        if lower > 1.0 and self._state is not None:
-            self._method.lower_eta(self._state, lower)
+        warm.recall(self._checks.judge, labels, self.options.seed)
         ended = warm.ended(best, self.options)
         clusters = warm.clusters
         return Outcome(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.different import shared_labels
 from softmap.solving.best import Best
-from softmap.solving.budget import UNLIMITED
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Multipliers, Proof, ProofKind
+from softmap.solving.schedule import UNLIMITED
 from softmap.solving.stage import Handed, Once, Outcome, Share, Trait
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
@@ -79,10 +78,10 @@ class Permute(Once):
         """After a check of the relaxation, the last one if time is not limited, since others may
         prove more of a partial matching; then for the least part of the time.
         """
-        if handed.seen is None or math.isinf(self.options.seconds):
-            return handed.seen is not None and handed.seen.last
+        if handed.seen is None:
+            return False
         spent = time.perf_counter() - self._begun
-        return self._seconds + self.tuning.first_slice <= self.tuning.least_part * spent
+        return self.schedule.has_part(self._seconds, spent, last=handed.seen.last)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -96,9 +95,11 @@ class Permute(Once):
             except core.OutOfTime:
                 return Outcome(active=False, ran=False)
             self._found = _Parts(costs, seed, tuning, logged)
-        share = share.within(max(tuning.first_slice, tuning.growth * self._seconds))
-        work = share.work_or(int(tuning.permuted_work * self._entries_of(0)))
-        active = self._found.improve(best, share, work)
+        seconds, work = self.schedule.limits(
+            max(tuning.first_slice, tuning.growth * self._seconds),
+            int(tuning.permuted_work * self._entries_of(0)),
+        )
+        active = self._found.improve(best, share.within(seconds), work)
         self._seconds += time.perf_counter() - begun
         return Outcome(active=active and work >= UNLIMITED)
 

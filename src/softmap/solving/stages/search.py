@@ -15,6 +15,7 @@ from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.memory import TAKES
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.schedule import UNLIMITED
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import StageName
 
@@ -61,8 +62,7 @@ class Search(Stage):
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
-        checks, timed = self.tuning.checks, self.options.seconds < math.inf
-        self._next = checks.first if timed else checks.early  # step of the next early slice
+        self._next = self.schedule.first_search  # step of the next early slice
         self._entries = flat_entries(self.problem.model)
         return self._entries <= self.tuning.searched_entries
 
@@ -85,7 +85,7 @@ class Search(Stage):
     def __call__(self, best: Best, share: Share) -> Outcome:
         if seen := share.handed.seen:
             self._next = max(self._next, 4 * seen.done)
-        if share.by_work and not (self._small or self.narrow or self._nearly(best)):
+        if not (best.gaps().map <= self.schedule.searched_gap or self._small or self.narrow):
             return Outcome(ran=False)
         found = self._current(best, share).run(
             incumbent=best.labels if best.found else None,
@@ -109,9 +109,6 @@ class Search(Stage):
         few = model.n + model.m <= tuning.searched_early_edges
         return few and self._entries <= tuning.searched_entries // 10
 
-    def _nearly(self, best: Best) -> bool:
-        return best.gaps().map <= self.tuning.searched_gap
-
     @cached_property
     def narrow(self) -> bool:
         """Whether variable elimination solves the model: its width is small."""
@@ -121,8 +118,8 @@ class Search(Stage):
         return elimination_order(model, tuning.eliminated_entries).found
 
     def _backtracks(self, share: Share) -> int:
-        """The number of backtracks in a slice; -1 if only time limits it."""
-        if not share.by_work:
+        """The number of backtracks in a slice; -1 if its work is not limited."""
+        if share.work >= UNLIMITED:
             return -1
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
@@ -172,7 +169,7 @@ class Search(Stage):
         proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
         best.offer_bound(found.lower_bound, proof, found.log)
         self._bound = max(self._bound, found.root_bound)
-        # labels above the cutoff have improved: another search must prove the new ones
+        # the labels above the cutoff are better than when this search began: search again
         again = self._beyond != self._above(best)
         return not found.complete or again
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from softmap.solving.best import Best
@@ -31,8 +29,7 @@ class Vertex(Stage):
 
         model = self.problem.model
         # always one thread: the rounding of HiGHS depends on the number of threads
-        limit = None if math.isinf(share.budget.left) else share.run_left
-        found = lp.solve(model, "ipm", time_limit=limit, threads=1)
+        found = lp.solve(model, "ipm", time_limit=share.run_left, threads=1)
         if found.status != "Optimal":
             return Outcome(active=False, ran=False)
         nodes = np.maximum(found.node_marginals, 0.0)

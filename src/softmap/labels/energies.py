@@ -9,9 +9,9 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.layout import cost_layout
 
-__all__ = ["Priced", "energy_of", "whole_labels"]
+__all__ = ["Labelled", "energy_of", "whole_labels"]
 
-Priced = tuple[NDArray[np.int64], float]  # labels and their energy
+Labelled = tuple[NDArray[np.int64], float]  # labels and their energy
 
 
 def energy_of(model: Model, labels: ArrayLike, threads: int = 1) -> float:
