@@ -54,14 +54,14 @@ def _factors(arity: int, count: int, labels: int) -> softmap.Model:
     rng, n = _random(), 60
     scopes = [rng.choice(n, arity, replace=False) for _ in range(count)]
     factors = [(tuple(map(int, s)), rng.uniform(size=(labels,) * arity)) for s in scopes]
-    return softmap.Model.from_factors(labels, factors, variables=range(n))
+    return softmap.Model.from_factors([labels] * n, factors)
 
 
 def _linear() -> softmap.Model:
     """Sums over 600 variables of two labels."""
     n, rng = 600, _random()
     return softmap.Model.from_factors(
-        2, [((i,), rng.normal(size=2)) for i in range(n)]
+        [2] * n, [((i,), rng.normal(size=2)) for i in range(n)]
         + [softmap.Linear(range(n), rng.integers(1, 30, n).tolist(), high=2000)],
     )  # fmt: skip
 
