@@ -201,3 +201,47 @@ def test_only_permutations_are_recognised():
     negative = ((0, 1, 2), -np.ones((5, 5, 5)))
     assert seen(permutation_model(n, d, [*factors, negative])) is None
     assert least_cost(n, d, factors) == 6
+
+
+def _six():
+    """The model of six variables with random costs."""
+    rng = np.random.default_rng(4)
+    factors = [((i, j), 2.0 * rng.integers(0, 9, (6, 6))) for i in range(6) for j in range(i)]
+    return Problem.of(permutation_model(6, 6, factors), threads=1).model
+
+
+def _same(found: Permutation, other: Permutation) -> bool:
+    numbers = ("exponent", "step", "base", "barrier")
+    return all(
+        np.array_equal(getattr(found, name), getattr(other, name))
+        for name in ("unary", "pair", "shift", *numbers)
+    )
+
+
+def test_the_set_up_looks_at_its_deadline_before_every_piece(monkeypatch):
+    """Wherever the deadline passes, no costs are returned; pieces and looks do not change them."""
+    model = _six()
+    whole = Permutation.of(model)
+    monkeypatch.setattr("softmap.labels.permutations.PIECE", 40)
+    looks = 0
+    while True:
+        end = core.Deadline()
+        end.stop_after(looks + 1)
+        try:
+            found = Permutation.of(model, (), end)
+        except core.OutOfTime:
+            looks += 1
+        else:
+            break
+    assert looks > 4 * model.m  # of four loops over edges of 36 entries
+    assert _same(found, whole)
+
+
+def test_a_permutation_without_time_for_its_set_up_has_an_answer(monkeypatch):
+    def late(*_):
+        raise core.OutOfTime
+
+    monkeypatch.setattr(Permutation, "of", late)
+    model = permutation_model(6, 6, [((i, j), np.ones((6, 6))) for i in range(6) for j in range(i)])
+    result = softmap.solve(model, time_limit=0.2)
+    assert softmap.verify(result).holds

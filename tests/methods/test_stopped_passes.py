@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softmap import core, generators
+from softmap import core, generators, lp
 from softmap.errors import InfeasibleModel
 from softmap.methods.base import make
 from softmap.methods.policy import Ask
@@ -148,3 +148,23 @@ def test_a_coarse_start_without_time_changes_nothing():
     np.testing.assert_array_equal(state.messages.msg, before)
     method.start_coarse(state)
     assert (state.messages.msg != before).any()
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_trws_leaves_out_its_point_once_the_time_is_up(looks):
+    """The first look is before the marginals, the next ones are in the cost of the point."""
+    model = generators.erdos_renyi(60, 3, seed=2)
+    method, same = (make("trws", eta=None, threads=1) for _ in range(2))
+    state, other = (one.init(model, None, 0) for one in (method, same))
+    for one, at in ((method, state), (same, other)):
+        one.step(at, 4)
+    end = core.Deadline()
+    end.stop_after(looks)
+    found = method.answer(state, Ask.EVERYTHING, end)
+    whole = same.propose(other)
+    assert found.abandoned
+    assert not found.points
+    assert whole.points
+    assert not whole.abandoned
+    assert found.bound <= lp.solve(model).value + 1e-9
+    assert dual_bound(model, found.lam) >= found.bound - 1e-9

@@ -70,9 +70,30 @@ void check_failure(const Colouring &model, int threads, int calls, double energy
     CHECK(found.complete && found.energy == energy && found.lower_bound == energy);
 }
 
+// The fraction of its time after which an elimination ends that would take `times` its time.
+double ended_after(double times) {
+    for (int percent = 1; percent <= 100; ++percent)
+        if (exact::falls_behind(0.01 * percent, 0.01 * percent / times))
+            return 0.01 * percent;
+    return 1.0;
+}
+
+// An elimination that has time enough is not ended, one that has not wastes a fifth at most, unless
+// it lacks no more than a fifth of its time.
+void check_ended_eliminations() {
+    for (const double times : {0.1, 0.9, 1.0, 1.2})
+        CHECK(ended_after(times) == 1.0);
+    for (const double times : {1.3, 1.9})
+        CHECK(0.19 < ended_after(times) && ended_after(times) < 0.22);
+    for (const double times : {2.1, 50.0})
+        CHECK(0.1 < ended_after(times) && ended_after(times) < 0.12);
+    CHECK(!exact::falls_behind(0.15, 0.08)); // the first entries may be slower
+}
+
 } // namespace
 
 void check_search() {
+    check_ended_eliminations();
     const Colouring model(13, 3);
     double energy = 0.0;
     for (const int threads : {1, 2, 4, 8}) {

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.labels import cheapest
+from softmap.labels.energies import energy_of
 from softmap.methods.sweeps.anneal import Anneal
+from softmap.model.graph import Graph
+from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.budget import Budget
 from softmap.solving.stages.passes import Passes
@@ -97,3 +101,37 @@ def test_slices_end_before_the_run_is_closed(monkeypatch: pytest.MonkeyPatch) ->
     assert result.status in (Status.TIME_LIMIT, Status.OPTIMAL, Status.GAP)
     assert result.bound >= dual_bound(model, np.zeros(model.half_size))
     assert steps or result.sweeps == 0
+
+
+@pytest.mark.parametrize("kind", ["tables", "Potts"])
+def test_the_first_answer_does_not_sort_the_graph(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half-edges of nodes take longer to sort than the first bound and labels to compute."""
+    make = softmap.generators
+    sorts, plain = [], Graph.from_edges.__func__  # type: ignore[attr-defined]
+
+    def counted(*given: object) -> Graph:
+        sorts.append(given)
+        found: Graph = plain(*given)
+        return found
+
+    monkeypatch.setattr(Graph, "from_edges", classmethod(counted))
+    model = make.erdos_renyi(80, seed=1) if kind == "tables" else make.potts_grid(50, 50, seed=1)
+    result = softmap.solve(model, time_limit=0.0)
+    assert not sorts
+    assert result.energy == pytest.approx(model.energy(result.labels))
+    assert softmap.solve(model, max_work=1).energy <= result.energy
+    assert sorts
+
+
+def test_energies_without_the_graph_are_those_with_it() -> None:
+    for seed in range(5):
+        model = softmap.generators.random_grid(7, 9, seed=seed)
+        labels = np.random.default_rng(seed).integers(0, model.num_labels.min(), model.n)
+        alone, first = energy_of(model, labels), cheapest(model, model.unary)
+        assert "graph" not in vars(model)
+        layout(model)
+        assert "graph" in vars(model)
+        assert energy_of(model, labels) == alone
+        assert np.array_equal(cheapest(model, model.unary), first)

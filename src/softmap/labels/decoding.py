@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
-from softmap.model.layout import layout
+from softmap.model.layout import cost_layout, layout
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.dual import Floats, check_lam
 
@@ -42,7 +42,7 @@ def cheapest(model: Model, theta: Floats) -> Labels:
     Labels of chain variables follow from the other labels.
     """
     labels = np.empty(model.num_variables, dtype=np.int64)
-    core.cheapest(layout(model), theta, labels)
+    core.cheapest(cost_layout(model), theta, labels)
     return _followed(model, labels)
 
 

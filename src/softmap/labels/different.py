@@ -64,13 +64,16 @@ def _harmless(model: Model) -> bool:
 def _shared(model: Model, inner: Ints) -> list[int] | None:
     """The label that variables may share, if there is one; None if there are more."""
     shared: set[int] = set()
-    for (i, j), table in inner_tables(model, inner):
-        both = min(table.shape)
-        costs = table.diagonal() + model.unary[model.node_slice(i)][:both]
-        costs = costs + model.unary[model.node_slice(j)][:both]
-        shared.update(np.flatnonzero(~np.isposinf(costs)).tolist())
-        if len(shared) > 1:
-            return None
+    for first, last, potential in model.groups():
+        for e in inner[(inner >= first) & (inner < last)].tolist():
+            i, j = model.edges[e].tolist()
+            label = np.arange(int(min(model.num_labels[i], model.num_labels[j])))
+            costs = potential.value(e - first, label, label)
+            for node in (i, j):
+                costs = costs + model.unary[model.node_slice(node)][: len(label)]
+            shared.update(np.flatnonzero(~np.isposinf(costs)).tolist())
+            if len(shared) > 1:
+                return None
     return [*shared]
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.model import Model
-from softmap.model.layout import layout
+from softmap.model.layout import cost_layout
 
 __all__ = ["Labelled", "energy_of", "whole_labels"]
 
@@ -17,7 +17,7 @@ Labelled = tuple[NDArray[np.int64], float]  # labels and their energy
 def energy_of(model: Model, labels: ArrayLike, threads: int = 1) -> float:
     """Return `model.energy(labels)` of one labelling: the exact sum of the costs, rounded once."""
     whole = whole_labels(model, labels)
-    return float(core.energy(layout(model), whole, model.constant, threads))
+    return float(core.energy(cost_layout(model), whole, model.constant, threads))
 
 
 def whole_labels(model: Model, labels: ArrayLike) -> NDArray[np.int64]:

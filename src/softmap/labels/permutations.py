@@ -30,6 +30,7 @@ LARGEST_EXPONENT = 1_100  # above that of every float64
 FRACTION_BITS = 20  # most bits of a multiplier behind the point of a cost
 MOST_SYMMETRIC = 40  # labels for which symmetries are searched for
 MOST_STEPS = 10_000  # steps of the search for them; a fifth as many are listed
+PIECE = 1 << 16  # entries that fit into the cache, between two looks at a deadline
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,9 @@ class Permutation:
     shared: int = -1
 
     @classmethod
-    def of(cls, model: Model, shared: Sequence[int] = ()) -> Permutation:
+    def of(
+        cls, model: Model, shared: Sequence[int] = (), deadline: core.Deadline | None = None
+    ) -> Permutation:
         """Return the costs of the visible variables of a model and of the edges between them.
 
         Parameters
@@ -101,6 +104,8 @@ class Permutation:
             A model whose labels differ.
         shared : sequence of int, default ()
             The label that needs not, if there is one.
+        deadline : core.Deadline, optional
+            Raises `core.OutOfTime` if this passes first.
         """
         n, inner = model.num_visible, inner_edges(model)
         d = int(model.num_labels[:n].max())
@@ -108,26 +113,34 @@ class Permutation:
         for i, row in enumerate(unary):
             row[: model.num_labels[i]] = model.unary[model.node_slice(i)]
         tables = np.full((len(inner), d, d), np.inf)
-        for table, (_, own) in zip(tables, inner_tables(model, inner), strict=True):
-            table[: len(own), : own.shape[1]] = own
+        for some in _pieces(len(inner), d * d, deadline):
+            for table, (_, own) in zip(tables[some], inner_tables(model, inner[some]), strict=True):
+                table[: len(own), : own.shape[1]] = own
         different = np.setdiff1d(np.arange(d), shared)
         tables[:, different, different] = np.inf
-        return cls._rounded(unary, tables, model.edges[inner].astype(np.int64), *shared)
+        edges = model.edges[inner].astype(np.int64)
+        label = shared[0] if shared else -1
+        return cls._rounded(unary, tables, edges, label, deadline)
 
     @classmethod
-    def _rounded(cls, unary: Costs, tables: Costs, edges: Ints, shared: int = -1) -> Permutation:
+    def _rounded(
+        cls, unary: Costs, tables: Costs, edges: Ints, shared: int = -1,
+        deadline: core.Deadline | None = None,
+    ) -> Permutation:  # fmt: skip
         """Return the costs of labels [n, d] and edges [m, d, d] in integers."""
         n, d = unary.shape
         blocks = [unary, tables.reshape(len(tables), d * d)]
-        exponent = _exponent(blocks)
-        whole = [_Block.of(costs, exponent) for costs in blocks]
+        exponent = _exponent(blocks, deadline)
+        whole = [_Block.of(costs, exponent, deadline) for costs in blocks]
         barrier = sum(int(block.above.max(axis=1).sum()) for block in whole) + 1
         bits, exact = 0, all(block.exact for block in whole)
         if exact:  # multipliers need bits behind the point
             largest = max(int(np.abs(block.low).max(initial=0)) for block in whole)
             bits = min(FRACTION_BITS, TOTAL_BITS - barrier.bit_length())
             bits = max(0, min(bits, LARGEST_BITS - largest.bit_length()))
+        _require(deadline)
         step = math.gcd(*(int(np.gcd.reduce(block.above.ravel())) for block in whole)) or 1
+        _require(deadline)
         one, two = (block.filled(barrier) << bits for block in whole)
         two, (first, second) = two.reshape(-1, d, d), edges.T
         if shared >= 0:
@@ -137,8 +150,9 @@ class Permutation:
             d += n
         pair, shift = np.zeros((n, d, n, d), np.int64), np.zeros((n, n), np.int64)
         by_pair = pair.transpose(0, 2, 1, 3)
-        by_pair[first, second] = two
-        by_pair[second, first] = two.transpose(0, 2, 1)
+        for some in _pieces(len(edges), d * d, deadline):
+            by_pair[first[some], second[some]] = two[some]
+            by_pair[second[some], first[some]] = two[some].transpose(0, 2, 1)
         by_pair[:, :, np.arange(d), np.arange(d)] = 0
         shift[edges.min(axis=1), edges.max(axis=1)] = whole[1].low << bits
         base = sum(int(block.low.sum()) for block in whole) << bits
@@ -259,16 +273,19 @@ class _Block(NamedTuple):
     exact: bool
 
     @classmethod
-    def of(cls, costs: Costs, exponent: int) -> _Block:
+    def of(cls, costs: Costs, exponent: int, deadline: core.Deadline | None = None) -> _Block:
         """Return costs in units of `2**exponent`, rounded down."""
-        finite = np.isfinite(costs)
-        given = np.where(finite, costs, 0.0)
-        whole = units_below(given, exponent)
-        units = whole.astype(np.int64)
-        low = np.where(finite, units, np.iinfo(np.int64).max).min(axis=1)
-        low[~finite.any(axis=1)] = 0
-        above = np.where(finite, units - low[:, None], 0)
-        return cls(low, above, finite, np.array_equal(np.ldexp(whole, exponent), given))
+        low, above = np.zeros(len(costs), np.int64), np.empty(costs.shape, np.int64)
+        finite, exact = np.isfinite(costs), True
+        for some in _pieces(len(costs), costs.shape[1], deadline):
+            given = np.where(finite[some], costs[some], 0.0)
+            whole = units_below(given, exponent)
+            exact = exact and np.array_equal(np.ldexp(whole, exponent), given)
+            units = whole.astype(np.int64)
+            least = np.where(finite[some], units, np.iinfo(np.int64).max).min(axis=1)
+            low[some] = np.where(finite[some].any(axis=1), least, 0)
+            above[some] = np.where(finite[some], units - low[some, None], 0)
+        return cls(low, above, finite, exact)
 
     def filled(self, barrier: int) -> Ints:
         """The differences, with forbidden entries at the barrier."""
@@ -285,17 +302,31 @@ def _separated(costs: Ints, label: int, variables: Ints, n: int, barrier: int) -
     return out
 
 
-def _exponent(blocks: list[Costs]) -> int:
+def _exponent(blocks: list[Costs], deadline: core.Deadline | None = None) -> int:
     """Exponent of the unit: exact if the sum of all ranges then has few enough bits."""
-    spread = largest = 0.0
-    exponents = []
+    largest, spreads, least = 0.0, [0.0], LARGEST_EXPONENT
     for costs in blocks:
-        used = np.where(np.isfinite(costs), costs, 0.0)
-        spread += float(np.ptp(used, axis=1).sum())
-        largest = max(largest, float(np.abs(used).max(initial=0.0)))
-        exponents.append(int(last_bits(used[used != 0]).min(initial=LARGEST_EXPONENT)))
+        for some in _pieces(len(costs), costs.shape[1], deadline):
+            used = np.where(np.isfinite(costs[some]), costs[some], 0.0)
+            spreads += np.ptp(used, axis=1).tolist()
+            largest = max(largest, float(np.abs(used).max(initial=0.0)))
+            least = min(least, int(last_bits(used[used != 0]).min(initial=LARGEST_EXPONENT)))
+    spread = math.fsum(spreads)
     finest = max(math.frexp(spread)[1] - TOTAL_BITS, math.frexp(largest)[1] - LARGEST_BITS)
-    return max(min(exponents), finest) if largest else 0
+    return max(least, finest) if largest else 0
+
+
+def _pieces(rows: int, each: int, deadline: core.Deadline | None) -> Iterator[slice]:
+    """Rows of `each` entries, some at a time; look at a deadline before each piece."""
+    count = max(1, PIECE // max(each, 1))
+    for begin in range(0, rows, count):
+        _require(deadline)
+        yield slice(begin, begin + count)
+
+
+def _require(deadline: core.Deadline | None) -> None:
+    if deadline is not None:
+        deadline.require()
 
 
 def _maps(looks: list[list[int]], alike: list[int]) -> Ints:

@@ -17,8 +17,28 @@ def layout(model: Model) -> Any:
     """Return the model's arrays for the kernels, a `core.Layout`; computed once per model."""
     found = model.__dict__.get("_layout")
     if found is None:
-        arrays = {name: np.ascontiguousarray(a) for name, a in _arrays(model).items()}
+        graph = model.graph
+        arrays = _cost_arrays(model) | {"start": graph.start, "half": graph.half}
         found = model.__dict__["_layout"] = core.Layout(arrays)
+        model.__dict__.pop("_cost_layout", None)
+    return found
+
+
+def cost_layout(model: Model) -> Any:
+    """Return the arrays for loops over all nodes and edges, a `core.Layout`.
+
+    It has no half-edges of a node (`start` and `half` are zeros): to sort them takes longer than
+    the first bound and labels of a large model. If they are known, this is `layout`.
+    """
+    if "graph" in model.__dict__:
+        return layout(model)
+    found = model.__dict__.get("_cost_layout")
+    if found is None:
+        none = {  # nobody reads or writes them, so that they take no memory
+            "start": np.zeros(model.n + 1, dtype=np.int64),
+            "half": np.zeros(2 * model.m, dtype=np.int32),
+        }
+        found = model.__dict__["_cost_layout"] = core.Layout(_cost_arrays(model) | none)
     return found
 
 
@@ -39,6 +59,15 @@ def _kind(name: str) -> int:
     return core.KINDS.index(name)
 
 
+def _cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
+    """Return all arrays but those of the graph; computed once per model."""
+    found: dict[str, NDArray[Any]] | None = model.__dict__.get("_cost_arrays")
+    if found is None:
+        found = {name: np.ascontiguousarray(a) for name, a in _arrays(model).items()}
+        model.__dict__["_cost_arrays"] = found
+    return found
+
+
 def _arrays(model: Model) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     double = np.dtype(np.float64)
@@ -48,15 +77,12 @@ def _arrays(model: Model) -> dict[str, NDArray[Any]]:
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
     table, in_table = _join([d.table for d in data], double)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
-    graph = model.graph
     return {
-        "node": graph.node,
+        "node": model.edges.reshape(-1),
         "num_labels": model.num_labels[:1] if model.is_even else model.num_labels,
         "node_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.node_offset,
         "half_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.half_offset,
         "unary": model.unary,
-        "start": graph.start,
-        "half": graph.half,
         "group_start": model.group_start,
         "kind": np.array([_kind(d.kind) for d in data], dtype=np.int64),
         "weight": weight,

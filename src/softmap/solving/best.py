@@ -78,6 +78,7 @@ class Best(BestValues):
         super().__init__(problem.unit, self._zeros, labels, cutoff)
         self._proved = _Proved()  # the best bound that λ alone does not prove
         self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
+        self._aside: dict[str, Any] | None = None  # what a resumed run takes at its end
         self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
@@ -93,6 +94,11 @@ class Best(BestValues):
     def proof(self) -> Proof:
         """The proof of `bound`."""
         return self._best_proved.proof
+
+    @property
+    def values(self) -> tuple[float, float, float, float]:
+        """The values of both bounds, the point and the labelling."""
+        return self.bound, self.lp_bound, self.point_cost, self.energy
 
     @property
     def log(self) -> Logged:
@@ -198,6 +204,43 @@ class Best(BestValues):
         again = recorded and proved.proof.stated
         self._proved, self._unrecorded = (_Proved(), proved) if again else (proved, _Proved())
         self._rounded = kept["rounded"]
+
+    def set_aside(self, kept: dict[str, Any], *, recorded: bool = False) -> None:
+        """Keep values of `snapshot` for the end of the run, which they do not influence before.
+
+        Parameters
+        ----------
+        kept : dict
+            The values.
+        recorded : bool, default False
+            As for `restore`.
+        """
+        self._aside = dict(kept)
+        if recorded and kept["proof"].stated and kept["proved"] > self._unrecorded.bound:
+            self._unrecorded = _Proved(kept["proved"], kept["proof"])
+            self._aside |= {"proved": -math.inf, "proof": Proof()}
+
+    @property
+    def aside(self) -> dict[str, Any] | None:
+        """The values that were set aside, until they are taken."""
+        return self._aside
+
+    def take_aside(self) -> bool:
+        """Offer the values that were set aside; return whether any of them is better."""
+        kept, self._aside = self._aside, None
+        if kept is None:
+            return False
+        before = self.values
+        if kept["lp_bound"] > self.lp_bound:
+            self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
+            self._rounded = kept["rounded"]
+        self.offer_bound(kept["proved"], kept["proof"])
+        if math.isfinite(kept["energy"]):
+            point = PrimalPoint(self.problem.model, labels=kept["labels"])
+            self.offer_labelling(kept["labels"], kept["energy"], point)
+        if kept["point"] is not None:
+            self.offer_point(kept["point_cost"], kept["point"])
+        return self.values != before
 
     def take_unrecorded(self) -> bool:
         """Take the bound that was set aside, if it is the better one; return whether it is."""

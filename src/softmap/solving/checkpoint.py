@@ -99,20 +99,30 @@ class Checkpoint:
         decode.restore(count("decoded_at", self.header["decoded_at"]), labels)
 
     def _restore_best(self, best: Best, recorded: bool) -> None:
-        arrays = self.arrays
-        point = under("point", arrays)
-        numbers = ("lp_bound", "point_cost", "energy", "proved")
-        best.restore(
-            {name: float(arrays[name]) for name in numbers}
-            | {
-                "lam": _like("lam", arrays["lam"], best.lam),
-                "labels": _labels(best, arrays["labels"]),
-                "point": point_from_arrays(best.problem.given, point) if point else None,
-                "proof": proof_from_arrays(under("proof", arrays)),
-                "rounded": bool(arrays["rounded"]),
-            },
-            recorded=recorded,
-        )
+        best.restore(_best_values(best, self.arrays), recorded=recorded)
+        if reached := under("reached", self.arrays):
+            best.set_aside(_best_values(best, reached), recorded=recorded)
+
+
+def _best_arrays(kept: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of values of `Best.snapshot`."""
+    arrays = {name: value for name, value in kept.items() if name not in ("point", "proof")}
+    if kept["point"] is not None:
+        arrays |= {f"point/{name}": a for name, a in point_arrays(kept["point"]).items()}
+    return arrays | {f"proof/{name}": a for name, a in proof_arrays(kept["proof"]).items()}
+
+
+def _best_values(best: Best, arrays: Arrays) -> dict[str, Any]:
+    """The values for `Best.restore`, checked against the model."""
+    point = under("point", arrays)
+    numbers = ("lp_bound", "point_cost", "energy", "proved")
+    return {name: float(arrays[name]) for name in numbers} | {
+        "lam": _like("lam", arrays["lam"], best.lam),
+        "labels": _labels(best, arrays["labels"]),
+        "point": point_from_arrays(best.problem.given, point) if point else None,
+        "proof": proof_from_arrays(under("proof", arrays)),
+        "rounded": bool(arrays["rounded"]),
+    }
 
 
 def _like_number(name: str, value: Any) -> Any:
@@ -162,15 +172,12 @@ def save(
     trace: Trace,
 ) -> None:
     """Write a checkpoint atomically: if the process is killed, the last checkpoint remains."""
-    kept = best.snapshot()
-    point, proof = kept.pop("point"), kept.pop("proof")
     state, numbers = passes.snapshot()
     decoded_at, pending = decode.snapshot()
     arrays: dict[str, Any] = {f"state/{name}": value for name, _, _, value in _leaves(state)}
-    if point is not None:
-        arrays |= {f"point/{name}": a for name, a in point_arrays(point).items()}
-    arrays |= {f"proof/{name}": a for name, a in proof_arrays(proof).items()}
-    arrays |= kept | {"trace": trace.array()}
+    arrays |= _best_arrays(best.snapshot()) | {"trace": trace.array()}
+    if best.aside is not None:
+        arrays |= _reached(best.aside)
     if pending is not None:
         arrays["pending"] = pending
     header = {
@@ -186,13 +193,30 @@ def save(
     write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
 
 
+def add_reached(path: Path, best: Best) -> None:
+    """Add the best values to a checkpoint of an earlier state; a resumed run ends with them."""
+    header, arrays = _read(path)
+    header.pop("digest", None)
+    arrays = {name: a for name, a in arrays.items() if not name.startswith("reached/")}
+    arrays |= {name: np.asarray(a) for name, a in _reached(best.snapshot()).items()}
+    write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
+
+
+def _reached(kept: dict[str, Any]) -> dict[str, Any]:
+    return {f"reached/{name}": a for name, a in _best_arrays(kept).items()}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    return read_archive(path, KIND, VERSION, lambda said: CheckpointError(f"{path}: {said}"))
+
+
 def load(path: Path, model: Model) -> Checkpoint:
     """Read a checkpoint of this model."""
 
     def problem(sentence: str) -> CheckpointError:
         return CheckpointError(f"{path}: {sentence}")
 
-    header, arrays = read_archive(path, KIND, VERSION, problem)
+    header, arrays = _read(path)
     if header.get("model") != model.fingerprint():
         raise problem("this checkpoint belongs to another model")
     if header.pop("digest", None) != digest(header, arrays):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from softmap.errors import CheckpointWarning
+from softmap.errors import CheckpointError, CheckpointWarning
 from softmap.labels.energies import energy_of
 from softmap.model import Model
 from softmap.solving.assembly import Spent, assembled, by_relaxation, cautious, primal_back
@@ -152,13 +152,17 @@ class Checkpoints:
         The file; None stores nothing.
     write : function
         Writes the run to a path.
+    own : bool, default False
+        Whether the file at this path is of an earlier part of the run.
     """
 
     interval: ClassVar[float] = 30.0  # seconds between two checkpoints
 
-    def __init__(self, path: str | Path | None, write: Callable[[Path], object]) -> None:
+    def __init__(
+        self, path: str | Path | None, write: Callable[[Path], object], *, own: bool = False
+    ) -> None:
         self._path = None if path is None else Path(path)
-        self._write = write
+        self._write, self._own = write, own
         self._saved, self._whole = time.perf_counter(), True
 
     def suspend(self) -> None:
@@ -177,19 +181,31 @@ class Checkpoints:
 
     def save(self) -> None:
         """Store the run. If that fails, the last checkpoint remains and the run continues."""
+        self._own = self._written(self._write) or self._own
+
+    def add(self, write: Callable[[Path], object]) -> None:
+        """Let `write` add to the file, if it is of this run."""
+        if self._own:
+            self._written(write)
+
+    def _written(self, write: Callable[[Path], object]) -> bool:
+        """Call `write` with the path; return whether it succeeded."""
         if self._path is None:
-            return
+            return False
         try:
-            self._write(self._path)
-        except (OSError, MemoryError) as error:
+            write(self._path)
+        except (OSError, MemoryError, CheckpointError) as error:
             reason = getattr(error, "reason", None) or str(error) or "out of memory"
             warnings.warn(
                 f"{self._path}: the checkpoint cannot be written ({reason}); the run continues, "
                 "and an earlier checkpoint is unchanged",
                 CheckpointWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self._saved = time.perf_counter()
+            return False
+        finally:
+            self._saved = time.perf_counter()
+        return True
 
 
 class Watcher(NamedTuple):

@@ -75,7 +75,10 @@ class Run:
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
         self.record = Record(problem, self.best, self.budget, trace)
-        self.checkpoints = Checkpoints(options.checkpoint, self._write)
+        path = options.checkpoint
+        own = stored is not None and path is not None and Path(path) == stored.path
+        self.checkpoints = Checkpoints(path, self._write, own=own)
+        self._stored: tuple[float, ...] = ()  # the best values of the last checkpoint
         self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
         self.decode = Decode(problem, options, method)
         self.proof = None if options.proof is None else _proof_file(options.proof)
@@ -265,13 +268,24 @@ class Run:
         self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
         if (labels := self.passes.rounded()) is not None:
             best.offer_labels(labels)
+        if best.take_aside():  # what an earlier part of the run had reached after its checkpoint
+            status = best.labels_met(self._tolerances) or status
+            self.record.note(StageName.LABELS, seen)
         if best.labels_met(self._tolerances) is None and best.take_unrecorded():
             self._unrecorded = True
             status = best.labels_met(self._tolerances) or status
             self.record.note(StageName.SEARCH, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
-        return self.record.result(self.options, seen, status)
+        result = self.record.result(self.options, seen, status)
+        if best.values != self._stored:
+            self.checkpoints.add(self._add_reached)
+        return result
+
+    def _add_reached(self, path: Path) -> None:
+        from softmap.solving import checkpoint  # imported late: few runs are stored
+
+        checkpoint.add_reached(path, self.best)
 
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
@@ -283,6 +297,7 @@ class Run:
                 path, self.options, self.best, self.budget, self.passes, self.decode,
                 self.record.trace,
             )  # fmt: skip
+        self._stored = self.best.values
 
 
 def _gained(before: tuple[float, float], best: Best) -> float:

@@ -137,7 +137,8 @@ def marginal_map(
     search = _MaxSearch(LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap)
     with Interrupts() as interrupts:
         most = entries if math.isinf(seconds) else math.inf
-        status = search.run(interrupts.within(seconds), most)
+        left = max(0.0, seconds - (time.perf_counter() - begin))
+        status = search.run(interrupts.within(left), most)
     if status is Status.TIME_LIMIT and interrupts.noted:
         status = Status.INTERRUPTED
     energy = 0.0 - search.lower

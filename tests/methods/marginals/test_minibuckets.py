@@ -120,3 +120,26 @@ def test_marginal_map_refuses_what_it_cannot_do():
     ring = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [2, 0]], [odd] * 3)
     with pytest.raises(softmap.InfeasibleModel):
         softmap.marginal_map(ring, [0])
+
+
+def test_mini_buckets_look_at_the_deadline_before_every_table():
+    """Buckets of a dense model have many parts, and every pair of them is matched."""
+    n, d = 9, 3
+    rng = np.random.default_rng(1)
+    edges = [[i, j] for i in range(n) for j in range(i)]
+    model = softmap.Model(rng.normal(size=(n, d)), edges, rng.normal(size=(len(edges), d, d)))
+    logs, order = LogTables.of(model, 1.0), list(range(n))
+    whole = MiniBuckets(logs, order, 0, d * d, core.Deadline())
+    looks = 0
+    while True:
+        end = core.Deadline()
+        end.stop_after(looks + 1)
+        try:
+            found = MiniBuckets(logs, order, 0, d * d, end)
+        except core.OutOfTime:
+            looks += 1
+        else:
+            break
+    parts = range(1, n - 1)  # the first bucket has n - 1 tables, each of them a part
+    assert looks >= len(edges) + n + sum(parts)
+    assert np.array_equal(found.upper, whole.upper)

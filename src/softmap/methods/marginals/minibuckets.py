@@ -63,13 +63,12 @@ class MiniBuckets:
     ) -> None:
         fixed = np.zeros((1, 0), np.int64) if cases is None else cases
         free = len(order) - fixed.shape[1]
-        self.exact, self.work, self._most = True, 0, most
+        self.exact, self.work, self._most, self._require = True, 0, most, deadline.require
         self._labels = logs.flat.num_labels[np.asarray(order, np.int64)].tolist()
         self._total, self._size, self._terms = np.full(len(fixed), logs.shift), 1.0, 1
         self._buckets: list[list[Table]] = [[] for _ in range(free)]
         self._fill(logs, order, fixed)
         for v in range(free):
-            deadline.require()
             self._eliminate(v, v >= len(order) - maxima)
         steps = len(order) + self._terms + max(self._labels, default=1) + 32
         sizes = self._size + np.where(np.isfinite(self._total), np.abs(self._total), 0.0)
@@ -80,6 +79,7 @@ class MiniBuckets:
         """Put the tables of the model, for each case, into the buckets of their first variables."""
         place, free = {v: k for k, v in enumerate(order)}, len(self._buckets)
         for scope, table in logs.factors():
+            self._require()
             axes = sorted(range(len(scope)), key=lambda a: place[scope[a]])
             at = [place[scope[a]] for a in axes]
             kept = sum(p < free for p in at)
@@ -124,6 +124,7 @@ class MiniBuckets:
         return [part for _, part in parts]
 
     def _joined(self, tables: list[Table]) -> Table:
+        self._require()
         scope = tuple(sorted({v for s, _ in tables for v in s}))
         out = np.zeros(
             (max(len(values) for _, values in tables), *(self._labels[v] for v in scope))
@@ -158,6 +159,7 @@ class MiniBuckets:
 
     def _matched(self, one: Table, other: Table, weight: float) -> tuple[Table, Table]:
         """Move a function of the shared variables so that the power sums of both agree there."""
+        self._require()
         shared = [v for v in one[0] if v in other[0]]
         sums = [
             power_sum(t, weight, tuple(k + 1 for k, v in enumerate(s) if v not in shared))

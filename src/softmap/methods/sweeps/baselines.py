@@ -7,6 +7,7 @@ smoothed dual (Savchynskyy et al. 2011).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.base import Floats, Proposal, State, SweepMethod
+from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Annealed
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.loops import Messages
@@ -22,6 +24,7 @@ from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.gaps import cost_scale
+from softmap.relaxation.polytope import Coupled
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,27 @@ class TRWS(SweepMethod):
         state.work += 2 * self.chains.model.m * done
 
     def propose(self, state: TRWSState) -> Proposal:
-        self.chains.resend(state.messages, np.inf)
-        found = self.chains.marginals(state.messages, self.eta)
-        points = () if found.point_cost is None else (found.point_cost(found.nodes, whole=True),)
-        proved = self.chains.prove(state.messages)
+        return self.answer(state, Ask.EVERYTHING)
+
+    def answer(self, state: TRWSState, ask: Ask, deadline: core.Deadline | None = None) -> Proposal:
+        """Propose marginals and their point, unless the deadline passes first, and the bound."""
+        chains, messages = self.chains, state.messages
+        if deadline is not None and deadline.passed:
+            proved = chains.prove(messages, 0)
+            return Proposal(
+                proved.lam, self.eta, bound=proved.bound, labels=proved.labels, abandoned=True
+            )
+        chains.resend(messages, np.inf)
+        found = chains.marginals(messages, self.eta)
+        points: tuple[Coupled, ...] = ()
+        if found.point_cost is not None:
+            with suppress(core.OutOfTime):
+                points = (found.point_cost(found.nodes, whole=True, deadline=deadline),)
+        abandoned = not points and deadline is not None and deadline.passed
+        proved = chains.prove(messages, deadline=deadline)
         return Proposal(
             proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
-            proved.labels,
+            proved.labels, abandoned,
         )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:

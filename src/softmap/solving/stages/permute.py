@@ -90,7 +90,10 @@ class Permute(Once):
 
             model, seed = self.problem.model, self.options.seed
             logged = 0 if self._proof is None else TAKES.logged // 8
-            costs = Permutation.of(model, self._shared or ())
+            try:
+                costs = Permutation.of(model, self._shared or (), share.run_end)
+            except core.OutOfTime:
+                return Outcome(active=False, ran=False)
             self._found = _Parts(costs, seed, tuning, logged)
         seconds, work = self.schedule.limits(
             max(tuning.first_slice, tuning.growth * self._seconds),
