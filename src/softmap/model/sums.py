@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softmap import core
 from softmap.model.potentials.base import Costs, Ints
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def careful_sums(terms: Costs) -> Any:

@@ -136,9 +136,8 @@ class Record:
             return
         same = given is self.problem.scaled or not best.found
         energy = best.energy if same else energy_of(given, best.labels, self.problem.threads)
-        self._evaluated = (
-            best.labels
-        )  # not before: without memory for the energy, it is tried again
+        # not before: without memory for the energy, it is tried again
+        self._evaluated = best.labels
         if energy <= self.energy or not math.isfinite(self.energy):
             self.labels, self.energy = best.labels, energy
 

@@ -220,9 +220,9 @@ def test_a_signal_after_the_run_loses_nothing(more, grid, tmp_path, monkeypatch,
     """It comes when the answer is printed, before any file is written."""
     usual = targets.Targets.printing
 
-    def pressed(self):
+    def pressed(self, *given):
         signal.raise_signal(signal.SIGTERM)
-        return usual(self)
+        return usual(self, *given)
 
     monkeypatch.setattr(targets.Targets, "printing", pressed)
     words = ["solve", str(grid), "--no-progress", *more, str(tmp_path / "kept.MPE")]
@@ -247,9 +247,9 @@ def test_a_signal_ends_a_comparison_with_the_methods_that_were_run(grid, monkeyp
     """SIGTERM ends the command, not only the run that gets it."""
     usual = run.Run.loop
 
-    def pressed(self):
+    def pressed(self, *given):
         signal.raise_signal(signal.SIGTERM)
-        return usual(self)
+        return usual(self, *given)
 
     monkeypatch.setattr(run.Run, "loop", pressed)
     words = ["compare", str(grid), "--methods", "anneal,trws", "--no-progress"]
