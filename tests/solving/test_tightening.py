@@ -1,5 +1,6 @@
 """The tightening stage: valid bounds, certificates that hold, proofs where clusters suffice."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -212,3 +213,17 @@ assert "scipy" not in sys.modules
 """
     path = os.pathsep.join(sys.path)
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": path})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_gap_of_rounding_errors_alone_ends_the_run(seed):
+    """A constant cancels the costs: no stage can close what rounding leaves."""
+    rng = np.random.default_rng(seed)
+    edges = list(itertools.combinations(range(6), 2))
+    unary, tables = rng.normal(size=(6, 1)), softmap.Tables(rng.normal(size=(15, 1, 1)))
+    energy = softmap.Model(unary, edges, tables).energy([0] * 6)
+    model = softmap.Model(unary, edges, tables, constant=-energy)
+    checks = itertools.count()
+    found = softmap.solve(model, goal="optimal", on_snapshot=lambda _: next(checks) < 12)
+    assert found.status is not softmap.Status.CALLBACK
+    assert found.bound <= found.energy <= 1e-14

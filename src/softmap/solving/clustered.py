@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from softmap import core
 from softmap.methods.base import Proposal
 from softmap.methods.policy import eta_rises
@@ -69,12 +71,17 @@ class Clustered:
         self._algorithm.engine.keep_couplings()
         self.tight = tight
         self.bound = self._smoothed = self._previous = -math.inf
+        labels = np.log(model.num_labels)
+        self._entropy = float(labels.sum() + labels[model.edges].sum())
         self.settled, self.rising, self.idle = False, True, 0
 
     @property
     def smoothing(self) -> float:
-        """By how much smoothing lowers the bound."""
-        return self.bound - self._smoothed
+        """By how much smoothing lowers the bound.
+
+        Where rounding errors exceed that, it is at most what the entropy of all labels allows.
+        """
+        return min(self.bound - self._smoothed, self._entropy / self._state.eta)
 
     @property
     def lam(self) -> Floats:
@@ -135,7 +142,8 @@ class Clustered:
         self.bound = max(self.bound, bound)
         self.settled = bool(
             eta_rises(
-                self._rule, self._state.eta, bound=bound, smoothed=smoothed,
+                # the smoothed dual is above the bound by rounding errors only
+                self._rule, self._state.eta, bound=max(bound, smoothed), smoothed=smoothed,
                 previous=self._previous, primal=math.inf, gap=math.inf, entropy=0.0,
             )
         )  # fmt: skip
