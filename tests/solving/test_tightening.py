@@ -224,6 +224,6 @@ def test_a_gap_of_rounding_errors_alone_ends_the_run(seed):
     energy = softmap.Model(unary, edges, tables).energy([0] * 6)
     model = softmap.Model(unary, edges, tables, constant=-energy)
     checks = itertools.count()
-    found = softmap.solve(model, goal="optimal", on_snapshot=lambda _: next(checks) < 12)
+    found = softmap.solve(model, goal="optimal", on_snapshot=lambda _: next(checks) < 30)
     assert found.status is not softmap.Status.CALLBACK
     assert found.bound <= found.energy <= 1e-14
