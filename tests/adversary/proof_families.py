@@ -58,6 +58,7 @@ Made = tuple[softmap.Model, Path] | None
 ALTERED = 3  # altered proofs of each honest one
 SHARE = 20  # seeds handed to a worker at a time
 PATIENCE = 600.0  # seconds after which a share is ended
+ENUMERATED = 1 << 20  # most labellings of a model, with those of the variables of its chains
 
 
 # --- families: a model and the file of its proof, or None if there is none ------------------------
@@ -258,7 +259,7 @@ def trial(seed: int, folder: Path, only: str = "") -> tuple[str, Counter[str], l
     name = only or list(FAMILIES)[seed % len(FAMILIES)]
     rng, count = np.random.default_rng((11, seed)), Counter[str]()
     made = FAMILIES[name](rng, folder)
-    if made is None:
+    if made is None or math.prod(made[0].num_labels[: made[0].num_variables].tolist()) > ENUMERATED:
         return name, count, []
     model, path = made
     costs = energies(model)
