@@ -33,6 +33,7 @@ from softmap.verification.assignment import (
     _pairs,
     _separated,
     assignment_bound,
+    check_sizes,
 )
 from softmap.verification.integers import Flat, flat_model
 from softmap.verification.limit import TableLimit
@@ -364,6 +365,8 @@ def test_multipliers_have_a_largest_size(which):
     arrays = zeros()
     arrays[which][0] = -LARGEST
     assert assignment_bound(plain(), *arrays) <= 0
+    arrays[which][0] = LARGEST
+    check_sizes(2, 2, *arrays[1:])
     for beyond in (-LARGEST - 1, LARGEST + 1, -(1 << 63)):  # the last has no absolute value
         arrays[which][0] = beyond
         with pytest.raises(Rejected, match="too large"):
