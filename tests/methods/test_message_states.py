@@ -20,6 +20,7 @@ AFTER = {
     "pass": dict.fromkeys((WHOLE, BOUND, HALF), WHOLE),
     "stopped": dict.fromkeys((WHOLE, BOUND, HALF), HALF),
     "prove": dict.fromkeys((WHOLE, BOUND, HALF), BOUND),
+    "stopped bound": dict.fromkeys((WHOLE, BOUND, HALF), HALF),
     "undo": {WHOLE: WHOLE, BOUND: HALF, HALF: HALF},
     "resend": dict.fromkeys((WHOLE, BOUND, HALF), WHOLE),
     "last lam": {WHOLE: WHOLE, BOUND: BOUND, HALF: HALF},
@@ -39,6 +40,11 @@ def begun() -> tuple[Chains, Messages]:
     return chains, chains.start(None)
 
 
+def stopped_bound(chains: Chains, messages: Messages) -> None:
+    with pytest.raises(core.OutOfTime):
+        chains.prove(messages, 0, limit=core.Deadline(0.0))
+
+
 @given(ACTIONS)
 def test_messages_are_in_the_states_that_are_drawn_and_return_to_those_of_the_run(actions):
     chains, messages = begun()
@@ -51,6 +57,8 @@ def test_messages_are_in_the_states_that_are_drawn_and_return_to_those_of_the_ru
                 engine.passes(state, 1, ETA, momentum=True, deadline=end)
         elif action == "prove":
             found.append(chains.prove(messages, 1))
+        elif action == "stopped bound":
+            stopped_bound(chains, messages)
         elif action == "undo":
             chains.undo_proposal(messages)
         elif action == "resend":
@@ -72,7 +80,7 @@ def test_every_action_starts_in_every_state(spare):
     """On large models, too, where messages return up to rounding."""
     with mock.patch.object(sweeps, "CHAINS", replace(sweeps.CHAINS, spare=spare)):
         for start, leading in ((WHOLE, ()), (BOUND, ("prove",)), (HALF, ("prove", "undo"))):
-            for action in ("pass", "stopped", "prove", "undo", "resend"):
+            for action in ("pass", "stopped", "prove", "stopped bound", "undo", "resend"):
                 chains, messages = begun()
                 run = {
                     "pass": lambda c, m: c.passes(m, 1, ETA, momentum=True),
@@ -80,6 +88,7 @@ def test_every_action_starts_in_every_state(spare):
                         m, 1, ETA, momentum=True, deadline=core.Deadline(0.0)
                     ),
                     "prove": lambda c, m: c.prove(m, 1),
+                    "stopped bound": stopped_bound,
                     "undo": lambda c, m: c.undo_proposal(m),
                     "resend": lambda c, m: c.resend(m, ETA),
                 }

@@ -276,10 +276,15 @@ struct ChainCalls {
             kernels->one_half(lay.view, plan.view, forward, arrays.view, eta, momentum, me);
         });
     }
-    static void run_lowered(Lay lay, Plan plan, Arrays arrays, int threads) {
+    // Throws OutOfTime if the deadline passes first.
+    static void run_lowered(Lay lay, Plan plan, Arrays arrays, int threads,
+                            const Deadline *deadline) {
         arrays.require_fit(plan);
+        const Stoppable run(arrays.view, deadline);
         together(useful(plan, threads),
-                 [&](Member &me) { kernels->lowered_half(lay.view, plan.view, arrays.view, me); });
+                 [&](Member &me) { kernels->lowered_half(lay.view, plan.view, run.view, me); });
+        if (run.completed(1) < 1)
+            throw OutOfTime();
     }
     static double bound(Plan plan, In<double> theta, In<double> shift, double constant,
                         int threads) {
@@ -443,8 +448,9 @@ struct ChainCalls {
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("arrays"), arg("forward"),
               nb::arg("eta"), arg("momentum"), arg("threads"), Unlocked());
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("arrays"),
-              arg("threads"), Unlocked(),
-              "Make a forward half pass with hard minima, rounded down.");
+              arg("threads"), deadline_arg(), Unlocked(),
+              "Make a forward half pass with hard minima, rounded down; raise OutOfTime if the "
+              "deadline passes first.");
         m.def("chain_bound", &bound, arg("schedule"), arg("theta"), arg("shift"),
               nb::arg("constant"), arg("threads"), Unlocked(),
               "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");

@@ -265,7 +265,8 @@ inline void passes(const Layout &lay, const Schedule &plan, Index halves, const 
     }
 }
 
-// A hard forward half pass with all arithmetic rounded down; `chain_bound` sums its shifts.
+// A hard forward half pass with all arithmetic rounded down; `chain_bound` sums its shifts. Of one
+// that has stopped nothing is of use: messages into early endpoints are as before.
 //
 // Let λ be the multipliers of `cut_chains` afterwards. Then C(x, y) + λ_early(x) + λ_late(y) >=
 // shift for all label pairs of an edge. Proof: λ_early is the share minus the message, rounded

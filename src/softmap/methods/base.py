@@ -194,6 +194,20 @@ class Algorithm(ABC):
         """
         return self.propose(state)
 
+    def last_bound(self, state: Any, limit: core.Deadline) -> Proposal:
+        """Propose λ once the time is up, also after a step that was stopped.
+
+        Raises `core.OutOfTime` if the limit passes first, as far as the method looks at it.
+
+        Parameters
+        ----------
+        state : State
+            The state that `init` returned.
+        limit : core.Deadline
+            The end of the time limit; steps end earlier, so that a bound can be proposed.
+        """
+        return self.answer(state, Ask.BOUND, limit)
+
     def start_coarse(self, state: Any, deadline: core.Deadline | None = None) -> None:  # noqa: B027
         """Initialise coarse-to-fine, if the model can be coarsened; called before the first step.
 

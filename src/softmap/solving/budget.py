@@ -83,8 +83,12 @@ class Budget:
     @property
     def left(self) -> float:
         """The seconds until stages must end, so that the run can be closed; +inf without limit."""
-        spent = self.seconds + self.setup_seconds + self.closing
-        return self.time_limit - spent
+        return self.unspent - self.closing
+
+    @property
+    def unspent(self) -> float:
+        """The seconds until the time limit; +inf without one."""
+        return self.time_limit - self.seconds - self.setup_seconds
 
     def stop(self, updates: int = 0) -> Status | None:
         """Return the status of the limit that is reached, or None."""
@@ -113,9 +117,8 @@ class Budget:
         if self._checked_apart:  # the last check, and labels twice: to round and to price them
             expected = 2 * self.labels_seconds + 2 * self.pass_seconds + self.check_seconds
         else:
-            each = self.pass_seconds or self.bound_seconds  # before the first pass
-            # the last bound takes a pass, the result another
-            expected = self.bound_seconds + 2 * each
+            # the last bound takes up to two thirds of a pass, the result no longer than the first
+            expected = self.bound_seconds + (self.pass_seconds or self.bound_seconds)
         return min(expected, 0.5 * self.time_limit)
 
     def time_of_answer(self, seconds: float, labels: float) -> None:

@@ -1,11 +1,12 @@
 """What checks ask, and when."""
 
 import math
+import time
 
 import numpy as np
 import pytest
 
-from softmap import METHODS, Model, Status, Tables, generators, iterate, lp, solve
+from softmap import METHODS, Model, Status, Tables, core, generators, iterate, lp, solve
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.relaxation.bounds import dual_bound
@@ -155,3 +156,42 @@ def test_passes_that_are_cut_short_prove_what_they_have(looks):
     assert not seen.done or best.lp_bound >= dual_bound(model, seen.lam()) - 1e-9
     value = lp.solve(model).value
     assert best.lp_bound <= value + 1e-9 * abs(value)
+
+
+def stopped_run(monkeypatch, limit):
+    """A run whose first pass is stopped after it has changed messages."""
+    model, plain, step = generators.random_grid(12, 12, 4, seed=1), Anneal.last_bound, Anneal.step
+    end = core.Deadline(0.0)
+    monkeypatch.setattr(Passes, "_end_of_passes", lambda *_: end)
+    monkeypatch.setattr(Anneal, "step", lambda self, state, count, _: step(self, state, count))
+    monkeypatch.setattr(Anneal, "last_bound", lambda self, state, _: plain(self, state, limit))
+    return model, solve(model, goal="lp", time_limit=1000.0, threads=1)
+
+
+def test_a_run_closes_with_the_bound_of_its_stopped_first_pass(monkeypatch):
+    model, found = stopped_run(monkeypatch, core.Deadline())
+    assert found.status is Status.TIME_LIMIT
+    assert found.bound > dual_bound(model, np.zeros(model.half_size)) + 0.1
+    assert found.bound <= lp.solve(model).value + 1e-7
+    assert found.bound == pytest.approx(dual_bound(model, found.lam), abs=1e-9)
+
+
+def test_a_last_bound_that_is_stopped_leaves_the_one_before(monkeypatch):
+    model, found = stopped_run(monkeypatch, core.Deadline(0.0))
+    assert found.status is Status.TIME_LIMIT
+    assert found.bound == pytest.approx(dual_bound(model, np.zeros(model.half_size)), abs=1e-9)
+    assert found.energy == model.energy(found.labels)
+    assert math.isfinite(found.energy)
+
+
+def test_the_first_pass_ends_early_enough_for_its_bound(monkeypatch):
+    ends, step = [], Anneal.step
+
+    def noting(self, state, count, deadline):
+        ends.append(deadline.end - time.perf_counter())
+        step(self, state, count, deadline)
+
+    monkeypatch.setattr(Anneal, "step", noting)
+    solve(generators.random_grid(12, 12, 4, seed=1), goal="lp", time_limit=1000.0, threads=1)
+    assert 0.0 < ends[0] <= 600.0
+    assert ends[1] > 600.0

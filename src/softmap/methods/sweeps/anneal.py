@@ -184,7 +184,11 @@ class Engine(Protocol):
     def undo_proposal(self, state: Messages) -> None: ...
 
     def prove(
-        self, state: Messages, hard: int, deadline: core.Deadline | None = None
+        self,
+        state: Messages,
+        hard: int,
+        deadline: core.Deadline | None = None,
+        limit: core.Deadline | None = None,
     ) -> ProvedBound: ...
 
 
@@ -292,16 +296,15 @@ class Annealed(SweepMethod):
         self, state: AnnealState, ask: Ask, deadline: core.Deadline | None = None
     ) -> Proposal:
         if ask is Ask.BOUND:
-            late = deadline is not None and deadline.passed
-            return self._bound_alone(state) if late else self._bound_and_nodes(state)
+            return self._bound_and_nodes(state)
         if ask is Ask.POINT:
             return self._proposal(state, (), 0, deadline)
         average = (state.mean,) if state.samples > 1 else ()
         return self._proposal(state, average, polish(state.passes, self.tuning.checks), deadline)
 
-    def _bound_alone(self, state: AnnealState) -> Proposal:
-        """Propose the bound of the messages, also after a pass that was stopped: half a pass."""
-        proved = self.engine.prove(state.messages, 0)
+    def last_bound(self, state: AnnealState, limit: core.Deadline) -> Proposal:
+        """Propose the bound of the messages, which takes half a pass, and no marginals."""
+        proved = self.engine.prove(state.messages, 0, limit=limit)
         return Proposal(proved.lam, state.eta, bound=proved.bound, labels=proved.labels)
 
     def _bound_and_nodes(self, state: AnnealState) -> Proposal:

@@ -90,11 +90,6 @@ class TRWS(SweepMethod):
     def answer(self, state: TRWSState, ask: Ask, deadline: core.Deadline | None = None) -> Proposal:
         """Propose marginals and their point, unless the deadline passes first, and the bound."""
         chains, messages = self.chains, state.messages
-        if deadline is not None and deadline.passed:
-            proved = chains.prove(messages, 0)
-            return Proposal(
-                proved.lam, self.eta, bound=proved.bound, labels=proved.labels, abandoned=True
-            )
         chains.resend(messages, np.inf)
         found = chains.marginals(messages, self.eta)
         points: tuple[Coupled, ...] = ()
@@ -107,6 +102,11 @@ class TRWS(SweepMethod):
             proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
             proved.labels, abandoned,
         )  # fmt: skip
+
+    def last_bound(self, state: TRWSState, limit: core.Deadline) -> Proposal:
+        """Propose the bound of the messages, which takes half a pass, and no marginals."""
+        proved = self.chains.prove(state.messages, 0, limit=limit)
+        return Proposal(proved.lam, self.eta, bound=proved.bound, labels=proved.labels)
 
     def restart_point(self, state: TRWSState) -> Floats:
         return self.chains.current_lam(state.messages, np.inf)

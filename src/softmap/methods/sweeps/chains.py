@@ -9,8 +9,8 @@ The messages of a run are in one of three states::
                       │ resend                │ undo_proposal
                       │                       ▼
                       │                  ┌─────────┐
-                      └───────────────── │  half   │ ◀─── a pass that was stopped, begin_with
-                                         └─────────┘
+                      └───────────────── │  half   │ ◀─── a pass or a bound that
+                                         └─────────┘      was stopped, begin_with
 
 *whole*: the messages of both directions are those of the run. *bound*: they are those of the bound
 that was computed last, which is some hard passes further; `Messages.aside` tells how to return. It
@@ -223,14 +223,19 @@ class Chains:
         return ChainMarginals(nodes, entropy, point, value, point_cost)
 
     def prove(
-        self, state: Messages, hard: int = 1, deadline: core.Deadline | None = None
+        self,
+        state: Messages,
+        hard: int = 1,
+        deadline: core.Deadline | None = None,
+        limit: core.Deadline | None = None,
     ) -> ProvedBound:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes recover part of the loss of the bound to the entropy. They never lower the bound
         of hard messages, but may slightly lower that of smooth messages; the bound stays valid. The
         forward messages and the shifts are overwritten; the next pass recomputes them. Hard passes
-        end at the deadline, the half pass after them does not.
+        end at the deadline. The half pass after them does not: only if `limit` passes,
+        `core.OutOfTime` is raised.
         """
         self.undo_proposal(state)
         sent = KeptBound(self, state)
@@ -242,9 +247,14 @@ class Chains:
             if hard:
                 polished = Messages(state.msg, NONE, np.ones(3), state.shift)
                 self.loops.polish(2 * hard, polished, deadline)
-        bound = self.loops.lowered(state.msg, state.shift, sent.token)
-        state.proved = weakref.ref(sent)
         self._note(state, None)
+        try:
+            bound = self.loops.lowered(state.msg, state.shift, sent.token, limit)
+        except core.OutOfTime:
+            state.proved = None
+            self.undo_proposal(state)
+            raise
+        state.proved = weakref.ref(sent)
         labels = sent.labels if self._reads_labels else None
         return ProvedBound(sent, bound, labels)
 

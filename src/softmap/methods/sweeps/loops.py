@@ -295,11 +295,21 @@ class ChainPasses:
         """The inner product of the restart test of momentum, after a pass."""
         return float(self._dot.sum())
 
-    def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
-        """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
+    def lowered(
+        self,
+        messages: Floats,
+        shift: Floats,
+        token: object,
+        deadline: core.Deadline | None = None,
+    ) -> float:
+        """Do a hard forward half pass, rounded down; return the chain bound of the messages.
+
+        Raises `core.OutOfTime` if the deadline passes first; messages into early endpoints are as
+        before then, as they are after a whole half pass.
+        """
         native, threads = self.plan.native, self._thread_choice.threads
         arrays = self._arrays(Messages(messages, NONE, np.array(CLOCK), shift))
-        core.lowered_half(self.layout, native, arrays, threads)
+        core.lowered_half(self.layout, native, arrays, threads, deadline)
         self._owner = token
         constant = self.model.constant
         return float(core.chain_bound(native, self._theta, shift, constant, self.threads))

@@ -136,9 +136,13 @@ class Stars:
         """Do nothing: `prove` does not change the messages."""
 
     def prove(
-        self, state: Messages, hard: int = 1, deadline: core.Deadline | None = None
+        self,
+        state: Messages,
+        hard: int = 1,
+        deadline: core.Deadline | None = None,
+        limit: core.Deadline | None = None,
     ) -> ProvedBound:
-        """Return λ after a few hard-min sweeps; the judge computes its bound."""
+        """Return λ after a few hard-min sweeps; the judge computes its bound, beyond any limit."""
         return ProvedBound(self.bounding(state.msg, hard, deadline))
 
     def bounding(

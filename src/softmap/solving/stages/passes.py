@@ -117,9 +117,18 @@ class PassChecks:
         return tight and at.done < 2 * at.solved_at + options.tuning.proving
 
     def check(
-        self, best: Best, state: Any, at: Progress, share: Share, *, last: bool, cold: bool
+        self,
+        best: Best,
+        state: Any,
+        at: Progress,
+        share: Share,
+        limit: Status | None,
+        *,
+        cold: bool,
     ) -> tuple[Proposal, Assessment]:
         """Check the state of the method, and let it raise η; once the time is up, only the bound.
+
+        Raises `core.OutOfTime` if the time limit itself passes before that bound is known.
 
         Parameters
         ----------
@@ -131,20 +140,24 @@ class PassChecks:
             How far the passes have come.
         share : Share
             The slice.
-        last : bool
-            Whether no step follows.
+        limit : Status, optional
+            The limit that was reached: no step follows.
         cold : bool
             Whether the passes have started from λ = 0.
         """
-        ask = self._ask(best, at, share, last=last, cold=cold)
-        # Ctrl-C ends passes, not their last check
-        found = self._method.answer(state, ask, core.Deadline(share.run_left))
+        over = limit is Status.TIME_LIMIT or share.budget.left <= 0.0
+        if over and not self.judge.whole:
+            ask = Ask.BOUND
+            found = self._method.last_bound(state, core.Deadline(share.budget.unspent))
+        else:  # Ctrl-C ends passes, not their last check
+            ask = self._ask(best, at, last=limit is not None, cold=cold)
+            found = self._method.answer(state, ask, core.Deadline(share.run_left))
         if not self._method.sweeping and not np.isfinite(found.lam).all():
             found = Proposal(best.lam, found.eta)  # a diverging method has overflowed
-        return found, self._judged(best, state, share, found, ask)
+        return found, self._judged(best, state, found, ask)
 
-    def _ask(self, best: Best, at: Progress, share: Share, *, last: bool, cold: bool) -> Ask:
-        """What to compute; once the time is up, the bound only."""
+    def _ask(self, best: Best, at: Progress, *, last: bool, cold: bool) -> Ask:
+        """What to compute."""
         options, tuning = self._options, self._options.tuning
         ratio = best.gaps().lp / max(options.lp_gap, 1e-300)
         tight = best.tight
@@ -152,22 +165,30 @@ class PassChecks:
         # labels alone give a primal value at the first checks of a run for the LP
         first = self._method.sweeping and at.done < tuning.checks.early
         early = cold and options.goal == "lp" and first and not self._method.frugal
-        bound_only = share.budget.left <= 0.0 or (not last and early)
-        return Ask.BOUND if bound_only else ask
+        return Ask.BOUND if early and not last else ask
 
-    def _judged(
-        self, best: Best, state: Any, share: Share, found: Proposal, ask: Ask
-    ) -> Assessment:
+    def _judged(self, best: Best, state: Any, found: Proposal, ask: Ask) -> Assessment:
         """Compute the bound, and a point if asked for; let the method raise η."""
         if (ask is Ask.BOUND or found.abandoned) and not self.judge.whole:
-            bound = self.judge.bound(found)
-            if share.budget.left <= 0.0:  # that of a stopped pass may be below the bound of its λ
-                best.offer_lam(found.lam)
-            return Assessment(bound, (), math.nan, math.nan, found.nodes)
+            return Assessment(self.judge.bound(found), (), math.nan, math.nan, found.nodes)
         verdict = self.judge.look(found)
         labelled = best.energy <= best.point_cost
         self._method.observe(state, replace(verdict, labelled=labelled))
         return verdict
+
+    def smoothed(self, found: Proposal) -> float | None:
+        """Return the value of the smoothed dual at a check, or None if it is not known.
+
+        Some methods compute it themselves. For the others it is computed here if the run makes
+        all updates and the model is small.
+        """
+        model = self._best.problem.model
+        small = model.half_size <= self._options.tuning.lazy_entries
+        if found.smoothed is not None or not (self._options.whole_run and small):
+            return found.smoothed
+        if not np.isfinite(found.lam).all():  # λ of a diverging method
+            return None
+        return -SmoothedDual(model, found.eta).value(found.lam)
 
 
 class Passes(Stage):
@@ -252,7 +273,7 @@ class Passes(Stage):
         limit = self._advance(best, share)
         if limit is not None:
             self._store()
-        seen = self._check(best, share, last=limit is not None)
+        seen = self._check(best, share, limit)
         return Outcome(active=limit is None, ended=limit, work=0, seen=seen)
 
     # --- storing ----------------------------------------------------------------------------------
@@ -318,13 +339,14 @@ class Passes(Stage):
         while at.done < at.next_check:
             if status := budget.stop(at.done):
                 return status
-            self._step(share)
+            if self._step(share):
+                return budget.stop(at.done) or Status.TIME_LIMIT
             if share.left <= 0:
                 break
         return budget.stop(at.done)
 
-    def _step(self, share: Share) -> None:
-        """Do as many steps as there are until the next check or limit."""
+    def _step(self, share: Share) -> bool:
+        """Do as many steps as there are until the next check or limit; whether it stopped one."""
         at, budget, model = self._at, share.budget, self.problem.model
         wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
         star = int(model.graph.degree.max()) * self._method.compared
@@ -333,15 +355,25 @@ class Passes(Stage):
         if self._method.sweeping:  # a pass may be longer than the slice
             count = max(1, min(count, int(share.left / (budget.pass_seconds or math.inf))))
         # a run that is stored ends after a whole pass, so that it can be continued exactly
-        end = share.run_end if self.options.checkpoint is None else None
+        end = self._end_of_passes(share) if self.options.checkpoint is None else None
         before, began = self._state.work, time.perf_counter()
         self._method.step(self._state, count, end)
         if end is not None and end.passed:
-            return  # the last pass was stopped: it helps the bound, and does not count
+            return True  # the last pass was stopped: it helps the bound, and does not count
         if self._method.sweeping:
             budget.time_of_pass((time.perf_counter() - began) / count)
         budget.spend(self._state.work - before)
         at.done += count
+        return False
+
+    def _end_of_passes(self, share: Share) -> core.Deadline:
+        """The end of the run, or that of the first pass, as no other has told how long one takes.
+
+        The bound after a pass takes up to two thirds of its time.
+        """
+        first = self._method.sweeping and not share.budget.pass_seconds
+        alone = first and self.options.backend == "cpu"
+        return share.run_end.within(0.6 * share.run_left) if alone else share.run_end
 
     def _start_coarse(self, share: Share) -> None:
         """Warm-start from a coarsened model if enough passes will follow."""
@@ -355,14 +387,18 @@ class Passes(Stage):
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def _check(self, best: Best, share: Share, *, last: bool) -> Seen | None:
+    def _check(self, best: Best, share: Share, limit: Status | None) -> Seen | None:
         """Check the current state of the method, and let it raise η."""
         at = self._at
-        if at.checked_at == at.done and not share.run_end.passed:
+        stopped = limit is Status.TIME_LIMIT or share.run_end.passed
+        if at.checked_at == at.done and not stopped:
             return None  # nothing has changed since the last check
         at.checked_at, primal = at.done, best.point_cost
         cold, began = self._first is None, time.perf_counter()
-        found, verdict = self._checks.check(best, self._state, at, share, last=last, cold=cold)
+        try:
+            found, verdict = self._checks.check(best, self._state, at, share, limit, cold=cold)
+        except core.OutOfTime:
+            return replace(self.seen(), last=True)  # the best bound so far has to do
         if self._checks.judge.whole:  # the last check takes as long as any
             share.budget.time_of_check(time.perf_counter() - began)
         at.eta = found.eta
@@ -374,23 +410,9 @@ class Passes(Stage):
         decoder = lambda: found.labels or found.lam  # noqa: E731 - λ is made only if needed
         nodes = (lambda: verdict.nodes[0]) if verdict.nodes else None
         return replace(
-            self.seen(), smoothed=self._smoothed(found), decoder=decoder, nodes=nodes,
-            slack=verdict.slack, primal=primal, last=last,
+            self.seen(), smoothed=self._checks.smoothed(found), decoder=decoder, nodes=nodes,
+            slack=verdict.slack, primal=primal, last=limit is not None,
         )  # fmt: skip
-
-    def _smoothed(self, found: Proposal) -> float | None:
-        """Return the value of the smoothed dual at a check, or None if it is not known.
-
-        Some methods compute it themselves. For the others it is computed here if the run makes
-        all updates and the model is small.
-        """
-        model = self.problem.model
-        small = model.half_size <= self.tuning.lazy_entries
-        if found.smoothed is not None or not (self.options.whole_run and small):
-            return found.smoothed
-        if not np.isfinite(found.lam).all():  # λ of a diverging method
-            return None
-        return -SmoothedDual(model, found.eta).value(found.lam)
 
     # --- the current state ------------------------------------------------------------------------
 
