@@ -343,8 +343,16 @@ def half_pass(
     momentum: bool,
     threads: int,
 ) -> None: ...
-def lowered_half(layout: Layout, schedule: Schedule, arrays: ChainArrays, threads: int) -> None:
-    """Make a forward half pass with hard minima, rounded down."""
+def lowered_half(
+    layout: Layout,
+    schedule: Schedule,
+    arrays: ChainArrays,
+    threads: int,
+    deadline: Deadline | None = None,
+) -> None:
+    """
+    Make a forward half pass with hard minima, rounded down; raise OutOfTime if the deadline passes first.
+    """
 
 def chain_bound(
     schedule: Schedule,
