@@ -84,7 +84,7 @@ class LabelSearch:
             When to stop. There are fewer annealed tree moves if they would take more than half of
             the time that is left; labels then depend on the timing.
         """
-        model, found = self.model, self._decoded(lam, nodes, deadline)
+        model, found = self.model, self._first(lam, nodes, deadline)
         best = _better(known, found)
         if not self._open(best, bound):
             return best
@@ -98,6 +98,21 @@ class LabelSearch:
         if deadline is not None:  # fewer of them, which still cool down to 0
             annealed = int(min(annealed, 0.5 * deadline.left / each))
         return self._annealed(best, bound, annealed, work + 1, deadline)
+
+    def decoded(self, lam: Readable, deadline: core.Deadline | None = None) -> NDArray[np.int64]:
+        """Return the labels decoded from λ.
+
+        Parameters
+        ----------
+        lam : float64 array or function
+            λ, or a function that returns decoded labels.
+        deadline : core.Deadline, optional
+            When to stop decoding; the labels of the nodes that are left are then chosen one by one.
+        """
+        if callable(lam):
+            return lam()
+        order = self.order() if callable(self.order) else self.order
+        return decode(self.model, lam, order, deadline)
 
     def improve(
         self, known: Labelled, bound: float, seed: int, deadline: core.Deadline | None = None
@@ -126,14 +141,10 @@ class LabelSearch:
         moved = improved_by_forests(model, known, rounds, heat, seed, self.threads, deadline)
         return _better(known, moved)
 
-    def _decoded(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Labelled:
+    def _first(self, lam: Readable, nodes: Floats, deadline: core.Deadline | None) -> Labelled:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
-        model, order = self.model, self.order
-        if callable(lam):
-            decoded = lam()
-        else:
-            decoded = decode(model, lam, order() if callable(order) else order, deadline)
-        candidates = [round_nodes(model, nodes, self.threads), decoded]
+        model = self.model
+        candidates = [round_nodes(model, nodes, self.threads), self.decoded(lam, deadline)]
         if len(model.running):  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [energy_of(model, labels, self.threads) for labels in candidates]

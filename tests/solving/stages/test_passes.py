@@ -17,7 +17,9 @@ from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Share
+from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.passes import Passes
+from softmap.tuning import TUNING
 
 
 @pytest.fixture
@@ -75,6 +77,32 @@ def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):
     assert found.energy == model.energy(found.labels)
     assert 1 <= len(looks) <= 2
     assert set(looks) == {0}
+
+
+def test_a_run_for_the_lp_checks_after_the_same_passes_with_a_limit():
+    model = generators.random_grid(12, 12, 4, seed=5)
+    free = solve(model, method="anneal", goal="lp", lp_gap=1e-5, gap=0.0)
+    limited = solve(model, method="anneal", goal="lp", lp_gap=1e-5, gap=0.0, time_limit=600.0)
+    assert free.status is Status.LP_GAP
+    np.testing.assert_array_equal(limited.trace.columns()["work"], free.trace.columns()["work"])
+    np.testing.assert_array_equal(limited.trace.columns()["bound"], free.trace.columns()["bound"])
+
+
+def test_labels_are_improved_after_the_first_checks_of_a_run_for_the_lp(monkeypatch):
+    passes = []
+    look = Decode._find
+
+    def find(self, best, share, seen):
+        before = self._decoded_at
+        look(self, best, share, seen)
+        passes.append((seen.done, self._decoded_at > before, best.found))
+
+    monkeypatch.setattr(Decode, "_find", find)
+    solve(generators.random_grid(8, 8, 3, seed=1), method="anneal", goal="lp", lp_gap=1e-6)
+    early = [done < TUNING.checks.early for done, *_ in passes]
+    assert early[0]
+    assert [improved for _, improved, _ in passes] == [not one for one in early]
+    assert all(found for *_, found in passes)
 
 
 def test_no_point_is_judged_twice(monkeypatch):

@@ -176,6 +176,9 @@ class Decode(Stage):
         """Decode labels and improve them, in the background unless they are decisive."""
         assert seen.nodes is not None
         decisive, nodes = self._decisive(best, seen), seen.nodes()
+        if self.options.goal == "lp" and not seen.last and seen.done < self.tuning.checks.early:
+            self._find_quickly(best, share, seen)
+            return
         self._decoded_at = seen.done
         if share.run_left <= 0.0 or not (decisive or best.found):
             best.offer_labels(round_nodes(self.problem.model, nodes, self.problem.threads))
@@ -194,6 +197,14 @@ class Decode(Stage):
             core.give_back()
         if not best.found:
             self._find_feasible(best, share, nodes, seen.work)
+
+    def _find_quickly(self, best: Best, share: Share, seen: Seen) -> None:
+        """Round and decode labels: the first checks of a run for the LP need some primal value."""
+        assert seen.nodes is not None
+        assert seen.decoder is not None
+        best.offer_labels(round_nodes(self.problem.model, seen.nodes(), self.problem.threads))
+        if best.gaps().lp > self.options.lp_gap and share.run_left > 0.0:
+            best.offer_labels(self._labels.decoded(seen.decoder(), share.deadline))
 
     def _start(self, done: int, what: tuple[Any, ...], budget: Budget) -> None:
         """Start a search for labels in the background, unless another one has not ended."""

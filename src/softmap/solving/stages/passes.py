@@ -236,11 +236,12 @@ class Passes(Stage):
     def urgent(self, best: Best, handed: Handed) -> bool:
         """For the first passes; and always if others are to wait for it, or are slow beside it.
 
-        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
+        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage. A
+        run for the LP has no other stage between two checks.
         """
         options = self.options
-        alone = options.whole_run or not self._method.sweeping or options.backend != "cpu"
-        return alone or self._at.done < self.tuning.checks.early
+        alone = options.whole_run or not self._method.sweeping or options.goal == "lp"
+        return alone or options.backend != "cpu" or self._at.done < self.tuning.checks.early
 
     def set_up(self, deadline: core.Deadline | None = None) -> bool:
         """Initialise the method, which takes the time of several passes; False if it is too late.
