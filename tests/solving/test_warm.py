@@ -96,6 +96,15 @@ def test_results_of_other_shapes_are_refused_or_judged():
         assert result.status in (Status.OPTIMAL, Status.GAP)
 
 
+def test_a_result_of_the_same_model_without_a_shape_is_taken():
+    model = generators.random_grid(6, 6, 3, seed=2)
+    row = model.with_shape([36])
+    for ours, theirs in ((model, row), (row, model)):
+        again = solve(ours, warm_start=solve(theirs, threads=1), threads=1)
+        assert again.sweeps == 0
+        assert again.labels.shape == ours.shape
+
+
 def test_states_that_are_forbidden_now_have_no_weight():
     model = generators.random_grid(5, 5, 3, seed=4)
     first = solve(model, threads=1, goal="lp")

@@ -133,7 +133,7 @@ class WarmStart:
         known, best = self.result, judge.best
         if known is None:
             return
-        best.offer_labels(self.problem.given.with_running(known.labels))
+        best.offer_labels(self.problem.given.with_running(np.ravel(known.labels)))
         self._recall_point(judge, known)
         if not self.same:
             priced = best.labels, best.energy
@@ -244,7 +244,7 @@ def _check(problem: Problem, result: Result) -> None:
     model, point = problem.given, result.point
     try:
         check_lam(model, result.lam)
-        model.complete(result.labels)
+        model.complete(np.ravel(result.labels))  # a model may have a shape that the other has not
         check_eta(result.eta)
         if point.coupling is not None:
             check_lam(model, point.coupling)
