@@ -460,13 +460,13 @@ def test_an_exception_ends_all_members_of_a_batch(monkeypatch):
     """Ctrl-C, for example: without it a long member would end before the call does."""
     begun, ended = threading.Event(), []
 
-    def member(part, gap, time_limit, *, within):
+    def member(part, gap, limit):
         if part.mass[2] == 1.0:
             begun.wait(60)
             raise KeyboardInterrupt
         begun.set()
         for _ in range(6_000):  # a minute, if nothing stops it
-            if within.passed:
+            if limit.passed:
                 ended.append(part)
                 break
             time.sleep(0.01)

@@ -1,6 +1,7 @@
 // The semidefinite bound of quadratic functions of spins.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
+#include "spins/tridiagonal.hpp"
 #include "spins/vectors.hpp"
 
 namespace softmap {
@@ -79,6 +80,26 @@ bool cholesky_of(OutMatrix<double> matrix, const Deadline *deadline) {
     return kernels->cholesky(matrix.data(), n, deadline);
 }
 
+void make_tridiagonal_of(OutMatrix<double> matrix, Out<double> diagonal, Out<double> beside,
+                         const Deadline *deadline) {
+    const Index n = Index(matrix.shape(0));
+    require_square(matrix, n, "matrix");
+    require_size(diagonal, n, "diagonal");
+    require_size(beside, n, "beside");
+    nb::gil_scoped_release released;
+    kernels->make_tridiagonal({n, matrix.data(), diagonal.data(), beside.data()}, deadline);
+}
+
+void multiply_by_reflections_of(Matrix<double> matrix, OutMatrix<double> vectors,
+                                const Deadline *deadline) {
+    const Index n = Index(matrix.shape(0));
+    require_square(matrix, n, "matrix");
+    require(Index(vectors.shape(1)) == n, "vectors must have ", n, " columns");
+    nb::gil_scoped_release released;
+    kernels->multiply_by_reflections(matrix.data(), n, vectors.data(), Index(vectors.shape(0)),
+                                     deadline);
+}
+
 } // namespace
 
 void bind_spins(nb::module_ &m) {
@@ -95,6 +116,12 @@ void bind_spins(nb::module_ &m) {
     m.def("cholesky", &cholesky_of, arg("matrix"), deadline_arg(),
           "Replace the lower triangle by its Cholesky factor; False at a pivot that is not "
           "positive.");
+    m.def("make_tridiagonal", &make_tridiagonal_of, arg("matrix"), arg("diagonal"), arg("beside"),
+          deadline_arg(),
+          "Replace a symmetric matrix by the reflections that make it tridiagonal.");
+    m.def("multiply_by_reflections", &multiply_by_reflections_of, arg("matrix"), arg("vectors"),
+          deadline_arg(),
+          "Replace each vector, a row, by its product with the reflections of `make_tridiagonal`.");
 }
 
 } // namespace softmap

@@ -25,6 +25,7 @@ struct ChainArrays;
 struct ChainPoint;
 struct StarArrays;
 struct SpinRows;
+struct Tridiagonal;
 struct SpinTriangles;
 class Deadline;
 class Meter;
@@ -102,6 +103,9 @@ struct Kernels {
     std::vector<Index> (*violated_triangles)(const double *gram, Index n, double least, Index most,
                                              Meter &);
     bool (*cholesky)(double *matrix, Index n, const Deadline *);
+    void (*make_tridiagonal)(const Tridiagonal &, const Deadline *);
+    void (*multiply_by_reflections)(const double *matrix, Index n, double *vectors, Index count,
+                                    const Deadline *);
 };
 
 // Each file of this folder adds its own functions to the table.

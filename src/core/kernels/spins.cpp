@@ -1,5 +1,6 @@
 // The semidefinite bound of spins, for one instruction set.
 #include "kernels.hpp"
+#include "spins/tridiagonal.hpp"
 #include "spins/vectors.hpp"
 
 namespace softmap {
@@ -18,6 +19,8 @@ void add_spins(Kernels &table) {
     table.mix_triangles = mix_triangles;
     table.violated_triangles = violated_triangles;
     table.cholesky = cholesky;
+    table.make_tridiagonal = make_tridiagonal;
+    table.multiply_by_reflections = multiply_by_reflections;
 }
 
 } // namespace softmap

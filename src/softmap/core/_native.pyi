@@ -1879,6 +1879,27 @@ def cholesky(
     Replace the lower triangle by its Cholesky factor; False at a pivot that is not positive.
     """
 
+def make_tridiagonal(
+    matrix: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    beside: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    deadline: Deadline | None = None,
+) -> None:
+    """
+    Replace a symmetric matrix by the reflections that make it tridiagonal.
+    """
+
+def multiply_by_reflections(
+    matrix: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    deadline: Deadline | None = None,
+) -> None:
+    """
+    Replace each vector, a row, by its product with the reflections of `make_tridiagonal`.
+    """
+
 class CoreSearch:
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ import softmap
 from adversary.proofs import energies
 from softmap import core
 from softmap.proof.spins.indicators import IndicatorForm, Squares
-from softmap.proof.spins.squares import SquareBound, _threshold
+from softmap.proof.spins.squares import SquareBound, _part_above, _part_below, _threshold
 from softmap.relaxation.consistency import tighten
 from softmap.solving.stages.semidefinite import indicators
 from softmap.verification.integers import flat_model
@@ -150,6 +151,53 @@ def test_steps_count_if_the_deadline_passes_and_nothing_starts_at_the_end():
     assert parts.work == before
     with pytest.raises(core.OutOfTime):
         parts.relax(4, core.Deadline(0.0), FOREVER)
+
+
+def test_a_step_that_the_end_interrupts_changes_nothing():
+    form = IndicatorForm.of(complete(5, 3, 1))
+    whole, parts = (SquareBound(form, logged=False) for _ in range(2))
+    whole.relax(4, FOREVER, FOREVER)
+    interrupted = 0
+    for looks in (1, 2, 5, 9, 12, 100):  # at each column of the decomposition, and later
+        end = core.Deadline(math.inf)
+        end.stop_after(looks)
+        with suppress(core.OutOfTime):
+            parts.relax(4, FOREVER, end)
+            break
+        interrupted += 1
+    assert interrupted == 5
+    assert (parts.bound, parts.bounds, parts.work) == (whole.bound, 1, whole.work)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 40])
+def test_the_tridiagonal_form_has_the_eigenvalues_and_its_reflections_the_vectors(n):
+    rng = np.random.default_rng(n)
+    for matrix in (rng.normal(size=(n, n)), np.zeros((n, n)), np.ones((n, n)), np.eye(n)):
+        matrix = matrix + matrix.T
+        reflections = matrix.copy()
+        diagonal, beside = np.empty((2, n))
+        core.make_tridiagonal(reflections, diagonal, beside)
+        small = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+        rows = np.eye(n)
+        core.multiply_by_reflections(reflections, rows)
+        np.testing.assert_allclose(rows @ rows.T, np.eye(n), atol=1e-13)
+        np.testing.assert_allclose(rows.T @ small @ rows, matrix, atol=1e-13 * n)
+
+
+@given(SEEDS)
+@settings(max_examples=25, deadline=None)
+def test_the_parts_above_and_below_a_level_make_up_the_matrix(seed):
+    rng = np.random.default_rng(seed)
+    n, rank = int(rng.integers(1, 30)), int(rng.integers(1, 5))
+    low = rng.normal(size=(n, rank))
+    for matrix in (rng.normal(size=(n, n)), low @ low.T, np.zeros((n, n))):
+        matrix = matrix + matrix.T
+        level, above = _part_above(matrix, 3.0, FOREVER)
+        below = _part_below(matrix, level, above, FOREVER)
+        assert np.trace(above @ above.T) == pytest.approx(3.0)
+        whole = above @ above.T - below @ below.T + level * np.eye(n)
+        np.testing.assert_allclose(whole, matrix, atol=1e-10)
+        np.testing.assert_allclose(above.T @ below @ below.T, 0.0, atol=1e-9)
 
 
 def test_models_that_are_none_of_pairs_have_no_indicators():

@@ -65,27 +65,28 @@ def sinkhorn(
     >>> round(found.cost, 6), found.bound <= found.cost, found.plan().round(3).tolist()
     (0.25, True, [[0.25, 0.25], [0.0, 0.5]])
     """
+    limit = core.Deadline(time_limit_of(time_limit))  # set-up included, if there is no batch
     _refuse_gradients(a=a, b=b, costs=costs)
     members, batch = _members(a, b, costs)
     parts = [TransportProblem.pairs([member]) for member in members]
     together = usable_cores() if threads is None else count("threads", threads, 1)
     if not batch:
-        return _solve(parts[0], gap, time_limit, backend)[0]
+        return _solve(parts[0], gap, limit, backend)[0]
     if backend != "cpu":
         union = TransportProblem.pairs(members, costs if isinstance(costs, Potential) else None)
-        return _solve(union, gap, time_limit, backend, parts=parts)
-    return _each(parts, gap, time_limit, together)
+        return _solve(union, gap, limit, backend, parts=parts)
+    return _each(parts, gap, time_limit_of(time_limit), together)
 
 
 def _each(
-    parts: list[TransportProblem], gap: float, time_limit: float | None, threads: int
+    parts: list[TransportProblem], gap: float, time_limit: float, threads: int
 ) -> list[Transport]:
     """Return the transport of each problem; an exception, such as Ctrl-C, ends all of them."""
     limit = core.Deadline()
     with ThreadPoolExecutor(threads) as pool:
         try:
             return list(
-                pool.map(lambda part: _solve(part, gap, time_limit, within=limit)[0], parts)
+                pool.map(lambda part: _solve(part, gap, limit.within(time_limit))[0], parts)
             )
         except BaseException:
             limit.stop()
@@ -186,10 +187,11 @@ def multimarginal(
     >>> found.tree, int(found.marginals[2].argmax()), round(found.cost, 2)
     (True, 4, 16.0)
     """
+    limit = core.Deadline(time_limit_of(time_limit))
     given = listed("marginals", marginals)
     _refuse_gradients(**{f"marginals[{i}]": part for i, part in enumerate(given)}, costs=costs)
     problem = TransportProblem.of(given, edges, costs, unary)
-    return _solve(problem, gap, time_limit, backend, on_moment=on_moment, ladder=ladder)[0]
+    return _solve(problem, gap, limit, backend, on_moment=on_moment, ladder=ladder)[0]
 
 
 def _refuse_gradients(**given: Any) -> None:
@@ -206,17 +208,12 @@ def _refuse_gradients(**given: Any) -> None:
 def _solve(
     problem: TransportProblem,
     gap: float,
-    time_limit: float | None,
+    limit: core.Deadline,
     backend: str = "cpu",
     ladder: Ladder = LADDER,
-    within: Any = None,
     **options: Any,
 ) -> list[Transport]:
-    """Return the transport of a problem, or of each of its parts (`options` of `TransportRun`).
-
-    It ends with the deadline `within`, too.
-    """
-    limit = (within or core.Deadline()).within(time_limit_of(time_limit))
+    """Return the transport of a problem, or of each of its parts (`options` of `TransportRun`)."""
     if backend not in ("cpu", "cuda"):
         raise wrong("backend", backend, "'cpu' or 'cuda'")
     run = TransportRun(problem, ladder, not_negative("gap", gap), limit, backend=backend, **options)

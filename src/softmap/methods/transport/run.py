@@ -182,7 +182,7 @@ class TransportRun:
     def _first(self) -> float:
         """Return the first η; if tables are large, that of messages of some of their labels."""
         first = self.ladder.first / self._range()
-        if not SampledProblem.worthwhile(self.problem):
+        if self.limit.passed or not SampledProblem.worthwhile(self.problem):
             return first
         sample = SampledProblem(self.problem)
         run = TransportRun(sample.problem, self.ladder, HANDED, self.limit)

@@ -170,7 +170,7 @@ class IndicatorForm:
         left = costs - square + 2 * moved.sum(axis=1)
         return np.asarray(left - (8 * UNIT * (rank + moved.shape[1] + 8) * sizes + 1e-290))
 
-    def rounded(self, point: Floats) -> tuple[float, Ints]:
+    def rounded(self, point: Floats, deadline: core.Deadline | None = None) -> tuple[float, Ints]:
         """Return labels from a matrix that stands for `x x'`, after their cost.
 
         Some labels are taken for granted, one at a time: the others are those of the largest
@@ -180,6 +180,8 @@ class IndicatorForm:
         ----------
         point : float64 array (K, K)
             Larger entries stand for pairs of labels that are more likely.
+        deadline : Deadline, optional
+            When to stop improving; none by default.
         """
         rows = point[np.linspace(0, len(point) - 1, TRIES).astype(np.int64)]
         rows = np.concatenate([point.diagonal()[None], rows])
@@ -190,14 +192,14 @@ class IndicatorForm:
         prices = [self.costs[np.ix_(each, each)].sum() for each in chosen]
         best = chosen[int(np.argmin(prices))]
         if math.isfinite(min(prices)):
-            self._improve(best)
+            self._improve(best, deadline or core.Deadline())
         return float(self.costs[np.ix_(best, best)].sum()), self.label[best]
 
-    def _improve(self, chosen: Ints) -> None:
-        """Change the label that gains most until no change gains anything."""
+    def _improve(self, chosen: Ints, deadline: core.Deadline) -> None:
+        """Change the label that gains most until no change gains anything, or time is up."""
         every = np.arange(len(self.costs))
         least = 1e-12 * float(np.abs(self.costs[self.allowed]).max())
-        while True:
+        while not deadline.passed:
             beside = self.costs[:, chosen]
             beside[every, self.variable] = 0.0
             price = self.costs.diagonal() + 2 * beside.sum(axis=1)

@@ -15,9 +15,11 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 from scipy.sparse import csr_array
 
 from softmap import core
+from softmap.proof.spins.bound import UNIT
 from softmap.proof.spins.indicators import IndicatorForm, Squares
 
 __all__ = ["SquareBound"]
@@ -26,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PENALTY = 50.0  # first penalty, in mean sizes of a cost; D92
 LONGER = 1.618  # length of the step of the dual matrix; below (1 + √5) / 2 it converges
+PROVED = 3  # duration of a step with a bound, in steps without one
 BALANCED = 1.5  # factor of the penalty if one matrix moves twice as much as the other; D83
 
 
@@ -72,7 +75,7 @@ class SquareBound:
     def relax(self, steps: int, deadline: core.Deadline, end: core.Deadline) -> float:
         """Make some steps, and compute the bound after them; return what it has gained.
 
-        A step is not interrupted; steps that were made count if the deadline passes.
+        Steps that were made count if a deadline passes: another call continues after them.
 
         Parameters
         ----------
@@ -81,46 +84,51 @@ class SquareBound:
         deadline : Deadline
             When to stop: `core.OutOfTime` is raised before a step.
         end : Deadline
-            The end of the run: no step starts that would exceed it if it took as long as the last
-            one, and the bound is computed before.
+            The end of the run, which interrupts a step: `core.OutOfTime` is raised. The bound is
+            computed before, and no step starts if one with a bound would not end in time, by the
+            measured time of the last step.
         """
         proved = None
         while proved is None:
             deadline.require()
-            if end.left < self._seconds:
+            if end.left < PROVED * self._seconds:
                 return 0.0
-            began = time.perf_counter()
+            began, last = time.perf_counter(), end.left < (PROVED + 1) * self._seconds
+            proved = self._step(end, last=last or self._steps + 1 >= steps)
             self._steps += 1
-            proved = self._step(last=self._steps >= steps or end.left < 3 * self._seconds)
-            self._seconds = time.perf_counter() - began
+            if proved is None:
+                self._seconds = time.perf_counter() - began
         self._steps, before = 0, self.bound
         self.bounds += 1
-        self._best = min(self._best, self._form.rounded(self._near), key=lambda one: one[0])
+        self._best = min(self._best, self._form.rounded(self._near, end), key=lambda one: one[0])
         if proved.bound > before:
             self.bound, self.leaves = proved.bound, proved if self._logged else None
         return self.bound - before
 
-    def _step(self, *, last: bool) -> Squares | None:
-        """One step; the last one of several proves a bound and balances the penalty."""
+    def _step(self, end: core.Deadline, *, last: bool) -> Squares | None:
+        """One step; the last one of several proves a bound and balances the penalty.
+
+        Nothing changes if `end` passes: `core.OutOfTime` is raised.
+        """
         form, penalty = self._form, self._penalty
-        self.work += self._up.shape[1] ** 3 // 16
         point = self._near - (self._costs + self._dual) / penalty
         point[~form.allowed] = 0.0
         np.maximum(point, 0.0, out=point)
         inner = self._down @ np.ascontiguousarray((self._down @ (point + self._dual / penalty)).T)
-        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
-        values -= _threshold(values, len(form.sizes))
-        kept = values > 0
-        roots = self._up @ (vectors[:, kept] * np.sqrt(values[kept]))
+        inner = (inner + inner.T) / 2
+        level, vectors = _part_above(inner, len(form.sizes), end)
+        roots = self._up @ vectors
         near = roots @ roots.T
-        moved, apart = float(np.linalg.norm(near - self._near)), point - near
-        self._near, proved = near, None
+        moved, apart, proved = float(np.linalg.norm(near - self._near)), point - near, None
         if last:
-            factor = self._up @ (vectors[:, ~kept] * np.sqrt(-penalty * values[~kept]))
+            below = _part_below(inner, level, vectors, end)
+            factor = self._up @ (math.sqrt(penalty) * below)
             proved = self._proved(factor, self._dual + penalty * apart)
             distance = float(np.linalg.norm(apart))
             self._penalty *= BALANCED ** (int(distance > 2 * moved) - int(moved > 2 * distance))
+        self._near = near
         self._dual += LONGER * penalty * apart
+        self.work += self._up.shape[1] ** 3 // 16
         return proved
 
     def _proved(self, factor: Floats, dual: Floats) -> Squares:
@@ -129,6 +137,46 @@ class SquareBound:
         rest = form.means(dual + factor @ factor.T)
         both = np.add.reduceat(rest, form.start, axis=0) / form.sizes[:, None]
         return form.certify(factor, both[form.variable] / 2 - rest)
+
+
+def _part_above(matrix: Floats, total: float, end: core.Deadline) -> tuple[float, Floats]:
+    """t and V, where V V' is the positive part of `matrix - t` and has the trace `total`."""
+    reflections, n = matrix.copy(), len(matrix)
+    diagonal, beside = np.empty((2, n))
+    core.make_tridiagonal(reflections, diagonal, beside, end)
+    beside = beside[:-1]
+    values = eigvalsh_tridiagonal(diagonal, beside)
+    level = _threshold(values, total)
+    above = int((values > level).sum())
+    found, vectors = eigh_tridiagonal(
+        diagonal, beside, select="i", select_range=(n - above, n - 1), lapack_driver="stebz"
+    )
+    rows = np.ascontiguousarray(vectors.T)
+    core.multiply_by_reflections(reflections, rows, end)
+    return level, rows.T * np.sqrt(np.maximum(found - level, 0.0))
+
+
+def _part_below(matrix: Floats, level: float, above: Floats, end: core.Deadline) -> Floats:
+    """F, where F F' is the negative part of `matrix - t`, with its sign flipped, and slightly more.
+
+    Parameters
+    ----------
+    matrix : float64 array (N, N)
+        The matrix.
+    level : float
+        t.
+    above : float64 array (N, r)
+        V of `_part_above`.
+    end : Deadline
+        When to stop: `core.OutOfTime` is raised.
+    """
+    below = above @ above.T - matrix + level * np.eye(len(matrix))
+    shift = len(matrix) * UNIT * float(np.abs(matrix).max()) + 1e-290
+    while True:
+        factor = below + shift * np.eye(len(matrix))
+        if core.cholesky(factor, end):
+            return np.tril(factor)
+        shift *= 4.0
 
 
 def _threshold(values: Floats, total: float) -> float:
