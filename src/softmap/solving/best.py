@@ -105,6 +105,11 @@ class Best(BestValues):
         """What `bound` rests on, for a proof file: records of a search, or leaves; else None."""
         return self._best_proved.log
 
+    @property
+    def unrecorded(self) -> bool:
+        """Whether a search proved `bound` before the run was resumed, and none did again."""
+        return self._best_proved is self._unrecorded
+
     # --- offers -----------------------------------------------------------------------------------
 
     def offer_lam(self, lam: Floats) -> float:
@@ -244,7 +249,10 @@ class Best(BestValues):
 
     def take_unrecorded(self) -> bool:
         """Take the bound that was set aside, if it is the better one; return whether it is."""
-        return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
+        better = self._unrecorded.bound > self.bound
+        if better:
+            self._proved = self._unrecorded
+        return better
 
     # --- internal ---------------------------------------------------------------------------------
 
