@@ -168,7 +168,7 @@ class ChainPasses:
 
     def _arrays(self, state: Messages) -> core.ChainArrays:
         """The arrays of a loop, which changes the messages."""
-        self.forget()
+        self._owner = None
         return core.ChainArrays(
             state.msg, state.drift, self._theta, state.shift, self._dot, state.clock
         )
@@ -344,14 +344,14 @@ class ChainLoops(ChainPasses):
 
     def _send(self, messages: Floats, token: object) -> None:
         """Do the half pass of `lowered` unless the forward messages are those of `token`."""
-        if not self.belongs_to(token):
+        if self._owner is not token:
             self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
         """Compute the shares θ̂_i / n_i of messages in the scratch memory, if it holds others."""
-        if self.belongs_to(messages):
+        if self._owner is messages:
             return
-        self.forget()
+        self._owner = None
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def blend(self, messages: Floats, eta: float, weight: float, mean: Floats) -> None:
