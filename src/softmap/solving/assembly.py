@@ -78,8 +78,8 @@ def assembled(
         labels=labels[: problem.given.num_visible],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
-        lam=_lam_back(problem, lam),
-        messages=_lam_back(problem, messages),
+        lam=problem.lam_back(lam),
+        messages=problem.lam_back(messages),
         eta=trace[-1].eta,
         trace=trace,
         threads=problem.threads,
@@ -119,13 +119,6 @@ def by_relaxation(result: Result) -> Result:
 def _penalty_back(problem: Problem, penalty: Penalty) -> Penalty:
     """The penalty in the user's units."""
     return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
-
-
-def _lam_back(problem: Problem, lam: Any) -> Any:
-    """Convert λ to the user's units; it stays lazy if the units are the same."""
-    if not problem.exponent:
-        return lam
-    return problem.lam_back(lam() if callable(lam) else lam)
 
 
 def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
