@@ -266,15 +266,13 @@ class Best(BestValues):
         The error of a method's own bound is relative to the largest cost. The error of the
         recomputed bound is relative to the costs at the minima.
         """
-        if self._rounded and self.point_cost - self.lp_bound <= self._grain():
+        if not self._rounded:
+            return
+        model, sizes = self.problem.model, self.problem.model.cost_sizes
+        largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
+        if self.point_cost - self.lp_bound <= GRAIN * (model.n + model.m) * largest:
             self.lp_bound = max(self.lp_bound, self._bound_of(self.lam))
             self._rounded = False
-
-    def _grain(self) -> float:
-        model = self.problem.model
-        sizes = model.cost_sizes
-        largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
-        return GRAIN * (model.n + model.m) * largest
 
 
 def _least_sum(model: Model) -> float:
