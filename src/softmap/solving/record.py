@@ -127,7 +127,10 @@ class Record:
         priced = self.labels, self.energy
         whole = assembled(options, self._best, priced, self.trace, spent, seen.lam, status)
         plain = by_relaxation(whole)
-        return whole if plain is whole and problem.given is problem.scaled else cautious(plain)
+        kept = plain is whole and problem.given is problem.scaled
+        result = whole if kept else cautious(plain)
+        LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+        return result
 
     def evaluate(self) -> None:
         """Compute the energy of the best labels in the user's units if the labels have changed."""
@@ -216,18 +219,9 @@ def watcher(model: Model, options: Options) -> Watcher:
     """Log the start of a run; return its display: a progress bar, lines, or nothing."""
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
-        return Watcher(lambda snapshot: None, _log_end, lambda: None)
+        return Watcher(lambda snapshot: None, lambda result: None, lambda: None)
     from softmap.views.progress import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)
-
-    def end(result: Result) -> None:
-        _log_end(result)
-        watching.end(result)
-
-    return Watcher(watching, end, watching.close)
-
-
-def _log_end(result: Result) -> None:
-    LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+    return Watcher(watching, watching.end, watching.close)
