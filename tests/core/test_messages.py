@@ -136,11 +136,13 @@ def test_bounds_of_many_labels_are_just_below_the_exact_minimum(seed):
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
 @pytest.mark.parametrize("eta", [1.0, np.inf])
-def test_messages_of_many_labels_from_what_is_no_number_end(bad, eta):
-    model, a, _ = _many_labels(0)
+def test_messages_of_many_labels_from_what_is_no_number_are_numbers_or_infinite(bad, eta):
+    model, costs, _ = _many_labels(0)
     for some in (slice(None), slice(3), slice(50, 60)):
+        a, out = costs.copy(), np.full(len(costs), np.nan)
         a[some] = bad
-        core.message(layout(model), 1, a, np.empty(len(a)), eta)
+        core.message(layout(model), 1, a, out, eta)
+        assert not np.isnan(out).any()
 
 
 def test_an_unknown_kind_is_refused():

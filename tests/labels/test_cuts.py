@@ -20,8 +20,6 @@ from softmap.solving.stages.passes import Passes
 from softmap.solving.values import BestValues, Tolerances
 from support.deadlines import stopping
 
-BARRIER = 1e4
-
 
 def random_binary(seed, *, submodular=True, hard=0.0):
     """A model of up to eight variables with two labels, some of them with one label only."""
@@ -51,7 +49,7 @@ def brute_force(model):
 def test_a_cut_solves_submodular_models_of_two_labels(seed, hard):
     model = random_binary(seed, hard=hard)
     best = brute_force(model)
-    labels, lam = solve_binary(model, barrier=BARRIER)
+    labels, lam = solve_binary(model)
     assert model.energy(labels) == pytest.approx(best, abs=1e-9)
     assert dual_bound(model, lam) == pytest.approx(best, abs=1e-8)
 

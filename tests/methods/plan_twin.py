@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.methods.sweeps.planning import BLOCK, ROW
 from softmap.model import Model
-from softmap.model.layout import kinds
+from softmap.model.layout import cost_arrays
 
 Ints = NDArray[np.int64]
 LANES = core.LANES
@@ -308,7 +308,7 @@ class _Packing:
     """Edges in tiles and single blocks: where their messages, tables and lanes lie."""
 
     def __init__(self, model: Model, rank: Ints, level: Ints, strips: _Strips, keys: Ints) -> None:
-        self.kinds = kinds(model)
+        self.kinds = cost_arrays(model)["kind"]
         edges = np.arange(model.m)
         side = (rank[model.edges[:, 0]] > rank[model.edges[:, 1]]).astype(np.int64)
         self.early, self.late = model.edges[edges, side], model.edges[edges, 1 - side]

@@ -113,10 +113,9 @@ class Numbers:
     expected.
     """
 
-    def __init__(self, content: Content, start: int = 0, hint: str = "") -> None:
+    def __init__(self, content: Content, start: int = 0) -> None:
         self.content = content
         self.start = start
-        self.hint = hint
         self.at = 0
         parts = [self._parse(begin, end) for begin, end in _pieces(content.data, start)]
         self.values: Costs = np.concatenate(parts) if parts else np.zeros(0)
@@ -136,7 +135,7 @@ class Numbers:
             word = match.group()
             if len(word) >= LIMITS.word_bytes or parse_decimals(word) is None:
                 line = self.content.data.count(b"\n", 0, begin + match.start()) + 1
-                raise self.content.error("a number", f"{quote(word)}{self.hint}", line)
+                raise self.content.error("a number", quote(word), line)
         raise self.content.error("numbers")
 
     def __len__(self) -> int:

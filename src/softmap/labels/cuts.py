@@ -18,11 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def solve_binary(
-    model: Model,
-    *,
-    barrier: float | None = None,
-    deadline: core.Deadline | None = None,
-    threads: int = 1,
+    model: Model, *, deadline: core.Deadline | None = None, threads: int = 1
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
 
@@ -32,8 +28,6 @@ def solve_binary(
     ----------
     model : Model
         Nodes have at most two labels.
-    barrier : float, optional
-        Finite cost that stands for +inf; by default more than all finite costs together.
     deadline : core.Deadline, optional
         When to stop.
     threads : int, default 1
@@ -47,7 +41,7 @@ def solve_binary(
     """
     if model.num_labels.max(initial=0) > 2:
         return None
-    cut = core.BinaryCut(layout(model), _barrier(model, barrier), threads)
+    cut = core.BinaryCut(layout(model), _barrier(model), threads)
     if not cut.applies():
         return None
     cut.run(deadline)
@@ -92,15 +86,12 @@ class Fusion:
     ----------
     model : Model
         A model without factors of more than two variables.
-    barrier : float, optional
-        Finite cost that stands for +inf; by default more than all finite costs together.
     threads : int, default 1
         Number of threads; labels do not depend on it.
     """
 
-    def __init__(self, model: Model, barrier: float | None = None, threads: int = 1) -> None:
-        self.model, self.threads = model, threads
-        self._barrier = _barrier(model, barrier)
+    def __init__(self, model: Model, threads: int = 1) -> None:
+        self.model, self.threads, self._barrier = model, threads, _barrier(model)
         self._moves: core.FusionMoves | None = None
 
     @staticmethod
@@ -235,13 +226,11 @@ class Expansions:
             self._begin_round(labels, None)
 
 
-def _barrier(model: Model, given: float | None) -> float:
+def _barrier(model: Model) -> float:
     """The finite cost that stands for +inf: above all differences of costs together.
 
     It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
     """
-    if given is not None:
-        return given
     if not model.has_forbidden:
         return math.inf
     sizes = model.cost_sizes

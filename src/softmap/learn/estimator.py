@@ -156,18 +156,15 @@ class StructuredClassifier:
         y : list of arrays, or array (samples,)
             The true label of each variable, of any type.
         """
-        samples, flat = self._samples(X)
-        truth = _labels(y, samples, flat)
+        samples = _samples(X, self.fit_intercept)
+        truth = _labels(y, samples, _is_flat(X))
         classes = np.unique(np.concatenate(truth))
         if len(classes) < 2:
             raise ModelError(f"y has {len(classes)} class: a classifier needs two or more classes")
-        linear = LinearModel(
-            np.asarray(samples[0].nodes).shape[1],
-            max(np.asarray(s.pairs).shape[1] for s in samples),
-            len(classes),
-            self.pairwise,
-        )
-        self._check_features(samples, linear)
+        features = np.asarray(samples[0].nodes).shape[1]
+        edge_features = max(np.asarray(s.pairs).shape[1] for s in samples)
+        linear = LinearModel(features, edge_features, len(classes), self.pairwise)
+        _check_features(samples, linear, type(self).__name__, bool(self.fit_intercept))
         if self.loss not in LOSSES:
             raise OptionError(f"loss={shown(self.loss)}: expected one of {', '.join(LOSSES)}")
         fit = self._options()
@@ -266,9 +263,9 @@ class StructuredClassifier:
         """
         if not hasattr(self, "fitted_"):
             raise not_fitted(type(self).__name__)
-        samples, _ = self._samples(X)
+        samples = _samples(X, self.fit_intercept)
         linear, weights = self.fitted_.linear, self.fitted_.weights
-        self._check_features(samples, linear)
+        _check_features(samples, linear, type(self).__name__, bool(self.fit_intercept))
         return [linear.model(sample, weights) for sample in samples]
 
     def score(self, X: Any, y: Any) -> float:
@@ -281,40 +278,51 @@ class StructuredClassifier:
         y : list of arrays, or array (samples,)
             The true label of each variable.
         """
-        found = self.predict(X)
-        samples, flat = self._samples(X)
-        truth = np.concatenate(_labels(y, samples, flat))
+        found, flat = self.predict(X), _is_flat(X)
+        truth = np.concatenate(_labels(y, _samples(X, self.fit_intercept), flat))
         guess = found if flat else np.concatenate(found)
         return float((guess == truth).mean())
 
-    # --- checks ---------------------------------------------------------------------------------
 
-    def _samples(self, X: Any) -> tuple[list[Sample], bool]:
-        flat = _is_flat(X)
-        if hasattr(X, "toarray"):
-            raise TypeError("sparse data is not supported: call X.toarray()")
-        if flat:
-            _check_array(X)
-        listed = [Sample(X)] if flat else [as_sample(x) for x in X]
-        if not listed:
-            raise ModelError("X has no samples")
-        return ([_with_one(s) for s in listed] if self.fit_intercept else listed), flat
+def _samples(X: Any, intercept: bool) -> list[Sample]:
+    """Return the samples, with a feature 1 of each variable for the intercept."""
+    flat = _is_flat(X)
+    if hasattr(X, "toarray"):
+        raise TypeError("sparse data is not supported: call X.toarray()")
+    if flat:
+        _check_array(X)
+    listed = [Sample(X)] if flat else [as_sample(x) for x in X]
+    if not listed:
+        raise ModelError("X has no samples")
+    return [_with_one(s) for s in listed] if intercept else listed
 
-    def _check_features(self, samples: list[Sample], linear: LinearModel) -> None:
-        """Raise `ModelError` unless the numbers of features are those of `fit`."""
-        for sample in samples:
-            width = np.asarray(sample.nodes).shape[1]
-            if width != linear.features:
-                one = bool(self.fit_intercept)
-                raise ModelError(
-                    f"X has {width - one} features, but {type(self).__name__} is expecting "
-                    f"{linear.features - one} features as input"
-                )
-            pairs = np.asarray(sample.pairs)
-            if len(pairs) and pairs.shape[1] != linear.edge_features:
-                raise ModelError(
-                    f"edges have {pairs.shape[1]} features, expected {linear.edge_features}"
-                )
+
+def _check_features(samples: list[Sample], linear: LinearModel, name: str, one: bool) -> None:
+    """Raise `ModelError` unless the numbers of features are those of `fit`.
+
+    Parameters
+    ----------
+    samples : list of Sample
+        The samples.
+    linear : LinearModel
+        The model with the numbers of features.
+    name : str
+        The name of the estimator, for the message.
+    one : bool
+        Whether the last feature of a variable is that of the intercept.
+    """
+    for sample in samples:
+        width = np.asarray(sample.nodes).shape[1]
+        if width != linear.features:
+            raise ModelError(
+                f"X has {width - one} features, but {name} is expecting "
+                f"{linear.features - one} features as input"
+            )
+        pairs = np.asarray(sample.pairs)
+        if len(pairs) and pairs.shape[1] != linear.edge_features:
+            raise ModelError(
+                f"edges have {pairs.shape[1]} features, expected {linear.edge_features}"
+            )
 
 
 def not_fitted(name: str) -> Exception:

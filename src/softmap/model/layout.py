@@ -18,7 +18,7 @@ def layout(model: Model) -> Any:
     found = model.__dict__.get("_layout")
     if found is None:
         graph = model.graph
-        arrays = _cost_arrays(model) | {"start": graph.start, "half": graph.half}
+        arrays = cost_arrays(model) | {"start": graph.start, "half": graph.half}
         found = model.__dict__["_layout"] = core.Layout(arrays)
         model.__dict__.pop("_cost_layout", None)
     return found
@@ -38,16 +38,8 @@ def cost_layout(model: Model) -> Any:
             "start": np.zeros(model.n + 1, dtype=np.int64),
             "half": np.zeros(2 * model.m, dtype=np.int32),
         }
-        found = model.__dict__["_cost_layout"] = core.Layout(_cost_arrays(model) | none)
+        found = model.__dict__["_cost_layout"] = core.Layout(cost_arrays(model) | none)
     return found
-
-
-def kinds(model: Model) -> NDArray[np.int64]:
-    """Return the kernel that reads the costs of each group, as an index into `core.KINDS`."""
-    names = [
-        p.kernel_data(*model.end_labels(first, last)).kind for first, last, p in model.groups()
-    ]
-    return np.array([_kind(name) for name in names], dtype=np.int64)
 
 
 def _kind(name: str) -> int:
@@ -59,8 +51,8 @@ def _kind(name: str) -> int:
     return core.KINDS.index(name)
 
 
-def _cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
-    """Return all arrays but those of the graph; computed once per model."""
+def cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
+    """Return all arrays but those of the graph, by name; computed once per model."""
     found: dict[str, NDArray[Any]] | None = model.__dict__.get("_cost_arrays")
     if found is None:
         found = {name: np.ascontiguousarray(a) for name, a in _arrays(model).items()}
@@ -71,9 +63,8 @@ def _cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
 def _arrays(model: Model) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     double = np.dtype(np.float64)
-    weights, truncations = [d.weight for d in data], [d.truncation for d in data]
-    weight, weight_at = _join([_once(w) for w in weights], double)
-    truncation, truncation_at = _join([_once(t) for t in truncations], double)
+    weight, weight_at, weight_step = _parameters([d.weight for d in data])
+    truncation, truncation_at, truncation_step = _parameters([d.truncation for d in data])
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
     table, in_table = _join([d.table for d in data], double)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
@@ -87,10 +78,10 @@ def _arrays(model: Model) -> dict[str, NDArray[Any]]:
         "kind": np.array([_kind(d.kind) for d in data], dtype=np.int64),
         "weight": weight,
         "weight_at": weight_at,
-        "weight_step": _steps(weights),
+        "weight_step": weight_step,
         "truncation": truncation,
         "truncation_at": truncation_at,
-        "truncation_step": _steps(truncations),
+        "truncation_step": truncation_step,
         "offset": offset,
         "offset_at": offset_at,
         "stride": np.array([d.stride for d in data], dtype=np.int64),
@@ -100,15 +91,16 @@ def _arrays(model: Model) -> dict[str, NDArray[Any]]:
     }
 
 
-def _once(values: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return one entry if all are equal (see `compact`), else all of them."""
-    return values[:1] if values is not None and is_one_value(values) else values
+def _parameters(
+    parts: list[NDArray[Any] | None],
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Concatenate the parts, but one entry of those whose entries are equal (see `compact`).
 
-
-def _steps(parts: list[NDArray[Any] | None]) -> NDArray[np.int64]:
-    """Return the strides of `_once` of the parts: 0 for one entry, else 1."""
-    steps = [0 if part is None or is_one_value(part) else 1 for part in parts]
-    return np.array(steps, dtype=np.int64)
+    Also returned are the start of each part (-1 for None), and its stride: 0 for one entry.
+    """
+    steps = [int(part is not None and not is_one_value(part)) for part in parts]
+    kept = [p if s or p is None else p[:1] for p, s in zip(parts, steps, strict=True)]
+    return *_join(kept, np.dtype(np.float64)), np.array(steps, dtype=np.int64)
 
 
 def _join(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from softmap import core
@@ -22,15 +22,8 @@ from softmap.solving.trace import Status, Trace
 __all__ = ["Spent", "assembled", "by_relaxation", "cautious", "claims", "primal_back"]
 
 
-@dataclass(frozen=True)
-class Credit:
-    """The rule by which a bound is attributed to a search."""
-
-    negligible: float = 1e-3
-    """Fraction of the relaxation's gap below which the gain of a search is not mentioned."""
-
-
-CREDIT = Credit()
+NEGLIGIBLE = 1e-3
+"""Fraction of the relaxation's gap below which the gain of a search is not mentioned."""
 
 
 class Spent(NamedTuple):
@@ -78,8 +71,8 @@ def assembled(
         labels=labels[: problem.given.num_visible],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
-        lam=_lam_back(problem, lam),
-        messages=_lam_back(problem, messages),
+        lam=problem.lam_back(lam),
+        messages=problem.lam_back(messages),
         eta=trace[-1].eta,
         trace=trace,
         threads=problem.threads,
@@ -106,7 +99,7 @@ def by_relaxation(result: Result) -> Result:
     if not result.proof.stated or not result.found:
         return result
     gained = result.bound - result.lp_bound
-    if not gained <= CREDIT.negligible * (result.energy - result.lp_bound):
+    if not gained <= NEGLIGIBLE * (result.energy - result.lp_bound):
         known = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}
         if result.status not in known:
             return result
@@ -119,13 +112,6 @@ def by_relaxation(result: Result) -> Result:
 def _penalty_back(problem: Problem, penalty: Penalty) -> Penalty:
     """The penalty in the user's units."""
     return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
-
-
-def _lam_back(problem: Problem, lam: Any) -> Any:
-    """Convert λ to the user's units; it stays lazy if the units are the same."""
-    if not problem.exponent:
-        return lam
-    return problem.lam_back(lam() if callable(lam) else lam)
 
 
 def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:

@@ -105,6 +105,11 @@ class Best(BestValues):
         """What `bound` rests on, for a proof file: records of a search, or leaves; else None."""
         return self._best_proved.log
 
+    @property
+    def unrecorded(self) -> bool:
+        """Whether a search proved `bound` before the run was resumed, and none did again."""
+        return self._best_proved is self._unrecorded
+
     # --- offers -----------------------------------------------------------------------------------
 
     def offer_lam(self, lam: Floats) -> float:
@@ -244,7 +249,10 @@ class Best(BestValues):
 
     def take_unrecorded(self) -> bool:
         """Take the bound that was set aside, if it is the better one; return whether it is."""
-        return self._unrecorded.bound > self.bound and self.offer_bound(*self._unrecorded)
+        better = self._unrecorded.bound > self.bound
+        if better:
+            self._proved = self._unrecorded
+        return better
 
     # --- internal ---------------------------------------------------------------------------------
 
@@ -258,15 +266,13 @@ class Best(BestValues):
         The error of a method's own bound is relative to the largest cost. The error of the
         recomputed bound is relative to the costs at the minima.
         """
-        if self._rounded and self.point_cost - self.lp_bound <= self._grain():
+        if not self._rounded:
+            return
+        model, sizes = self.problem.model, self.problem.model.cost_sizes
+        largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
+        if self.point_cost - self.lp_bound <= GRAIN * (model.n + model.m) * largest:
             self.lp_bound = max(self.lp_bound, self._bound_of(self.lam))
             self._rounded = False
-
-    def _grain(self) -> float:
-        model = self.problem.model
-        sizes = model.cost_sizes
-        largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
-        return GRAIN * (model.n + model.m) * largest
 
 
 def _least_sum(model: Model) -> float:

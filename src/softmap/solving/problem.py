@@ -69,7 +69,8 @@ class Problem:
                 f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
                 "single precision; use float64"
             )
-        tight = tighten(found.model, threads)
+        hard = found.model.has_forbidden
+        tight = tighten(found.model, threads) if hard else found.model
         if model.required and not found.model.required:  # other units leave them behind
             require_possible(model, np.isfinite(tight.unary))
         return cls(
@@ -159,10 +160,15 @@ class Problem:
             back = math.nextafter(back, -math.inf)  # subnormal numbers may have been rounded up
         return float(core.lower_sum(np.array([back, self.given.constant])))
 
-    def lam_back(self, values: Floats) -> Floats:
-        """Convert λ to the user's units."""
+    def lam_back(self, lam: Any) -> Any:
+        """Convert λ, or a function that returns it, to the user's units.
+
+        Without scaling, `lam` is returned: a function stays one.
+        """
+        if not self.exponent:
+            return lam
         with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(values, -self.exponent) if self.exponent else values
+            return np.ldexp(lam() if callable(lam) else lam, -self.exponent)
 
     def eta_back(self, eta: float) -> float:
         """Convert η to the user's units; the nearest finite number for extreme costs."""

@@ -127,7 +127,10 @@ class Record:
         priced = self.labels, self.energy
         whole = assembled(options, self._best, priced, self.trace, spent, seen.lam, status)
         plain = by_relaxation(whole)
-        return whole if plain is whole and problem.given is problem.scaled else cautious(plain)
+        kept = plain is whole and problem.given is problem.scaled
+        result = whole if kept else cautious(plain)
+        LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+        return result
 
     def evaluate(self) -> None:
         """Compute the energy of the best labels in the user's units if the labels have changed."""
@@ -153,6 +156,11 @@ class Checkpoints:
         Writes the run to a path.
     own : bool, default False
         Whether the file at this path is of an earlier part of the run.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether a resumed run could continue from the current state. The run sets it.
     """
 
     interval: ClassVar[float] = 30.0  # seconds between two checkpoints
@@ -162,20 +170,12 @@ class Checkpoints:
     ) -> None:
         self._path = None if path is None else Path(path)
         self._write, self._own = write, own
-        self._saved, self._whole = time.perf_counter(), True
-
-    def suspend(self) -> None:
-        """Disable checkpoints: a resumed run could not continue from this point."""
-        self._whole = False
-
-    def allow(self) -> None:
-        """Enable checkpoints again."""
-        self._whole = True
+        self._saved, self.whole = time.perf_counter(), True
 
     def save_if_due(self, *, at_end: bool) -> None:
-        """Store the run if checkpoints are enabled, and it has ended or the interval has passed."""
+        """Store the run if its state is `whole`, and it has ended or the interval has passed."""
         due = at_end or time.perf_counter() - self._saved > self.interval
-        if self._path is not None and self._whole and due:
+        if self._path is not None and self.whole and due:
             self.save()
 
     def save(self) -> None:
@@ -219,18 +219,9 @@ def watcher(model: Model, options: Options) -> Watcher:
     """Log the start of a run; return its display: a progress bar, lines, or nothing."""
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
-        return Watcher(lambda snapshot: None, _log_end, lambda: None)
+        return Watcher(lambda snapshot: None, lambda result: None, lambda: None)
     from softmap.views.progress import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)
-
-    def end(result: Result) -> None:
-        _log_end(result)
-        watching.end(result)
-
-    return Watcher(watching, end, watching.close)
-
-
-def _log_end(result: Result) -> None:
-    LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+    return Watcher(watching, watching.end, watching.close)

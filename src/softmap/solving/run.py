@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
     from softmap.solving.warm import WarmStart
 
-__all__ = ["Run", "prove_infeasible"]
+__all__ = ["Run", "prove_infeasible", "write_proof"]
 
 # The ends of the passes after which other stages may run.
 OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)
@@ -105,7 +105,6 @@ class Run:
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()
         self._tolerances = Tolerances(options.lp_gap, options.gap)
-        self._unrecorded = False
         self._first_answer()  # it comes first, so that set-up knows when it has to end
         if self.stages[0] is self.passes:
             self.passes.set_up(interrupts.within(self.budget.left))
@@ -124,7 +123,7 @@ class Run:
             if isinstance(turn, Status):
                 return turn
             with interrupts:
-                checkpoints.suspend()
+                checkpoints.whole = False
                 snapshot, status = self._take(turn)
             if snapshot is not None:
                 show(snapshot)
@@ -141,25 +140,6 @@ class Run:
                     return self._finished(status)
             except KeyboardInterrupt:  # raised before the block, or by another handler
                 status = Status.INTERRUPTED
-
-    def write_proof(self, proof: ProofFile, result: Result) -> None:
-        """Write the proof file; warn if it is missing or proves less."""
-        searched = self.best.log if result.proof.stated else None
-        try:
-            with self.budget.interrupts.finishing():
-                whole = proof.write(self.best.problem, result, searched)
-        except (OSError, MemoryError, KeyboardInterrupt) as error:
-            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-            said = f"the proof cannot be written ({reason}); the result is complete without it"
-            _warn_of_proof(proof, said, written=False)
-        else:
-            if not whole:
-                why = "no record of it was kept"
-                if self._unrecorded:
-                    why = "it was proved before the run was resumed, and not again"
-                said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
-                said += f"is stated only: {why}"
-                _warn_of_proof(proof, said, written=True)
 
     def keep(self) -> None:
         """Store a run that an exception has ended, if a resumed run can continue from here."""
@@ -204,7 +184,7 @@ class Run:
             seen = self._handed.seen or self.passes.seen()
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
         if self._relaxing or (stage is self.passes and not outcome.ran):
-            self.checkpoints.allow()  # a run that is stored now continues as this one does
+            self.checkpoints.whole = True  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, self._status(outcome)
 
@@ -272,7 +252,6 @@ class Run:
             status = best.labels_met(self._tolerances) or status
             self.record.note(StageName.LABELS, seen)
         if best.labels_met(self._tolerances) is None and best.take_unrecorded():
-            self._unrecorded = True
             status = best.labels_met(self._tolerances) or status
             self.record.note(StageName.SEARCH, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
@@ -311,6 +290,38 @@ def _gained(before: tuple[float, float], best: Best) -> float:
     if not math.isfinite(gap):  # no labels yet: progress of the bound only
         return min(1.0, (best.bound - bound) / best.problem.unit(best.bound))
     return 1.0 - best.gap / gap if gap > 0 else 0.0
+
+
+def write_proof(proof: ProofFile, best: Best, result: Result, interrupts: Interrupts) -> None:
+    """Write the proof file of a run; warn if it is missing or proves less.
+
+    Parameters
+    ----------
+    proof : ProofFile
+        The file.
+    best : Best
+        The best values of the run.
+    result : Result
+        The result of the run.
+    interrupts : Interrupts
+        The Ctrl-C flag.
+    """
+    searched = best.log if result.proof.stated else None
+    try:
+        with interrupts.finishing():
+            whole = proof.write(best.problem, result, searched)
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+        said = f"the proof cannot be written ({reason}); the result is complete without it"
+        _warn_of_proof(proof, said, written=False)
+    else:
+        if not whole:
+            why = "no record of it was kept"
+            if best.unrecorded:
+                why = "it was proved before the run was resumed, and not again"
+            said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
+            said += f"is stated only: {why}"
+            _warn_of_proof(proof, said, written=True)
 
 
 def _warn_of_proof(proof: ProofFile, sentence: str, *, written: bool) -> None:

@@ -15,7 +15,7 @@ from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, SolveOptions, with_options
 from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
-from softmap.solving.run import Run, prove_infeasible
+from softmap.solving.run import Run, prove_infeasible, write_proof
 from softmap.solving.trace import Snapshot, Status
 from softmap.tuning import TUNING, Tuning
 
@@ -284,7 +284,7 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
             run.keep()
         result = run.finished(status)
         if run.proof is not None:
-            run.write_proof(run.proof, result)
+            write_proof(run.proof, run.best, result, interrupts)
         watching.end(result)
         if interrupts.twice:
             error = KeyboardInterrupt("Ctrl-C was pressed twice")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,27 +66,20 @@ def stereo(
     return found
 
 
-@dataclass(frozen=True)
-class Saturation:
-    """The rule for warning that the range of disparities is too small."""
-
-    share: float = 0.02
-    """Fraction of pixels with the largest disparity from which a warning is given."""
-    better: float = 0.7
-    """Ratio of matching costs below which larger disparities fit these pixels better."""
+SATURATED = 0.02
+"""Fraction of pixels with the largest disparity from which a warning is given."""
+BETTER = 0.7
+"""Ratio of matching costs below which larger disparities fit these pixels better."""
 
 
-def at_the_end(
-    left: Image, right: Image, found: NDArray[np.int64], labels: int, rule: Saturation | None = None
-) -> str | None:
+def at_the_end(left: Image, right: Image, found: NDArray[np.int64], labels: int) -> str | None:
     """Return a warning if many pixels have the largest disparity and larger ones fit better."""
-    rule = rule or Saturation()
     last = found.reshape(left.shape[:2]) == labels - 1
-    if last.mean() < rule.share:
+    if last.mean() < SATURATED:
         return None
     cost = matching_cost(left, right, 2 * labels)[last]
     here, further = cost[:, labels - 1].mean(), cost[:, labels:].min(axis=1).mean()
-    if further >= rule.better * here:
+    if further >= BETTER * here:
         return None
     return f"{100 * last.mean():.0f} % of the pixels have the largest disparity, {labels - 1}"
 

@@ -262,7 +262,7 @@ def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     ----------
     model : Model
     names : list of hashable, optional
-        Names of the variables; by default those of the model, or their numbers.
+        Names of the variables, as for `to_bqm`.
     """
     dimod = _dimod()
     require_pairwise(model, "a DiscreteQuadraticModel")
@@ -287,6 +287,12 @@ def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     """Return a `ConstrainedQuadraticModel` with a one-hot binary `(name, label)` per label.
 
     Forbidden labels and pairs become linear constraints.
+
+    Parameters
+    ----------
+    model : Model
+    names : list of hashable, optional
+        Names of the variables, as for `to_bqm`.
     """
     dimod = _dimod()
     require_pairwise(model, "a ConstrainedQuadraticModel")

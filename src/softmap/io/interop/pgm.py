@@ -158,8 +158,7 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
     ----------
     model : Model
     names : list of str, optional
-        Names of the variables; by default those of the model, or x0, x1, ... Names of states are
-        kept.
+        Names of the variables, as for `to_pgmpy`.
 
     Raises
     ------

@@ -18,7 +18,6 @@ from softmap.later import made
 from softmap.methods.base import Assessment, Floats, Proposal, State
 from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.cupy_device import chosen_device, find_device, require_cupy
-from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import DeviceEngine, Kept
 from softmap.methods.cuda.waiting import UNSEEN, Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
@@ -197,8 +196,6 @@ class CudaAnneal(Annealed):
         Number of host threads.
     dtype : "float32" (default) or "float64"
         Precision of the messages.
-    device : Device, optional
-        The first CUDA device by default.
     """
 
     name = "anneal"
@@ -209,12 +206,10 @@ class CudaAnneal(Annealed):
         eta: float | None = None,
         threads: int = 1,
         dtype: DTypeLike = np.float32,
-        device: Device | None = None,
     ) -> None:
         super().__init__(eta=eta, threads=threads)
-        self.dtype, self._given, self._warned = np.dtype(dtype).name, device, False
-        if device is None:
-            require_cupy()
+        self.dtype, self._warned = np.dtype(dtype).name, False
+        require_cupy()
 
     def init(  # type: ignore[override]
         self,
@@ -271,8 +266,8 @@ class CudaAnneal(Annealed):
             The end of the run.
         """
         engine = DeviceEngine(
-            model, self._given or find_device(number), self.dtype,
-            averaging=self.averaging, keeping=judged_on_device(model), deadline=deadline,
+            model, find_device(number), self.dtype, averaging=self.averaging,
+            keeping=judged_on_device(model), deadline=deadline,
         )  # fmt: skip
         if deadline is not None:
             deadline.require()

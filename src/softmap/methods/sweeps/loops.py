@@ -168,7 +168,7 @@ class ChainPasses:
 
     def _arrays(self, state: Messages) -> core.ChainArrays:
         """The arrays of a loop, which changes the messages."""
-        self.forget()
+        self._owner = None
         return core.ChainArrays(
             state.msg, state.drift, self._theta, state.shift, self._dot, state.clock
         )
@@ -183,28 +183,21 @@ class ChainPasses:
         deadline: core.Deadline | None = None,
     ) -> int:
         """Do half passes at η (inf: hard-min), forward first; return how many were completed."""
-        loop = partial(self._passes, halves, state, eta, momentum, deadline)
-        return self._thread_choice.run(halves, loop)
+        loop = partial(
+            core.passes, self.layout, self.plan.native, self._arrays(state), halves, eta, momentum,
+            deadline=deadline,
+        )  # fmt: skip
+        done = self._thread_choice.run(halves, loop)
+        self._owner = state.msg if done == halves else None
+        return done
 
     def polish(self, halves: int, state: Messages, deadline: core.Deadline | None = None) -> None:
         """Do hard half passes without momentum, forward first, between two passes of a run."""
-        self._passes(halves, state, np.inf, False, deadline, self._thread_choice.threads)
-
-    def _passes(
-        self,
-        halves: int,
-        state: Messages,
-        eta: float,
-        momentum: bool,
-        deadline: core.Deadline | None,
-        threads: int,
-    ) -> int:
-        done: int = core.passes(
-            self.layout, self.plan.native, self._arrays(state), halves, eta, momentum, threads,
-            deadline,
-        )  # fmt: skip
+        arrays, threads = self._arrays(state), self._thread_choice.threads
+        done = core.passes(
+            self.layout, self.plan.native, arrays, halves, np.inf, False, threads, deadline
+        )
         self._owner = state.msg if done == halves else None
-        return done
 
     def sampled_passes(
         self,
@@ -221,32 +214,19 @@ class ChainPasses:
         done = 0
         while done < count:
             now = 1 if self._thread_choice.trying else count - done
-            made = self._thread_choice.run(
-                now, partial(self._soft_passes, state, now, eta, sampling, deadline)
-            )
+            average = core.Averaging(
+                sampling.mean, sampling.passes, SAMPLED, sampling.longest, sampling.samples,
+                sampling.recent,
+            )  # fmt: skip
+            loop = partial(
+                core.sampled_passes, self.layout, self.plan.native, self._arrays(state), now, eta,
+                average, deadline=deadline,
+            )  # fmt: skip
+            made = self._thread_choice.run(now, loop)
+            self._owner = state.msg if made == now else None
             sampling, done = sampling.after(made), done + made
             if made < now:
                 break
-        return done
-
-    def _soft_passes(
-        self,
-        state: Messages,
-        count: int,
-        eta: float,
-        sampling: Sampling,
-        deadline: core.Deadline | None,
-        threads: int,
-    ) -> int:
-        average = core.Averaging(
-            sampling.mean, sampling.passes, SAMPLED, sampling.longest, sampling.samples,
-            sampling.recent,
-        )  # fmt: skip
-        done: int = core.sampled_passes(
-            self.layout, self.plan.native, self._arrays(state), count, eta, average, threads,
-            deadline,
-        )  # fmt: skip
-        self._owner = state.msg if done == count else None
         return done
 
     def half_pass(
@@ -344,14 +324,14 @@ class ChainLoops(ChainPasses):
 
     def _send(self, messages: Floats, token: object) -> None:
         """Do the half pass of `lowered` unless the forward messages are those of `token`."""
-        if not self.belongs_to(token):
+        if self._owner is not token:
             self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
         """Compute the shares θ̂_i / n_i of messages in the scratch memory, if it holds others."""
-        if self.belongs_to(messages):
+        if self._owner is messages:
             return
-        self.forget()
+        self._owner = None
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def blend(self, messages: Floats, eta: float, weight: float, mean: Floats) -> None:

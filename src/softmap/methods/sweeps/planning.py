@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.model import Model
 from softmap.model.graph import Graph
-from softmap.model.layout import kinds, layout
+from softmap.model.layout import cost_arrays, layout
 from softmap.model.potentials.base import is_one_value
 
 Ints = NDArray[np.int64]
@@ -367,7 +367,8 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     """
     if model.m > PLANNING.remembered:
         return make()
-    shapes = (model.num_labels, model.group_start, kinds(model), _tile_keys(model))
+    kinds = cost_arrays(model)["kind"]
+    shapes = (model.num_labels, model.group_start, kinds, _tile_keys(model))
     known = model.graph.remembered.get(name)
     if known is not None and all(map(np.array_equal, known[0], shapes)):
         plan: Plan = known[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +28,23 @@ class Log:
 
 @dataclass(frozen=True)
 class ExactResult:
-    """The best labelling and the lower bound of a search."""
+    """The best labelling and the lower bound of a search.
+
+    `root_bound` is the bound at the root of the search tree; `log` proves `lower_bound`, and is
+    None if no file was requested or writing it failed.
+    """
 
     labels: Ints | None
     energy: float
     lower_bound: float
+    root_bound: float
     slack: float
     complete: bool
     infeasible: bool
     nodes: int
     backtracks: int
+    log: Log | None
     counts: dict[str, Any]
-
-    @property
-    def root_bound(self) -> float:
-        """The lower bound at the root of the search tree."""
-        return float(self.counts["root_bound"])
-
-    @property
-    def log(self) -> Log | None:
-        """The file that proves the bound, or None if none was requested or writing failed."""
-        size = int(self.counts["logged"])
-        return Log(Path(self.counts["log"]), size) if size else None
 
 
 class ExactSearch:
@@ -143,9 +138,11 @@ class ExactSearch:
         """
         r = self._native.run(_labels(incumbent), deadline, end, backtrack_limit)
         labels = np.array(r.pop("labels"), np.int64)
-        named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
-        fields = {name: r.pop(name) for name in named}
-        return ExactResult(labels if len(labels) else None, **fields, counts=r)
+        path, size = Path(r.pop("log")), r.pop("logged")
+        log = Log(path, size) if size else None
+        named = {f.name for f in fields(ExactResult)} & r.keys()
+        plain = {name: r.pop(name) for name in named}
+        return ExactResult(labels=labels if len(labels) else None, log=log, **plain, counts=r)
 
 
 def _labels(given: ArrayLike | None) -> Ints:
