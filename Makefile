@@ -14,8 +14,8 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=2 # libraries are installed while the core is compiled
 endif
 
-# STRICT=1 takes warnings in src/core for errors; LEVELS=all compiles the inner loops for every
-# instruction set. Both choices are remembered in the build folder.
+# STRICT=1 asks for warnings in src/core, and takes them for errors; LEVELS=all compiles the inner
+# loops for every instruction set. Both choices are remembered in the build folder.
 STRICT ?=
 LEVELS ?=
 BUILT := $(VENV)/built$(if $(STRICT),-strict)$(if $(LEVELS),-$(LEVELS))
