@@ -75,7 +75,7 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT) $(VENV)/libraries
 	@touch $@
 
 demo: $(BUILT) $(VENV)/libraries
-	$(BIN)/softmap demo --out demo --report demo/report.html
+	$(BIN)/softmap demo --out demo --report demo/report.html --time-limit 3
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
