@@ -14,8 +14,8 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=2 # libraries are installed while the core is compiled
 endif
 
-# STRICT=1 takes warnings in src/core for errors; LEVELS=all compiles the inner loops for every
-# instruction set. Both choices are remembered in the build folder.
+# STRICT=1 asks for warnings in src/core, and takes them for errors; LEVELS=all compiles the inner
+# loops for every instruction set. Both choices are remembered in the build folder.
 STRICT ?=
 LEVELS ?=
 BUILT := $(VENV)/built$(if $(STRICT),-strict)$(if $(LEVELS),-$(LEVELS))
@@ -37,15 +37,14 @@ endif
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "softmap needs Python 3.11 or newer: make PYTHON=python3.12")'
 	$(PYTHON) -m venv --without-pip $(VENV)
-	@# Where this interpreter has a pip, that one installs another: faster than ensurepip.
-	@$(PYTHON) -m pip --python $@ install --quiet --no-compile pip 2> $(VENV)/pip.log || \
-	  $(BIN)/python -m ensurepip --default-pip > $(VENV)/pip.log
 
 # The tools of the build lie in the environment, so that a second build compiles only what has
-# changed. Modules are compiled to bytecode when they are first imported: most never are.
+# changed. Modules are compiled to bytecode when they are first imported: most never are. Where this
+# interpreter has a pip, that one installs them, and another pip with them: faster than ensurepip.
 $(VENV)/tools: pyproject.toml tools/requirements.py | $(BIN)/python
 	@$(BIN)/python tools/requirements.py tools > $@.txt
-	$(INSTALL) --no-compile -r $@.txt
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --no-compile pip -r $@.txt 2> $(VENV)/pip.log || \
+	  { $(BIN)/python -m ensurepip --default-pip > $(VENV)/pip.log && $(INSTALL) --no-compile -r $@.txt; }
 	@touch $@
 
 # What softmap and its demo need, installed while the core is compiled.
@@ -55,7 +54,7 @@ $(VENV)/libraries: pyproject.toml tools/requirements.py | $(VENV)/tools
 	@touch $@
 
 ifdef ZIG
-$(ZIG)/c++: tools/zig.sh | $(BIN)/python
+$(ZIG)/c++: tools/zig.sh | $(VENV)/tools
 	$(INSTALL) ziglang
 	mkdir -p $(ZIG)
 	sed "s|@PYTHON@|$(abspath $(BIN))/python|" $< > $@
@@ -76,7 +75,7 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT) $(VENV)/libraries
 	@touch $@
 
 demo: $(BUILT) $(VENV)/libraries
-	$(BIN)/softmap demo --out demo --report demo/report.html
+	$(BIN)/softmap demo --out demo --report demo/report.html --time-limit 3
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
@@ -188,7 +187,7 @@ wheel: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
 	$(BIN)/python tools/wheels.py
 
 # Asks the package index where every extra installs from wheels alone.
-platforms: | $(BIN)/python
+platforms: | $(VENV)/tools
 	$(INSTALL) uv
 	$(BIN)/python tools/platforms.py
 
