@@ -61,15 +61,34 @@ class Problem:
     threads: int = 1
 
     @classmethod
-    def of(cls, model: Model, *, precision: str = "float64", threads: int = 1) -> Problem:
-        """Return the problem of a model, scaled and arc-consistent."""
+    def of(
+        cls,
+        model: Model,
+        *,
+        precision: str = "float64",
+        threads: int = 1,
+        deadline: core.Deadline | None = None,
+    ) -> Problem:
+        """Return the problem of a model, scaled and arc-consistent.
+
+        Parameters
+        ----------
+        model : Model
+            The user's model.
+        precision : {"float64", "float32"}, default "float64"
+            Precision of the messages.
+        threads : int, default 1
+            Number of threads of compiled loops.
+        deadline : Deadline, optional
+            When to stop arc consistency: states may be left that it would remove.
+        """
         found = scaled(model)
         if precision == "float32" and found.largest > LARGEST_SINGLE:
             raise OptionError(
                 f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
                 "single precision; use float64"
             )
-        tight = tighten(found.model, threads)
+        tight = tighten(found.model, threads, deadline)
         if model.required and not found.model.required:  # other units leave them behind
             require_possible(model, np.isfinite(tight.unary))
         return cls(
