@@ -119,7 +119,9 @@ def test_a_picture_is_worked_on_as_long_as_a_person_waits(monkeypatch):
     for given in ({}, {"max_work": 5}, {"time_limit": None}, {"goal": "optimal"}):
         with pytest.raises(Stopped):
             softmap.segment(halves(30), 2, **given)
-    assert [options.get("time_limit") for options in seen] == [8.0, None, None, None]
+    first, *others = [options.get("time_limit") for options in seen]
+    assert 0 < first < 8  # the model was made in this time, too
+    assert others == [None, None, None]
     assert all(options["gap"] == 1e-3 and options["progress"] is False for options in seen)
 
 
