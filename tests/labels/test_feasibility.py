@@ -334,3 +334,23 @@ def test_which_tables_forbid_equal_labels(seed, count):
     expected = [not np.diagonal(table).any() for table in tables]
     found = feasibility._all_different(sizes, [table.ravel() for table in tables])
     assert found.tolist() == expected
+
+
+def test_tables_in_blocks_are_the_constraints_and_the_deadline_is_looked_at_before_each(
+    monkeypatch,
+):
+    rng = np.random.default_rng(0)
+    tables = rng.uniform(size=(9, 3, 3))
+    tables[::2, 0, 1] = np.inf
+    edges = [(i, i + 1) for i in range(9)]
+    model = Model(rng.uniform(size=(10, 3)), edges, softmap.Tables(tables))
+    whole = feasibility.HardConstraints.of(model)
+    monkeypatch.setattr(feasibility, "BLOCK", 20)
+    parts = feasibility.HardConstraints.of(model, deadline=core.Deadline())
+    assert parts.edges.tolist() == whole.edges.tolist() == [list(pair) for pair in edges[::2]]
+    assert all(np.array_equal(a, b) for a, b in zip(parts.tables, whole.tables, strict=True))
+    for looks in (1, 2, 4):
+        end = core.Deadline()
+        end.stop_after(looks)
+        with pytest.raises(core.OutOfTime):
+            feasibility.HardConstraints.of(model, deadline=end)

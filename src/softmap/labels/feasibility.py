@@ -32,6 +32,7 @@ __all__ = [
 Bools = NDArray[np.bool_]
 NONE, FOUND, UNKNOWN = 0, 1, 2
 FAR = 1 << 61  # stands for an infinite bound of a sum
+BLOCK = 1 << 20  # table entries between two looks at the deadline
 NO_LIST = np.zeros(0, dtype=bool)
 
 
@@ -67,7 +68,11 @@ class HardConstraints:
 
     @classmethod
     def of(
-        cls, model: Model, given: Model | None = None, barrier: float = math.inf
+        cls,
+        model: Model,
+        given: Model | None = None,
+        barrier: float = math.inf,
+        deadline: core.Deadline | None = None,
     ) -> HardConstraints | None:
         """Return the hard constraints of a model; None if their tables are too large.
 
@@ -78,6 +83,8 @@ class HardConstraints:
             The model that `model` was made from; it may know more factors over many variables.
         barrier : float, default +inf
             Costs that exceed the least cost of their table by this much or more are forbidden.
+        deadline : core.Deadline, optional
+            When to stop: `core.OutOfTime` is raised.
         """
         given = model if given is None else given
         n, split = model.num_variables, int(model.node_offset[model.num_variables])
@@ -89,7 +96,7 @@ class HardConstraints:
         if pairs is None:
             return None
         pairs = pairs[~covered[model.edges[pairs]].any(axis=1)]
-        edges, tables = _tables(model, pairs, barrier)
+        edges, tables = _tables(model, pairs, barrier, deadline or core.Deadline())
         allowed = _light(model.unary[:split], model.node_offset[: n + 1], barrier)
         starts = model.node_offset[:-1][:n][covered]
         for i in np.flatnonzero(covered).tolist():
@@ -379,16 +386,28 @@ def _pairs(model: Model, barrier: float) -> Ints | None:
     return edges if entries + model.unary.size <= TUNING.searched_entries else None
 
 
-def _tables(model: Model, edges: Ints, barrier: float) -> tuple[Ints, list[Bools]]:
+def _tables(
+    model: Model, edges: Ints, barrier: float, deadline: core.Deadline
+) -> tuple[Ints, list[Bools]]:
     """The edges with forbidden pairs, and their tables."""
-    if not len(edges):
-        return np.zeros((0, 2), dtype=np.int64), []
     sizes = np.diff(model.edge_offset)[edges]
-    offset = np.concatenate([[0], np.cumsum(sizes)])
-    allowed = _light(lower_tables(model, edges), offset, barrier)
-    hard = np.flatnonzero(~np.logical_and.reduceat(allowed, offset[:-1]))
-    parts = [allowed[offset[k] : offset[k + 1]] for k in hard.tolist()]
-    return model.edges[edges[hard]].astype(np.int64), parts
+    hard, parts = [np.zeros(0, dtype=np.int64)], list[Bools]()
+    for some in np.split(np.arange(len(edges)), _blocks(sizes)):
+        deadline.require()
+        if not len(some):
+            continue
+        offset = np.concatenate([[0], np.cumsum(sizes[some])])
+        allowed = _light(lower_tables(model, edges[some]), offset, barrier)
+        found = np.flatnonzero(~np.logical_and.reduceat(allowed, offset[:-1]))
+        parts += [allowed[offset[k] : offset[k + 1]] for k in found.tolist()]
+        hard.append(edges[some[found]])
+    return model.edges[np.concatenate(hard)].astype(np.int64), parts
+
+
+def _blocks(sizes: Ints) -> Ints:
+    """Where to split tables of these sizes: parts have about `BLOCK` entries, or one table."""
+    ends = np.cumsum(sizes)
+    return np.flatnonzero(np.diff(ends // BLOCK)) + 1
 
 
 def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:

@@ -58,7 +58,10 @@ class FirstLabels:
             return
         model = self.problem.model
         if self._search is None:
-            constraints = HardConstraints.of(model, self.problem.given)
+            try:
+                constraints = HardConstraints.of(model, self.problem.given, deadline=deadline)
+            except core.OutOfTime:  # a later call sets it up
+                return
             self.active = constraints is not None
             if constraints is None:
                 return

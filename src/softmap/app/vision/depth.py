@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, check_options, pixels
+from softmap.app.vision.picture import Image, Picture, begun, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.graph import neighbours
 from softmap.model.potentials import TruncatedLinear
+
+CAP = 20.0  # matching cost of occluded pixels, in grey levels of 0..255
+ROWS = 32  # rows whose matching costs stay in the cache
 
 
 def stereo(
@@ -53,14 +56,14 @@ def stereo(
     >>> bool((found.image[:, 6:] == 3).all())
     True
     """
-    check_options(stereo, options)
+    options, limit = begun(stereo, options)
     first, second = pixels(left, "left"), pixels(right, "right")
     if first.shape != second.shape:
         raise ModelError(f"the pictures differ in shape: {first.shape} and {second.shape}")
     labels = count("disparities", disparities, 2, 1 << 16)
     weight = not_negative("smoothness", smoothness)
     model = stereo_model(first, second, labels, weight)
-    found = Picture.of(model, first, lambda found: found, options, 255 / (labels - 1))
+    found = Picture.of(model, first, lambda found: found, options, limit, 255 / (labels - 1))
     if (remark := at_the_end(first, second, found.labels, labels)) is not None:
         warnings.warn(f"{remark}: give more disparities", stacklevel=2)
     return found
@@ -77,8 +80,8 @@ def at_the_end(left: Image, right: Image, found: NDArray[np.int64], labels: int)
     last = found.reshape(left.shape[:2]) == labels - 1
     if last.mean() < SATURATED:
         return None
-    cost = matching_cost(left, right, 2 * labels)[last]
-    here, further = cost[:, labels - 1].mean(), cost[:, labels:].min(axis=1).mean()
+    cost = _costs_of(last, left, right, range(labels - 1, 2 * labels))
+    here, further = cost[:, 0].mean(), cost[:, 1:].min(axis=1).mean()
     if further >= BETTER * here:
         return None
     return f"{100 * last.mean():.0f} % of the pixels have the largest disparity, {labels - 1}"
@@ -93,25 +96,49 @@ def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) ->
     return Model(unary, edges, smooth).with_shape(shape)
 
 
-def matching_cost(left: Image, right: Image, labels: int, cap: float = 20.0) -> Image:
+def matching_cost(left: Image, right: Image, labels: int) -> Image:
     """Return the matching cost of each left pixel and disparity `d` (right pixel at column - d).
 
     It is the measure of Birchfield and Tomasi (the distance to the interval between the right
-    pixel's half-way neighbours), averaged over colours and truncated at `cap`, because occluded
+    pixel's half-way neighbours), averaged over colours and truncated at `CAP`, because occluded
     pixels match nothing.
     """
-    left, right = np.atleast_3d(left), np.atleast_3d(right)
+    left, (low, high) = np.atleast_3d(left), _intervals(right)
+    cost = np.full((*left.shape[:2], labels), CAP)
+    for top in range(0, len(left), ROWS):
+        own = slice(top, top + ROWS)
+        for d in range(min(labels, left.shape[1])):
+            there = own, slice(0, left.shape[1] - d)
+            cost[own, d:, d] = _distance(left[own, d:], low[there], high[there])
+    return cost
+
+
+def _costs_of(chosen: NDArray[np.bool_], left: Image, right: Image, disparities: range) -> Image:
+    """Return the matching costs of some pixels and disparities, as `matching_cost`."""
+    left, (low, high) = np.atleast_3d(left)[chosen], _intervals(right)
+    row, column = np.nonzero(chosen)
+    cost = np.full((len(row), len(disparities)), CAP)
+    for k, d in enumerate(disparities):
+        inside = column >= d
+        there = row[inside], column[inside] - d
+        cost[inside, k] = _distance(left[inside], low[there], high[there])
+    return cost
+
+
+def _intervals(right: Image) -> tuple[Image, Image]:
+    """Return the ends of the interval of each right pixel and its half-way neighbours."""
+    right = np.atleast_3d(right)
     before = (right + np.roll(right, 1, axis=1)) / 2
     after = (right + np.roll(right, -1, axis=1)) / 2
     before[:, 0], after[:, -1] = right[:, 0], right[:, -1]
     low = np.minimum(np.minimum(before, after), right)
-    high = np.maximum(np.maximum(before, after), right)
-    cost = np.full((*left.shape[:2], labels), cap)
-    for d in range(min(labels, left.shape[1])):
-        here, there = left[:, d:], slice(0, left.shape[1] - d)
-        outside = np.maximum(np.maximum(here - high[:, there], low[:, there] - here), 0.0)
-        cost[:, d:, d] = np.minimum(outside.mean(axis=2), cap)
-    return cost
+    return low, np.maximum(np.maximum(before, after), right)
+
+
+def _distance(here: Image, low: Image, high: Image) -> Image:
+    """Return the distance to an interval, averaged over colours and truncated."""
+    outside = np.maximum(np.maximum(here - high, low - here), 0.0)
+    return np.minimum(outside.mean(axis=-1), CAP)
 
 
 def _smoothness(left: Image, edges: NDArray[np.int64], weight: float) -> Image:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.app.vision.patches import Measured, measured, noise_of
-from softmap.app.vision.picture import EFFORT, Image, Picture, check_options, pixels
+from softmap.app.vision.picture import EFFORT, Image, Picture, begun, pixels
 from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
@@ -81,7 +81,7 @@ def denoise(
     >>> bool(np.abs(found.image - clean).mean() < np.abs(noisy - clean).mean())
     True
     """
-    check_options(denoise, options)
+    options, limit = begun(denoise, options)
     given = pixels(image)
     grey = np.linspace(0, 255, count("levels", levels, 2, 256))
     weight = not_negative("smoothness", smoothness)
@@ -90,7 +90,8 @@ def denoise(
     shown = given if coloured and given.ndim == 3 else grey_of(given)
     deviation = noise_of(shown, hidden) if noise is None else positive("noise", noise)
     restoration = Restoration(measured(shown, deviation, hidden), grey, weight)
-    return Picture.of(restoration.model(), given, restoration.paint, restoration.options(options))
+    started = restoration.options(options)
+    return Picture.of(restoration.model(), given, restoration.paint, started, limit)
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class Restoration:
 
         Searches for better labels would take the time of the passes, on which the bound depends.
         """
-        begun = any(given.get(name) is not None for name in ("labels", "warm_start"))
-        start = {} if begun else {"labels": self.start()}
+        known = any(given.get(name) is not None for name in ("labels", "warm_start"))
+        start = {} if known else {"labels": self.start()}
         large = self.data.mean.size * len(self.grey) >= EFFORT.large
         return {**start, **({"goal": "lp"} if large else {}), **given}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.arguments import time_limit_of
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.hints import OF_IMAGES, unexpected
 from softmap.model import Model
@@ -82,10 +85,14 @@ class Picture:
         given: NDArray[Any],
         paint: Callable[[NDArray[np.int64]], NDArray[Any]],
         options: Mapping[str, Any],
+        limit: core.Deadline,
         scale: float = 1.0,
     ) -> Picture:
-        """Solve a model, by default with the limits of `EFFORT`, and paint its labels."""
-        result = solve(model, **_with_start(model, given, _with_defaults(options)))
+        """Solve a model with the options and the deadline of `begun`, and paint its labels."""
+        started = _with_start(model, given, dict(options))
+        if math.isfinite(limit.end):
+            started["time_limit"] = limit.left
+        result = solve(model, **started)
         labels = shaped(result.labels, given)
         return cls(paint(labels), labels, given, result, paint, scale)
 
@@ -128,7 +135,8 @@ class Picture:
             Options of `solve`.
         """
         known = {"time_limit": time_limit, "warm_start": self.result, **options}
-        return Picture.of(self.result.model, self.given, self.paint, known, self.scale)
+        known, limit = begun(Picture.improve, known)
+        return Picture.of(self.result.model, self.given, self.paint, known, limit, self.scale)
 
     def save(self, path: str | Path) -> Path:
         """Write `image` to a file, and return its path.
@@ -194,12 +202,24 @@ class Picture:
         return f"Picture({rows} x {columns}, {gap}, {self._sentence()})"
 
 
-def check_options(function: Callable[..., Picture], options: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for a keyword that neither the function nor `solve` has."""
+def begun(
+    function: Callable[..., Picture], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], core.Deadline]:
+    """Return the options of `solve` with defaults, and the end of the time limit, counted from now.
+
+    Parameters
+    ----------
+    function : function
+        The function for images. A keyword that neither it nor `solve` has raises `TypeError`.
+    options : mapping
+        The keywords that were given.
+    """
     names = {*inspect.signature(function).parameters, *inspect.signature(SolveOptions).parameters}
     for name in options:
         if name not in names:
             raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))
+    known = _with_defaults(options)
+    return known, core.Deadline(time_limit_of(known.get("time_limit")))
 
 
 def shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:
@@ -216,8 +236,8 @@ def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> d
 
     The label of a pixel minimises the mean of the unary costs over a window around it.
     """
-    begun = any(options.get(name) is not None for name in ("labels", "warm_start"))
-    if begun or model.unary.size < EFFORT.large:
+    known = any(options.get(name) is not None for name in ("labels", "warm_start"))
+    if known or model.unary.size < EFFORT.large:
         return options
     from scipy.ndimage import uniform_filter
 

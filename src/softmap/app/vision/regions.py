@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, check_options, pixels
+from softmap.app.vision.picture import Image, Picture, begun, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -62,7 +62,7 @@ def segment(
     >>> len(np.unique(found.labels[:, :6])), len(np.unique(found.labels))
     (1, 2)
     """
-    check_options(segment, options)
+    options, limit = begun(segment, options)
     given = pixels(image)
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
     number = count("labels", labels, 2, 1 << 20)
@@ -79,7 +79,7 @@ def segment(
         shown = centres[found].reshape(given.shape)
         return np.clip(np.round(shown), 0, 255).astype(np.uint8)
 
-    return Picture.of(model, given, paint, options)
+    return Picture.of(model, given, paint, options, limit)
 
 
 def region_model(
@@ -187,5 +187,8 @@ def contrast(flat: Image, edges: NDArray[np.int64]) -> Image:
 
 def _likeness(flat: Image, edges: NDArray[np.int64]) -> Image:
     """Return `exp(-difference² / (2 mean difference²))` of the ends of each edge."""
-    difference = ((flat[edges[:, 0]] - flat[edges[:, 1]]) ** 2).sum(axis=1)
+    first, second = edges.T
+    difference = np.zeros(len(edges))
+    for channel in np.ascontiguousarray(flat.T):  # three times as fast as rows of all channels
+        difference += (channel[first] - channel[second]) ** 2
     return np.exp(-difference / (2.0 * difference.mean() + 1e-9)) if len(edges) else difference

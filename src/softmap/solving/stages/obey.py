@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.labels.feasibility import FeasibleSearch, HardConstraints, complete_labels
 from softmap.labels.penalties import dominating_penalty
 from softmap.solving.best import Best
@@ -67,7 +68,10 @@ class Obey(Once):
         cost = dominating_penalty(problem.model, tuning)
         if cost is None:
             return
-        constraints = HardConstraints.of(problem.model, problem.given, barrier=cost)
+        try:
+            constraints = HardConstraints.of(problem.model, problem.given, cost, share.deadline)
+        except core.OutOfTime:
+            return
         if constraints is None:
             return
         search = FeasibleSearch(constraints, self._preference)
