@@ -177,7 +177,7 @@ def test_a_second_ctrl_c_much_later_returns_the_result(model, monkeypatch):
 
 
 def test_ctrl_c_during_set_up_returns_the_first_result(model, monkeypatch):
-    press(monkeypatch, softmap.solving.problem, "tighten")
+    press(monkeypatch, softmap.solving.problem, "scaled")
     found = solve(model, **NEVER)
     assert found.status is Status.INTERRUPTED
     assert found.bound <= found.energy == model.energy(found.labels)

@@ -258,14 +258,15 @@ class Run:
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
         result = self.record.result(self.options, seen, status)
-        if best.values != self._stored:
-            self.checkpoints.add(self._add_reached)
+        self.checkpoints.add(self._add_reached)
         return result
 
     def _add_reached(self, path: Path) -> None:
+        """Add to a stored run what the run has reached since."""
         from softmap.solving import checkpoint  # imported late: few runs are stored
 
-        checkpoint.add_reached(path, self.best)
+        if self.best.values != self._stored:
+            checkpoint.add_reached(path, self.best)
 
     def _write(self, path: Path) -> None:
         from softmap.solving import checkpoint  # imported late: few runs are stored
