@@ -15,7 +15,8 @@ TRUTH = regions(RNG, 24, 4, 2)
 
 
 def halves(noise):
-    return np.where(TRUTH == 0, 60.0, 190.0) + RNG.normal(0, noise, TRUTH.shape)
+    drawn = np.random.default_rng(noise).normal(0, noise, TRUTH.shape)
+    return np.where(TRUTH == 0, 60.0, 190.0) + drawn
 
 
 def share(labels):
@@ -161,7 +162,7 @@ def test_pictures_are_saved_and_shown(tmp_path):
 
 
 def test_colours_are_denoised_channel_by_channel():
-    noisy = np.stack([halves(25), 250 - halves(25), np.full(TRUTH.shape, 90.0)], axis=2)
+    noisy = np.stack([halves(25), 250 - halves(26), np.full(TRUTH.shape, 90.0)], axis=2)
     clean = np.stack([np.where(TRUTH == 0, 60.0, 190.0), np.where(TRUTH == 0, 190.0, 60.0)], axis=2)
     found = softmap.denoise(noisy, levels=16)
     assert found.image.shape == found.labels.shape == noisy.shape

@@ -236,8 +236,7 @@ class Passes(Stage):
     def urgent(self, best: Best, handed: Handed) -> bool:
         """For the first passes; and always if others are to wait for it, or are slow beside it.
 
-        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage. A
-        run for the LP has no other stage between two checks.
+        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
         """
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.goal == "lp"
