@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap import core, generators, solve
+from softmap import generators, solve
 from softmap.solving import problem
 from softmap.solving.problem import Problem
 from softmap.views.words import certificate_sentences
@@ -116,15 +116,3 @@ def test_the_step_of_the_costs_is_not_computed_for_a_model_that_a_cut_solves(mon
     result = solve(softmap.Model(unary, generators.grid_edges(5, 5), softmap.Potts(0.3)))
     assert result.status is softmap.Status.OPTIMAL
     assert not asked
-
-
-def test_a_problem_whose_arc_consistency_is_stopped_has_the_costs_of_the_model():
-    hard = np.where(np.eye(4, dtype=bool), 0.0, np.inf)
-    unary = np.zeros((20, 4))
-    unary[0, 1:] = np.inf
-    model = softmap.Model(unary, [(i, i + 1) for i in range(19)], softmap.Tables([hard] * 19))
-    stopped, whole = Problem.of(model, deadline=core.Deadline(0.0)), Problem.of(model)
-    assert np.isfinite(whole.model.unary).sum() == 20 < np.isfinite(stopped.model.unary).sum()
-    found = softmap.solve(model, time_limit=0)
-    assert found.bound <= 0.0
-    assert softmap.verify(found).holds

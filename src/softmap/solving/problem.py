@@ -61,27 +61,8 @@ class Problem:
     threads: int = 1
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        *,
-        precision: str = "float64",
-        threads: int = 1,
-        deadline: core.Deadline | None = None,
-    ) -> Problem:
-        """Return the problem of a model, scaled and arc-consistent.
-
-        Parameters
-        ----------
-        model : Model
-            The user's model.
-        precision : {"float64", "float32"}, default "float64"
-            Precision of the messages.
-        threads : int, default 1
-            Number of threads of compiled loops.
-        deadline : Deadline, optional
-            When to stop arc consistency: states may be left that it would remove.
-        """
+    def of(cls, model: Model, *, precision: str = "float64", threads: int = 1) -> Problem:
+        """Return the problem of a model, scaled and arc-consistent."""
         found = scaled(model)
         if precision == "float32" and found.largest > LARGEST_SINGLE:
             raise OptionError(
@@ -89,7 +70,7 @@ class Problem:
                 "single precision; use float64"
             )
         hard = found.model.has_forbidden
-        tight = tighten(found.model, threads, deadline) if hard else found.model
+        tight = tighten(found.model, threads) if hard else found.model
         if model.required and not found.model.required:  # other units leave them behind
             require_possible(model, np.isfinite(tight.unary))
         return cls(

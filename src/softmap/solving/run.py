@@ -67,8 +67,7 @@ class Run:
         if options.backend == "cpu":
             require_memory(model, options.memory_limit)
         threads = options.threads or usable_cores()
-        limit = interrupts.within(self.budget.left)
-        problem = Problem.of(model, precision=options.precision, threads=threads, deadline=limit)
+        problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
         started = options.warm_start is not None or options.labels is not None
         self._warm = _warm_start(problem, options, self.best) if started else None
