@@ -96,13 +96,17 @@ class Clustered:
         """Do one pass."""
         self._algorithm.step(self._state, 1)
 
-    def propose(self) -> Proposal:
-        """Return the marginals, and the bound that hard-min passes prove; its λ and κ are lazy."""
+    def propose(self, end: core.Deadline) -> Proposal:
+        """Return the marginals, and the bound that hard-min passes prove; its λ and κ are lazy.
+
+        Raises `core.OutOfTime` if `end` passes before.
+        """
         engine, state = self._algorithm.engine, self._state
         engine.resend(state.messages, state.eta)
         found = engine.marginals(state.messages, state.eta)
         self._smoothed = found.smoothed
-        proved = engine.prove(state.messages, polish(state.passes))
+        end.require()
+        proved = engine.prove(state.messages, polish(state.passes), end, end)
         return Proposal(
             proved.lam, state.eta, found.coupling, (found.nodes,), found.smoothed, proved.bound
         )
@@ -111,15 +115,22 @@ class Clustered:
         """Return the marginals of variables and pairs, in the order of the tightened model."""
         return self._nodes(found, int(self.tight.model.node_offset[self.tight.first_cluster]))
 
-    def proof(self, found: Proposal) -> tuple[float, Floats, ClusterBeliefs]:
-        """Return the bound, its λ, and all marginals, in the order of the tightened model."""
+    def proof(self, found: Proposal, end: core.Deadline) -> tuple[float, Floats, ClusterBeliefs]:
+        """Return the bound, its λ, and all marginals, in the order of the tightened model.
+
+        Raises `core.OutOfTime` if `end` passes before.
+        """
         model, lam = self._algorithm.engine.model, found.lam
+        end.require()
         bound = core.dual_bound(layout(model), lam, model.constant, self._algorithm.threads)
-        assert found.coupling is not None
+        end.require()
+        coupling = found.coupling
+        assert coupling is not None
+        end.require()
         return (
             bound,
             lam,
-            ClusterBeliefs(self._nodes(found, len(self._states)), found.coupling, found.eta),
+            ClusterBeliefs(self._nodes(found, len(self._states)), coupling, found.eta),
         )
 
     def _nodes(self, found: Proposal, count: int) -> Floats:

@@ -94,7 +94,7 @@ class Tightening:
     ) -> None:
         self.problem, self.best, self.limits = problem, best, limits or tuning.clusters
         self.tuning, self.work, self.prepared = tuning, 0, 0.0
-        self._end, self._scale = end, cost_scale(problem.model)
+        self._end, self._scale = end or core.Deadline(), cost_scale(problem.model)
         self._eta = 2 * tuning.annealing.first / self._scale
         self._closing = 0.0  # time of a bound, in seconds: measured, or that of some passes
         self._unproved = 0  # passes since the last bound
@@ -129,15 +129,15 @@ class Tightening:
         """
         self._end = share.run_end
         while self.best.gaps().map > gap:
-            if share.run_left <= self._closing:
-                if self._unproved:
-                    self._prove()
-                return False
-            if self.work >= work or share.over():
-                return True
             try:
+                if share.run_left <= self._closing:
+                    if self._unproved:
+                        self._prove()
+                    return False
+                if self.work >= work or share.over():
+                    return True
                 ended = next(self._steps, True)
-            except core.OutOfTime:  # the run ends while clusters are added
+            except core.OutOfTime:  # the run ends while clusters are added, or a bound is computed
                 return False
             if ended:
                 return False
@@ -177,13 +177,16 @@ class Tightening:
             yield from self._decode(self.at.nodes(found))
 
     def _prove(self) -> Proposal:
-        """Offer the bound of the current messages, and let η rise."""
+        """Offer the bound of the current messages, and let η rise.
+
+        Raises `core.OutOfTime` if the run ends before.
+        """
         began, before = time.perf_counter(), self._proved
-        found = self.at.propose()
+        found = self.at.propose(self._end)
         bound = found.bound
         assert bound is not None
         if bound > self.best.bound:  # otherwise λ is not needed
-            bound, lam, beliefs = self.at.proof(found)
+            bound, lam, beliefs = self.at.proof(found, self._end)
             self._offer(bound, self.tight, lam, beliefs)
         self._proved = max(self._proved, bound)
         self.at.observe(bound, self._proved - before, self._gap)
@@ -229,7 +232,7 @@ class Tightening:
         if self._left_to_try == ["unions"]:
             self._left_to_try = ["cycles"]
             return unions(tight, limits)
-        found = self.at.propose()
+        found = self.at.propose(self._end)
         assert found.coupling is not None
         yield
         costs = belief_costs(tight, self.at.nodes(found), found.coupling, found.eta, limits.labels)
@@ -246,10 +249,11 @@ class Tightening:
     def _pass(self, count: int) -> Generator[None, None, None]:
         """Do `count` passes."""
         for _ in range(count):
+            self._end.require()
             began = time.perf_counter()
             self.at.step()
             self._unproved += 1
-            self._closing = self._closing or 4.0 * (time.perf_counter() - began)
+            self._closing = self._closing or 8.0 * (time.perf_counter() - began)
             self.work += 2 * self.tight.model.m
             yield
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from softmap import lp
+from softmap import core, lp
 from softmap.proof.tightening.point import _Links, agreeing, tightened_point
 from softmap.proof.tightening.regions import build
 from softmap.relaxation import polytope
@@ -18,6 +18,7 @@ from softmap.solving.proof import ProofKind
 from support.oracles import violation
 from support.stage_runs import finish, tightened, tightening
 
+FREE = core.Deadline()
 SCOPES = [(0, 1, 2), (1, 2, 3), (0, 2, 3, 4)]
 
 
@@ -70,7 +71,7 @@ def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     run.at.restart(500.0 / cost_scale(model))
     for _ in range(1000):
         run.at.step()
-    (_, _, beliefs), clusters = run.at.proof(run.at.propose()), run.tight.clusters
+    (_, _, beliefs), clusters = run.at.proof(run.at.propose(FREE), FREE), run.tight.clusters
     optimum = lp.solve(run.tight.model).value
     primal, nodes = tightened_point(model, clusters, beliefs, None)
     assert optimum - 1e-7 <= primal <= optimum + 0.01 * abs(optimum)
