@@ -63,6 +63,9 @@ $(ZIG)/c++: tools/zig.sh | $(VENV)/tools
 	ln -sf c++ $(ZIG)/ranlib
 endif
 
+# All units of the core are compiled at once, also on two cores: else the last one has a core alone.
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 4)))
+
 $(sort $(VENV)/built $(BUILT)): pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
 	@echo "Building the compiled core ..."
 	$(INSTALL) --no-build-isolation --no-deps --editable . \
