@@ -156,11 +156,6 @@ class Checkpoints:
         Writes the run to a path.
     own : bool, default False
         Whether the file at this path is of an earlier part of the run.
-
-    Attributes
-    ----------
-    whole : bool
-        Whether a resumed run could continue from the current state. The run sets it.
     """
 
     interval: ClassVar[float] = 30.0  # seconds between two checkpoints
@@ -170,12 +165,20 @@ class Checkpoints:
     ) -> None:
         self._path = None if path is None else Path(path)
         self._write, self._own = write, own
-        self._saved, self.whole = time.perf_counter(), True
+        self._saved, self._whole = time.perf_counter(), True
+
+    def suspend(self) -> None:
+        """Disable checkpoints: a resumed run could not continue from this point."""
+        self._whole = False
+
+    def allow(self) -> None:
+        """Enable checkpoints again."""
+        self._whole = True
 
     def save_if_due(self, *, at_end: bool) -> None:
-        """Store the run if its state is `whole`, and it has ended or the interval has passed."""
+        """Store the run if checkpoints are enabled, and it has ended or the interval has passed."""
         due = at_end or time.perf_counter() - self._saved > self.interval
-        if self._path is not None and self.whole and due:
+        if self._path is not None and self._whole and due:
             self.save()
 
     def save(self) -> None:

@@ -123,7 +123,7 @@ class Run:
             if isinstance(turn, Status):
                 return turn
             with interrupts:
-                checkpoints.whole = False
+                checkpoints.suspend()
                 snapshot, status = self._take(turn)
             if snapshot is not None:
                 show(snapshot)
@@ -184,7 +184,7 @@ class Run:
             seen = self._handed.seen or self.passes.seen()
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
         if self._relaxing or (stage is self.passes and not outcome.ran):
-            self.checkpoints.whole = True  # a run that is stored now continues as this one does
+            self.checkpoints.allow()  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, self._status(outcome)
 
