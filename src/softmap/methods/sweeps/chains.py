@@ -285,13 +285,13 @@ class Chains:
             bound = None if state.proved is None else state.proved()
             if self.large:
                 if bound is not None:
-                    bound.back = copied(sent, threads, np.float32)
+                    bound.keep(copied(sent, threads, np.float32))
                 core.put_back(state.msg, state.aside, threads)
                 state.drift = state.aside
             else:
                 core.exchange(sent, state.aside, threads)
                 if bound is not None:
-                    bound.back = state.aside
+                    bound.keep(state.aside)
             state.aside = NONE
 
 
@@ -351,19 +351,17 @@ class KeptPoint:
 class KeptBound:
     """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ.
 
-    Attributes
-    ----------
-    back : array or None
-        These messages, those of large models in single precision. None in state *bound*, in which
-        they are in the place of the run's until `Chains.undo_proposal` stores them here.
-    token : object
-        Identifies the bound as the owner of the scratch memory.
+    They are in the place of the run's until `Chains.undo_proposal` hands them over: state *bound*.
     """
 
     def __init__(self, chains: Chains, state: Messages) -> None:
         self._chains, self._state = chains, state
-        self.back: NDArray[Any] | None = None
+        self._back: NDArray[Any] | None = None
         self.token = object()
+
+    def keep(self, back: NDArray[Any]) -> None:
+        """Store the messages; those of large models are in single precision."""
+        self._back = back
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
@@ -388,7 +386,7 @@ class KeptBound:
         """Call `work` with the messages of the bound in the place of the run's."""
         chains, state = self._chains, self._state
         with chains.making:
-            back = self.back  # another thread may have stored it while this one waited
+            back = self._back  # another thread may have stored it while this one waited
             if back is None:
                 return work(state.msg, self.token)
             chains.undo_proposal(state)

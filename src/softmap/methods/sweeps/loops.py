@@ -168,7 +168,7 @@ class ChainPasses:
 
     def _arrays(self, state: Messages) -> core.ChainArrays:
         """The arrays of a loop, which changes the messages."""
-        self._owner = None
+        self.forget()
         return core.ChainArrays(
             state.msg, state.drift, self._theta, state.shift, self._dot, state.clock
         )
@@ -324,14 +324,14 @@ class ChainLoops(ChainPasses):
 
     def _send(self, messages: Floats, token: object) -> None:
         """Do the half pass of `lowered` unless the forward messages are those of `token`."""
-        if self._owner is not token:
+        if not self.belongs_to(token):
             self.lowered(messages, np.empty(len(self.plan.blocks)), token)
 
     def make_shares(self, messages: Floats) -> None:
         """Compute the shares θ̂_i / n_i of messages in the scratch memory, if it holds others."""
-        if self._owner is messages:
+        if self.belongs_to(messages):
             return
-        self._owner = None
+        self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def blend(self, messages: Floats, eta: float, weight: float, mean: Floats) -> None:
