@@ -96,7 +96,7 @@ def test_results_of_other_shapes_are_refused_or_judged():
         assert result.status in (Status.OPTIMAL, Status.GAP)
 
 
-def test_a_result_of_the_same_model_without_a_shape_is_taken():
+def test_a_result_of_the_same_model_with_another_shape_is_taken():
     model = generators.random_grid(6, 6, 3, seed=2)
     row = model.with_shape([36])
     for ours, theirs in ((model, row), (row, model)):
