@@ -48,13 +48,13 @@ class InteriorPoint {
         return solver_->step(deadline);
     }
 
-    const interior::Solver &solver() const { return *solver_; }
+    const interior::InteriorSolver &solver() const { return *solver_; }
 
   private:
     std::vector<Index> labels_;
     std::vector<std::int32_t> edges_;
     std::vector<double> unary_, pairs_;
-    std::optional<interior::Solver> solver_;
+    std::optional<interior::InteriorSolver> solver_;
 };
 
 nb::object copied(std::vector<double> values) { return handed_over<double>(std::move(values)); }

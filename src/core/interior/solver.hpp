@@ -110,9 +110,9 @@ class EdgeLaplacian {
     Index rows_, k_, ground_;
 };
 
-class Solver {
+class InteriorSolver {
   public:
-    Solver(const Tables &tables, GraphMatrix::DenseCholesky dense, const Deadline *deadline)
+    InteriorSolver(const Tables &tables, GraphMatrix::DenseCholesky dense, const Deadline *deadline)
         : t_(tables), dense_(dense), node_(std::size_t(t_.n) + 1), half_(2 * std::size_t(t_.m) + 1),
           edge_(std::size_t(t_.m) + 1), factor_(std::size_t(t_.m) + 1), best_(std::size_t(t_.n)),
           matrix_(Elimination(t_.n, t_.m, t_.edges, deadline), sizes()) {
