@@ -221,8 +221,8 @@ class Diver : public Propagator {
         if (!left())
             return;
         order_.clear();
-        for (int x = 0; x < n; ++x)
-            if (state(x) == FREE && !rises_.known(x))
+        for (const int x : rises_.unknown())
+            if (state(x) == FREE)
                 order_.push_back(x);
         // a heap: mostly, few of many variables are taken
         const auto later = [&](int x, int y) {
@@ -251,8 +251,9 @@ class Diver : public Propagator {
         probe();
         int chosen = -1;
         double most = 0;
-        rises_.each_expected([&](int x, double rise) {
-            if (rise < most || state(x) != FREE)
+        const auto free = [&](int x) { return state(x) == FREE; };
+        rises_.each_expected(free, [&](int x, double rise) {
+            if (rise < most)
                 return;
             if (chosen < 0 || rise > most || dom(x) < dom(chosen)) {
                 chosen = x;

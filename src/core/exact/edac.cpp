@@ -21,13 +21,16 @@ Cost Propagator::edge_cost(const Side &s, int p) {
         return 0;
     const int count = dom(s.q);
     const int *v = labels(s.q);
+    const Cost lowest = mem[s.dp + p]; // costs of edges are not negative
+    control_.spend(count);
     for (int j = 0; j < count; ++j)
         if (const Cost c = row[v[j] * s.q_stride] - dq[v[j]]; c < least) {
             least = c;
             known = v[j];
+            if (least <= lowest)
+                break;
         }
-    control_.spend(count);
-    return least - mem[s.dp + p];
+    return least - lowest;
 }
 
 // Moves the smallest cost of each label over the edge from the edge to one endpoint.
@@ -163,10 +166,9 @@ bool Propagator::visit_dac(int x) {
 // Queues an endpoint for EAC unless its favourite label still costs nothing over this edge. With
 // many labels, that check would be made twice.
 void Propagator::recheck(const Edge &e, bool to_x) {
-    const Side s = side(e, to_x);
-    const int a = favourite[s.p];
-    if (size[s.q] > FEW || unary(s.p, a) != 0 || full_cost(s, a, 0) != 0)
-        eac_.push(s.p);
+    const int p = to_x ? e.x : e.y, q = to_x ? e.y : e.x, a = favourite[p];
+    if (size[q] > FEW || unary(p, a) != 0 || full_cost(side(e, to_x), a, 0) != 0)
+        eac_.push(p);
 }
 
 bool Propagator::has_existential_support(int x, int a) {

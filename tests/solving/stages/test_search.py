@@ -85,6 +85,22 @@ def test_runs_with_one_and_several_threads_prove_the_same_optimum():
     assert max(r.bound for r in found) <= min(r.energy for r in found) + 1e-9
 
 
+def test_a_slice_says_how_much_of_the_tree_it_has_explored():
+    model = generators.erdos_renyi(60, 6, seed=2)
+    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    search, explored = Search(Problem.plain(model), Options()), []
+    assert search.applies()
+    for _ in range(1000):
+        outcome = search(best, Share(Budget(), work=1))
+        explored.append(outcome.explored)
+        if not outcome.active:
+            break
+    assert len(explored) > 5
+    assert all(0 <= part < 1 for part in explored[:-1])
+    assert max(explored[:-1]) > 0
+    assert explored[-1] == 1.0  # nothing is left
+
+
 @pytest.mark.parametrize("seconds", [None, 60.0])
 def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""
