@@ -165,8 +165,8 @@ class WriteError(SoftmapError, OSError):
     def __str__(self) -> str:
         return f"{self.filename}: cannot be written: {self.reason}"
 
-    def __reduce__(self) -> tuple[type[WriteError], tuple[str, str]]:
-        return WriteError, (self.filename, self.reason)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WriteError, (self.filename, self.reason), {"errno": self.errno}
 
 
 class NotEnoughMemory(SoftmapError, MemoryError):
@@ -192,14 +192,25 @@ class NotEnoughMemory(SoftmapError, MemoryError):
 
 
 class MissingExtra(SoftmapError, ImportError):
-    """A feature needs an optional dependency that is not installed."""
+    """A feature needs an optional dependency that is not installed.
+
+    Attributes
+    ----------
+    feature : str
+        What needs it.
+    extra : str
+        The extra that installs it.
+    """
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             f"{feature} needs the extra '{extra}': run pip install '.[{extra}]' in the folder of "
             "softmap's sources"
         )
-        self.extra = extra
+        self.feature, self.extra = feature, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return MissingExtra, (self.feature, self.extra)
 
 
 @contextmanager
