@@ -157,8 +157,8 @@ class Outcome(Handed):
     prepared : float
         Time of the slice that could gain nothing yet, such as a long set-up, in seconds.
     explored : float
-        Fraction of what was left of a search tree that the slice has explored: it counts as the
-        same fraction of the gap.
+        Fraction of a search tree that the slice has explored: it counts as the same fraction of
+        the gap.
     """
 
     active: bool = True

@@ -102,7 +102,7 @@ class Search(Stage):
         active = self._offer(best, found)
         if share.early:  # a resumed run restarts it, too
             self._search = None
-        return Outcome(active=active, explored=1.0 - self._left / left if left > 0 else 0.0)
+        return Outcome(active=active, explored=left - self._left)
 
     @property
     def _small(self) -> bool:
