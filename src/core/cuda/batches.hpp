@@ -1,8 +1,8 @@
 // Batches of small models: one thread block per model runs whole passes.
 //
 // The models are stored one after the other in an arena; the tiles of level l of model k begin at
-// level_start[k · levels + l]. Each model has its own Control, so that it is annealed and stopped
-// independently; `active` lists the models that are still running.
+// level_start[k · levels + l]. Each model has its own DeviceClock, so that it is annealed and
+// stopped independently; `active` lists the models that are still running.
 #pragma once
 
 #include "links.hpp"
@@ -82,12 +82,12 @@ template <class Pass> inline double half_of(const Pass &pass, const int *start, 
 // momentum parameter t (`longest`). If `mean` is not null, node marginals are averaged into it.
 template <class H, int Heat>
 SOFTMAP_MODEL_KERNEL
-batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev, Control *controls,
-             const double *heats, typename H::S *shift, float *mean, double recent,
-             const int *active, const int *level_start, int levels, int count) {
+batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
+             DeviceClock *controls, const double *heats, typename H::S *shift, float *mean,
+             double recent, const int *active, const int *level_start, int levels, int count) {
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
-    Control &control = controls[model];
+    DeviceClock &control = controls[model];
     if (thread_in_block() == 0) {
         control.eta = heats[2 * block_number()];
         control.longest = heats[2 * block_number() + 1];
@@ -134,7 +134,7 @@ enum : int {
 // model's results go into its row of `found`.
 template <class H>
 SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S *msg,
-                                typename H::S *polished, const Control *controls,
+                                typename H::S *polished, const DeviceClock *controls,
                                 const typename H::S *shift, double *share, double *mu, int *label,
                                 const float *mean, double *mean_mu, double *found,
                                 const int *active, const int *level_start, int levels) {

@@ -152,7 +152,7 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
 // minimum.
 template <class H>
 SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
-                          const Control *control, double *share, double *mu, int *label,
+                          const DeviceClock *control, double *share, double *mu, int *label,
                           double *partial, int blocks, int count) {
     Node<H> node;
     Parts sum;
@@ -166,7 +166,7 @@ SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
 // Updates the weighted mean of node marginals over a run.
 template <class H>
 inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                        const typename H::S *msg, const Control &control, float *mean,
+                        const typename H::S *msg, const DeviceClock &control, float *mean,
                         double recent) {
     using S = typename H::S;
     const int d = node.labels();
@@ -196,14 +196,14 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
 
 // `sample_node` for all nodes; `sampled` then counts the sample.
 template <class H>
-SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
-                      float *mean, double recent, int count) {
+SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg,
+                      const DeviceClock *control, float *mean, double recent, int count) {
     Node<H> node;
     if (node.find(arena, 0, count))
         sample_node(arena, node, msg, *control, mean, recent);
 }
 
-SOFTMAP_KERNEL sampled(Control *control) {
+SOFTMAP_KERNEL sampled(DeviceClock *control) {
     if (thread_number() == 0)
         control->samples += 1.0;
 }
@@ -294,7 +294,7 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
 // and slack.
 template <class H>
 SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
-                            const Control *control, const double *share, const double *mu,
+                            const DeviceClock *control, const double *share, const double *mu,
                             const typename H::S *shift, double *partial, int blocks, int soft,
                             int count) {
     Node<H> node;

@@ -18,7 +18,7 @@ namespace softmap {
 namespace device {
 
 // The state of a run on the device.
-struct Control {
+struct DeviceClock {
     double eta;
     double t, restarts, product; // as Clock in passes/momentum.hpp
     double beta;
@@ -31,7 +31,7 @@ inline constexpr int sampling = 5; // passes between samples, as Averaging.every
                                    // softmap.methods.sweeps.chains
 
 // Before a pass: computes β and t from the restart product of the last pass.
-inline void advance(Control &c) {
+inline void advance(DeviceClock &c) {
     const long long done = (long long)c.passes;
     if (done > 0 && done % sampling == 0 && c.t > c.longest)
         c.t = c.longest;
@@ -45,7 +45,7 @@ inline void advance(Control &c) {
 }
 
 // One block. Sums the `count` parts of the last pass's restart product and calls `advance`.
-SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
+SOFTMAP_KERNEL tick(DeviceClock *control, const double *partial, int count) {
     constexpr int ahead = 16; // loads in flight per thread, to hide the latency of memory
     double sum = 0.0;
     for (int k = thread_in_block(); k < count; k += ahead * block_size()) {
@@ -364,8 +364,8 @@ inline double send_node(const Pass &pass, const Policy &policy, const Node<typen
 // product, one per block.
 template <class H, bool Forward, int Heat, bool Moving, int Ways>
 SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
-                         const Control *control, double *partial, typename H::S *shift, int first,
-                         int count) {
+                         const DeviceClock *control, double *partial, typename H::S *shift,
+                         int first, int count) {
     const HalfPass<H, Forward, Heat, Moving> pass{
         arena, msg, prev, shift, control->eta, Moving ? control->beta : 0.0};
     constexpr int bound = Forward ? H::Late : H::Early;
