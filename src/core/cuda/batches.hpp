@@ -101,7 +101,7 @@ batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev
         const HalfPass<H, false, Heat, true> backward{arena, msg, prev, shift, eta, beta};
         half_of(forward, start, levels);
         const double part = half_of(backward, start, levels);
-        const double product = block_sum<NearestSum>(part);
+        const double product = block_sum<RoundNearest>(part);
         const bool sampled_now = mean && (long long)control.passes % sampling == 0;
         if (sampled_now)
             each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {
@@ -182,14 +182,14 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
             mean_cost += mixed.cost;
         }
     });
-    const double sums[found_size] = {block_sum<NearestSum>(nodes.cost + edges.cost),
-                                     block_sum<NearestSum>(nodes.entropy),
-                                     block_sum<NearestSum>(nodes.soft + edges.soft),
-                                     block_sum<NearestSum>(edges.entropy),
-                                     block_sum<NearestSum>(edges.slack),
-                                     block_sum<NearestSum>(energy),
-                                     block_sum<NearestSum>(mean_cost),
-                                     block_sum<LowerSum>(bound)};
+    const double sums[found_size] = {block_sum<RoundNearest>(nodes.cost + edges.cost),
+                                     block_sum<RoundNearest>(nodes.entropy),
+                                     block_sum<RoundNearest>(nodes.soft + edges.soft),
+                                     block_sum<RoundNearest>(edges.entropy),
+                                     block_sum<RoundNearest>(edges.slack),
+                                     block_sum<RoundNearest>(energy),
+                                     block_sum<RoundNearest>(mean_cost),
+                                     block_sum<RoundDown>(bound)};
     if (thread_in_block() == 0)
         for (int k = 0; k < found_size; ++k)
             found[model * found_size + k] = sums[k];

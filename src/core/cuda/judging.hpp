@@ -103,7 +103,7 @@ SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, doub
     double sum = 0.0;
     if (node.find(arena, 0, count))
         sum = node_bound(arena, node, msg);
-    deliver<LowerSum>(partial, sum);
+    deliver<RoundDown>(partial, sum);
 }
 
 // Terms of a check that are summed over nodes and edges.
@@ -158,9 +158,9 @@ SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
     Parts sum;
     if (node.find(arena, 0, count))
         sum = soft_node(arena, node, msg, control->eta, share, mu, label);
-    deliver<NearestSum>(partial, sum.cost);
-    deliver<NearestSum>(partial + blocks, sum.entropy);
-    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
+    deliver<RoundNearest>(partial, sum.cost);
+    deliver<RoundNearest>(partial + blocks, sum.entropy);
+    deliver<RoundNearest>(partial + 2 * blocks, sum.soft);
 }
 
 // Updates the weighted mean of node marginals over a run.
@@ -231,7 +231,7 @@ SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double 
     double cost = 0.0;
     if (node.find(arena, 0, count))
         cost = mean_node(arena, node, mean, mu);
-    deliver<NearestSum>(partial, cost);
+    deliver<RoundNearest>(partial, cost);
 }
 
 // One endpoint of an edge: loads its marginal p and κ = share - M.
@@ -301,10 +301,10 @@ SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg
     Parts sum;
     if (node.find(arena, 0, count))
         sum = couple_node(arena, node, msg, control->eta, share, mu, shift, soft != 0);
-    deliver<NearestSum>(partial, sum.cost);
-    deliver<NearestSum>(partial + blocks, sum.entropy);
-    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
-    deliver<NearestSum>(partial + 3 * blocks, sum.slack);
+    deliver<RoundNearest>(partial, sum.cost);
+    deliver<RoundNearest>(partial + blocks, sum.entropy);
+    deliver<RoundNearest>(partial + 2 * blocks, sum.soft);
+    deliver<RoundNearest>(partial + 3 * blocks, sum.slack);
 }
 
 // The label of a node given those of later levels, from the messages of a hard forward half pass:
@@ -385,7 +385,7 @@ SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *pa
     double energy = 0.0;
     if (node.find(arena, 0, count))
         energy = node_energy(arena, node, label);
-    deliver<NearestSum>(partial, energy);
+    deliver<RoundNearest>(partial, energy);
 }
 
 // total[row] = Σ of each row of `partial`; the sums of rows from index `nearest` on are rounded
@@ -399,7 +399,7 @@ SOFTMAP_KERNEL totals(const double *partial, double *total, int blocks, int rows
         const double one = partial[(long long)row * blocks + k];
         sum = row < nearest ? add_nearest(sum, one) : add_down(sum, one);
     }
-    sum = row < nearest ? block_sum<NearestSum>(sum) : block_sum<LowerSum>(sum);
+    sum = row < nearest ? block_sum<RoundNearest>(sum) : block_sum<RoundDown>(sum);
     if (thread_in_block() == 0)
         total[row] = sum;
 }

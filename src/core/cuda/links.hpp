@@ -55,7 +55,7 @@ SOFTMAP_KERNEL send_along(Arena<typename H::S> arena, typename H::S *msg, typena
         product = out.send(pass, sum, S(1), H::N);
     }
     if constexpr (Moving && !Forward)
-        deliver<NearestSum>(partial, product);
+        deliver<RoundNearest>(partial, product);
 }
 
 } // namespace device

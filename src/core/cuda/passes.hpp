@@ -57,7 +57,7 @@ SOFTMAP_KERNEL tick(DeviceClock *control, const double *partial, int count) {
         for (int l = 0; l < ahead; ++l)
             sum += part[l];
     }
-    sum = block_sum<NearestSum>(sum);
+    sum = block_sum<RoundNearest>(sum);
     if (thread_in_block() != 0)
         return;
     if (control->passes > 0.0 && count > 0)
@@ -385,7 +385,7 @@ SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typenam
     else
         product = there ? send_node(pass, Alone{}, node, true) : 0.0;
     if constexpr (Moving && !Forward)
-        deliver<NearestSum>(partial, product);
+        deliver<RoundNearest>(partial, product);
 }
 
 } // namespace device
