@@ -156,11 +156,11 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
     half_of(backward, start, levels);
     half_of(forward, start, levels);
     double bound = 0.0, energy = 0.0, mean_cost = 0.0;
-    Parts nodes, edges;
+    CheckTerms nodes, edges;
     each_node<H>(arena, first, last, [&](const Node<H> &node) {
         double own[H::N];
         bound = add_down(bound, own_bound(arena, node, polished, own));
-        const Parts one = soft_node(arena, node, msg, eta, share, mu, label);
+        const CheckTerms one = soft_node(arena, node, msg, eta, share, mu, label);
         nodes.cost += one.cost;
         nodes.entropy += one.entropy;
         nodes.soft += one.soft;
@@ -177,7 +177,7 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
         energy += edge_energy(arena, node, j, label);
         couple_half(arena, node, j, msg, eta, share, mu, shift, true, edges);
         if (mean) {
-            Parts mixed;
+            CheckTerms mixed;
             couple_half(arena, node, j, msg, eta, share, mean_mu, shift, false, mixed);
             mean_cost += mixed.cost;
         }

@@ -107,7 +107,7 @@ SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, doub
 }
 
 // Terms of a check that are summed over nodes and edges.
-struct Parts {
+struct CheckTerms {
     double cost = 0.0, entropy = 0.0, soft = 0.0, slack = 0.0;
 };
 
@@ -115,10 +115,10 @@ struct Parts {
 // Returns the cost Σ μ_i C_i, the entropy term (|N_i| - n_i) H(μ_i), and the soft minimum of the
 // share times the number of chains that begin at the node (`Node::ends`).
 template <class H>
-inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                       const typename H::S *msg, double eta, double *share, double *mu,
-                       int *label) {
-    Parts out;
+inline CheckTerms soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                            const typename H::S *msg, double eta, double *share, double *mu,
+                            int *label) {
+    CheckTerms out;
     const int d = node.labels();
     double own[H::N], low = infinity, total = 0.0, mean = 0.0;
     int best = 0;
@@ -155,7 +155,7 @@ SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
                           const DeviceClock *control, double *share, double *mu, int *label,
                           double *partial, int blocks, int count) {
     Node<H> node;
-    Parts sum;
+    CheckTerms sum;
     if (node.find(arena, 0, count))
         sum = soft_node(arena, node, msg, control->eta, share, mu, label);
     deliver<RoundNearest>(partial, sum.cost);
@@ -257,7 +257,7 @@ struct End {
 template <class H>
 inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, int j,
                         const typename H::S *msg, double eta, const double *share, const double *mu,
-                        const typename H::S *shift, bool soft, Parts &out) {
+                        const typename H::S *shift, bool soft, CheckTerms &out) {
     const unsigned slot = node.slot(j), mate = arena.mate[slot];
     const Far<H> far(arena, slot);
     const End own{node.cost(0), node.message(j), node.labels()};
@@ -280,10 +280,10 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
 
 // The sums of `couple_half` over all edges that lead forward from a node.
 template <class H>
-inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                         const typename H::S *msg, double eta, const double *share,
-                         const double *mu, const typename H::S *shift, bool soft) {
-    Parts out;
+inline CheckTerms couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                              const typename H::S *msg, double eta, const double *share,
+                              const double *mu, const typename H::S *shift, bool soft) {
+    CheckTerms out;
     SOFTMAP_UNROLL(1)
     for (int j = node.early; j < node.early + node.late; ++j)
         couple_half(arena, node, j, msg, eta, share, mu, shift, soft, out);
@@ -298,7 +298,7 @@ SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg
                             const typename H::S *shift, double *partial, int blocks, int soft,
                             int count) {
     Node<H> node;
-    Parts sum;
+    CheckTerms sum;
     if (node.find(arena, 0, count))
         sum = couple_node(arena, node, msg, control->eta, share, mu, shift, soft != 0);
     deliver<RoundNearest>(partial, sum.cost);
