@@ -66,7 +66,7 @@ template <class Pass> inline double half_of(const Pass &pass, const int *start, 
             const int way = thread_in_block() / tile_size % warps_of<batch_ways>;
             each_team<H>(pass.arena, start[level], start[level + 1],
                          [&](const Node<H> &node, bool there) {
-                             product += send_node(pass, Team<batch_ways>{way}, node, there);
+                             product += send_node(pass, WarpTeam<batch_ways>{way}, node, there);
                          });
         } else {
             each_node<H>(pass.arena, start[level], start[level + 1], [&](const Node<H> &node) {

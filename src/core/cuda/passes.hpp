@@ -5,8 +5,8 @@
 // backward half pass, which recomputes them, evaluates y in the same way and updates `prev`.
 //
 // `HalfPass::receive` reads a message, and `Outgoing` sends one. A policy (`Alone`, `PerEdge`,
-// `Team`) says how the threads of a node share the work. If messages are stored by edge, sums and
-// messages have a kernel each (links.hpp), because an edge needs the sum of a node that another
+// `WarpTeam`) says how the threads of a node share the work. If messages are stored by edge, sums
+// and messages have a kernel each (links.hpp), because an edge needs the sum of a node that another
 // block computes.
 #pragma once
 
@@ -287,7 +287,7 @@ inline constexpr int most_warps = 16; // largest number of warps in a block
 // Several warps share the work of a tile: for nodes with many edges and few labels. Each warp sums
 // some of the messages, the partial sums are added in shared memory, and each warp sends along the
 // edges whose messages it has read. All threads of a block must call it together.
-template <int Ways> struct Team {
+template <int Ways> struct WarpTeam {
     static constexpr bool ahead = true, one = false;
     static constexpr int step = warps_of<Ways>;
     int first;
@@ -377,7 +377,7 @@ SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typenam
         tile < count && node.take(arena, first + tile, int(thread_number() % tile_size));
     double product = 0.0;
     if constexpr (Ways > 1)
-        product = send_node(pass, Team<Ways>{way}, node, there);
+        product = send_node(pass, WarpTeam<Ways>{way}, node, there);
     else if constexpr (H::bounded)
         product = there && way < (Forward ? node.late : node.early)
                       ? send_node(pass, PerEdge{{}, way}, node, true)
