@@ -12,7 +12,7 @@ class CoreSearch {
   public:
     CoreSearch(In<bool> phases, Index logged) {
         if (logged > 0)
-            guided_.engine.steps = std::make_unique<co::Steps>(std::size_t(logged));
+            guided_.engine.steps = std::make_unique<co::ProofSteps>(std::size_t(logged));
         require(phases.size() < (std::size_t(1) << 29), "too many variables");
         for (std::size_t v = 0; v < phases.size(); ++v)
             guided_.engine.fresh(phases.data()[v]);
@@ -83,7 +83,7 @@ class CoreSearch {
   private:
     co::Source given(co::Given what, std::initializer_list<std::int64_t> numbers,
                      std::span<const co::Lit> lits) {
-        co::Steps *steps = guided_.engine.steps.get();
+        co::ProofSteps *steps = guided_.engine.steps.get();
         return steps == nullptr ? 0 : steps->given(what, numbers, lits);
     }
     co::Lit literal(Index lit) const {

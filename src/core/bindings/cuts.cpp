@@ -34,9 +34,9 @@ class Cut {
 };
 
 // Fusion moves over one model, whose flow graph is built once.
-class Moves {
+class Fusion {
   public:
-    Moves(const Lay &held, double barrier) : held_(held), moves_(held.view, barrier) {}
+    Fusion(const Lay &held, double barrier) : held_(held), moves_(held.view, barrier) {}
 
     Index fuse(Out<Index> labels, In<Index> proposal, Index work, int threads,
                const Deadline *deadline) {
@@ -66,10 +66,10 @@ void bind_cuts(nb::module_ &m) {
              "Compute the cut; False if time ran out: a further call continues.")
         .def("read", &Cut::read, arg("labels"), arg("lam"),
              "Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.");
-    nb::class_<Moves>(m, "FusionMoves")
+    nb::class_<Fusion>(m, "FusionMoves")
         .def(nb::init<const Lay &, double>(), nb::keep_alive<1, 2>(), arg("layout"),
              nb::arg("barrier"))
-        .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("work"),
+        .def("fuse", &Fusion::fuse, arg("labels"), arg("proposal"), nb::arg("work"),
              nb::arg("threads"), deadline_arg(),
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }

@@ -33,14 +33,14 @@ class InteriorPoint {
         for (const auto *costs : {&unary_, &pairs_})
             for (const double cost : *costs)
                 require(std::isfinite(cost), "all costs must be finite");
-        const interior::Tables tables{n,
-                                      Index(edges_.size()) / 2,
-                                      labels_.data(),
-                                      edges_.data(),
-                                      unary_.data(),
-                                      pairs_.data()};
+        const interior::PairwiseModel model{n,
+                                            Index(edges_.size()) / 2,
+                                            labels_.data(),
+                                            edges_.data(),
+                                            unary_.data(),
+                                            pairs_.data()};
         nb::gil_scoped_release released;
-        solver_.emplace(tables, kernels->cholesky, deadline);
+        solver_.emplace(model, kernels->cholesky, deadline);
     }
 
     bool step(const Deadline *deadline) {

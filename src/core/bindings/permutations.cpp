@@ -52,9 +52,9 @@ class Swaps {
     pm::SwapSearch search_;
 };
 
-class Ascent {
+class AssignmentAscent {
   public:
-    Ascent(const pm::Costs &costs, std::uint64_t seed) : ascent_(costs, seed) {}
+    AssignmentAscent(const pm::Costs &costs, std::uint64_t seed) : ascent_(costs, seed) {}
     std::int64_t run(Index work, const Deadline *deadline) {
         Meter meter(deadline, work);
         nb::gil_scoped_release release;
@@ -86,7 +86,7 @@ class Ascent {
     pm::DualAscent ascent_;
 };
 
-pm::AssignmentSearch searched(const Ascent &ascent, bool exchanged, Matrix<Index> maps,
+pm::AssignmentSearch searched(const AssignmentAscent &ascent, bool exchanged, Matrix<Index> maps,
                               In<Index> kind, std::int64_t most, std::int64_t step,
                               std::int64_t barrier, std::uint64_t seed, Index logged) {
     const pm::Costs &costs = ascent.best().costs;
@@ -127,20 +127,21 @@ void bind_permutations(nb::module_ &m) {
              "Continue from these labels if they cost less than the best ones.")
         .def("run", &Swaps::run, arg("labels"), nb::arg("work"), deadline_arg(),
              "Continue the tabu search; write the best labels and return their cost.");
-    nb::class_<Ascent>(m, "AssignmentAscent")
+    nb::class_<AssignmentAscent>(m, "AssignmentAscent")
         .def(nb::init<const pm::Costs &, std::uint64_t>(), nb::arg("costs"), nb::arg("seed") = 0)
-        .def("run", &Ascent::run, nb::arg("work"), deadline_arg(),
+        .def("run", &AssignmentAscent::run, nb::arg("work"), deadline_arg(),
              "Continue the ascent; return the best lower bound.")
-        .def_prop_ro("coolings", &Ascent::coolings, "Number of times that passes have stalled.")
-        .def("multipliers", &Ascent::multipliers, arg("rows"), arg("columns"), arg("labels"),
-             "Write the multipliers that prove the best bound.");
+        .def_prop_ro("coolings", &AssignmentAscent::coolings,
+                     "Number of times that passes have stalled.")
+        .def("multipliers", &AssignmentAscent::multipliers, arg("rows"), arg("columns"),
+             arg("labels"), "Write the multipliers that prove the best bound.");
     using S = pm::AssignmentSearch;
     nb::class_<S>(m, "AssignmentSearch")
         .def(
             "__init__",
-            [](S *self, const Ascent &ascent, bool exchanged, Matrix<Index> maps, In<Index> kind,
-               std::int64_t most, std::int64_t step, std::int64_t barrier, std::uint64_t seed,
-               Index logged) {
+            [](S *self, const AssignmentAscent &ascent, bool exchanged, Matrix<Index> maps,
+               In<Index> kind, std::int64_t most, std::int64_t step, std::int64_t barrier,
+               std::uint64_t seed, Index logged) {
                 new (self)
                     S(searched(ascent, exchanged, maps, kind, most, step, barrier, seed, logged));
             },

@@ -56,7 +56,7 @@ std::pair<double, double> coupled(HeldNetwork &self, Index e, double eta, In<dou
         kernels->send_one(lay, g, 2 * e + receiver, from, to, room.numbers(), eta);
     };
     return Families::visit(lay.kind[g], [&](auto family) {
-        const Coupled found =
+        const RoundedTransport found =
             Rounding()(family.template at<1>(lay, g, &e, 1), a.data(), b.data(), p.data(), q.data(),
                        eta, pairs, plan ? plan->data() : nullptr, send);
         return std::pair(found.cost, found.slack);

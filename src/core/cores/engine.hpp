@@ -16,7 +16,7 @@ enum class Answer : int { none = 0, found = 1, unknown = 2 };
 
 class Engine {
   public:
-    std::unique_ptr<Steps> steps; // of the proof, if it is kept
+    std::unique_ptr<ProofSteps> steps; // of the proof, if it is kept
 
     // A new variable; returns the literal that it is true. `phase`: the value that is tried first.
     Lit fresh(bool phase) {

@@ -167,7 +167,7 @@ class Guided {
         std::vector<Id> hints;
         for (const Lit lit : spared) {
             engine.explain_apart(lit, spared, hints);
-            hints.push_back(Steps::apart);
+            hints.push_back(ProofSteps::apart);
         }
         return engine.broken() ? 0 : engine.steps->group(weight, spared, hints);
     }

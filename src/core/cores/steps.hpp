@@ -12,9 +12,9 @@ namespace softmap::cores {
 // What a given constraint follows from, with the values in the file (docs/proofs.md).
 enum class Given : std::int64_t { TABLE, SUM, LABELS, COUNT, ORDER, CUT };
 
-class Steps {
+class ProofSteps {
   public:
-    explicit Steps(std::size_t most) : most_(most) {}
+    explicit ProofSteps(std::size_t most) : most_(most) {}
 
     // Whether there are more steps than may be kept; none is added from then on.
     bool full() const { return full_; }

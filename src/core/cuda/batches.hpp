@@ -1,8 +1,8 @@
 // Batches of small models: one thread block per model runs whole passes.
 //
 // The models are stored one after the other in an arena; the tiles of level l of model k begin at
-// level_start[k · levels + l]. Each model has its own Control, so that it is annealed and stopped
-// independently; `active` lists the models that are still running.
+// level_start[k · levels + l]. Each model has its own DeviceClock, so that it is annealed and
+// stopped independently; `active` lists the models that are still running.
 #pragma once
 
 #include "links.hpp"
@@ -66,7 +66,7 @@ template <class Pass> inline double half_of(const Pass &pass, const int *start, 
             const int way = thread_in_block() / tile_size % warps_of<batch_ways>;
             each_team<H>(pass.arena, start[level], start[level + 1],
                          [&](const Node<H> &node, bool there) {
-                             product += send_node(pass, Team<batch_ways>{way}, node, there);
+                             product += send_node(pass, WarpTeam<batch_ways>{way}, node, there);
                          });
         } else {
             each_node<H>(pass.arena, start[level], start[level + 1], [&](const Node<H> &node) {
@@ -82,12 +82,12 @@ template <class Pass> inline double half_of(const Pass &pass, const int *start, 
 // momentum parameter t (`longest`). If `mean` is not null, node marginals are averaged into it.
 template <class H, int Heat>
 SOFTMAP_MODEL_KERNEL
-batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev, Control *controls,
-             const double *heats, typename H::S *shift, float *mean, double recent,
-             const int *active, const int *level_start, int levels, int count) {
+batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
+             DeviceClock *controls, const double *heats, typename H::S *shift, float *mean,
+             double recent, const int *active, const int *level_start, int levels, int count) {
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
-    Control &control = controls[model];
+    DeviceClock &control = controls[model];
     if (thread_in_block() == 0) {
         control.eta = heats[2 * block_number()];
         control.longest = heats[2 * block_number() + 1];
@@ -101,7 +101,7 @@ batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev
         const HalfPass<H, false, Heat, true> backward{arena, msg, prev, shift, eta, beta};
         half_of(forward, start, levels);
         const double part = half_of(backward, start, levels);
-        const double product = block_sum<NearestSum>(part);
+        const double product = block_sum<RoundNearest>(part);
         const bool sampled_now = mean && (long long)control.passes % sampling == 0;
         if (sampled_now)
             each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {
@@ -134,7 +134,7 @@ enum : int {
 // model's results go into its row of `found`.
 template <class H>
 SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S *msg,
-                                typename H::S *polished, const Control *controls,
+                                typename H::S *polished, const DeviceClock *controls,
                                 const typename H::S *shift, double *share, double *mu, int *label,
                                 const float *mean, double *mean_mu, double *found,
                                 const int *active, const int *level_start, int levels) {
@@ -156,11 +156,11 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
     half_of(backward, start, levels);
     half_of(forward, start, levels);
     double bound = 0.0, energy = 0.0, mean_cost = 0.0;
-    Parts nodes, edges;
+    CheckTerms nodes, edges;
     each_node<H>(arena, first, last, [&](const Node<H> &node) {
         double own[H::N];
         bound = add_down(bound, own_bound(arena, node, polished, own));
-        const Parts one = soft_node(arena, node, msg, eta, share, mu, label);
+        const CheckTerms one = soft_node(arena, node, msg, eta, share, mu, label);
         nodes.cost += one.cost;
         nodes.entropy += one.entropy;
         nodes.soft += one.soft;
@@ -177,19 +177,19 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
         energy += edge_energy(arena, node, j, label);
         couple_half(arena, node, j, msg, eta, share, mu, shift, true, edges);
         if (mean) {
-            Parts mixed;
+            CheckTerms mixed;
             couple_half(arena, node, j, msg, eta, share, mean_mu, shift, false, mixed);
             mean_cost += mixed.cost;
         }
     });
-    const double sums[found_size] = {block_sum<NearestSum>(nodes.cost + edges.cost),
-                                     block_sum<NearestSum>(nodes.entropy),
-                                     block_sum<NearestSum>(nodes.soft + edges.soft),
-                                     block_sum<NearestSum>(edges.entropy),
-                                     block_sum<NearestSum>(edges.slack),
-                                     block_sum<NearestSum>(energy),
-                                     block_sum<NearestSum>(mean_cost),
-                                     block_sum<LowerSum>(bound)};
+    const double sums[found_size] = {block_sum<RoundNearest>(nodes.cost + edges.cost),
+                                     block_sum<RoundNearest>(nodes.entropy),
+                                     block_sum<RoundNearest>(nodes.soft + edges.soft),
+                                     block_sum<RoundNearest>(edges.entropy),
+                                     block_sum<RoundNearest>(edges.slack),
+                                     block_sum<RoundNearest>(energy),
+                                     block_sum<RoundNearest>(mean_cost),
+                                     block_sum<RoundDown>(bound)};
     if (thread_in_block() == 0)
         for (int k = 0; k < found_size; ++k)
             found[model * found_size + k] = sums[k];

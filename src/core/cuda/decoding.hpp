@@ -120,7 +120,7 @@ inline int split(const CodeArrays &code, const ShotArrays &own, double margin, i
         if (step == steps)
             return -1;
         if (step > 0 && step % 16 == 0) {
-            const double sum = block_sum<NearestSum>(violation);
+            const double sum = block_sum<RoundNearest>(violation);
             if (thread_in_block() == 0)
                 *shared = sum;
             wait_for_block();

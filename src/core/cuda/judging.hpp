@@ -103,11 +103,11 @@ SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, doub
     double sum = 0.0;
     if (node.find(arena, 0, count))
         sum = node_bound(arena, node, msg);
-    deliver<LowerSum>(partial, sum);
+    deliver<RoundDown>(partial, sum);
 }
 
 // Terms of a check that are summed over nodes and edges.
-struct Parts {
+struct CheckTerms {
     double cost = 0.0, entropy = 0.0, soft = 0.0, slack = 0.0;
 };
 
@@ -115,10 +115,10 @@ struct Parts {
 // Returns the cost Σ μ_i C_i, the entropy term (|N_i| - n_i) H(μ_i), and the soft minimum of the
 // share times the number of chains that begin at the node (`Node::ends`).
 template <class H>
-inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                       const typename H::S *msg, double eta, double *share, double *mu,
-                       int *label) {
-    Parts out;
+inline CheckTerms soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                            const typename H::S *msg, double eta, double *share, double *mu,
+                            int *label) {
+    CheckTerms out;
     const int d = node.labels();
     double own[H::N], low = infinity, total = 0.0, mean = 0.0;
     int best = 0;
@@ -152,21 +152,21 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
 // minimum.
 template <class H>
 SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
-                          const Control *control, double *share, double *mu, int *label,
+                          const DeviceClock *control, double *share, double *mu, int *label,
                           double *partial, int blocks, int count) {
     Node<H> node;
-    Parts sum;
+    CheckTerms sum;
     if (node.find(arena, 0, count))
         sum = soft_node(arena, node, msg, control->eta, share, mu, label);
-    deliver<NearestSum>(partial, sum.cost);
-    deliver<NearestSum>(partial + blocks, sum.entropy);
-    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
+    deliver<RoundNearest>(partial, sum.cost);
+    deliver<RoundNearest>(partial + blocks, sum.entropy);
+    deliver<RoundNearest>(partial + 2 * blocks, sum.soft);
 }
 
 // Updates the weighted mean of node marginals over a run.
 template <class H>
 inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                        const typename H::S *msg, const Control &control, float *mean,
+                        const typename H::S *msg, const DeviceClock &control, float *mean,
                         double recent) {
     using S = typename H::S;
     const int d = node.labels();
@@ -196,14 +196,14 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
 
 // `sample_node` for all nodes; `sampled` then counts the sample.
 template <class H>
-SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
-                      float *mean, double recent, int count) {
+SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg,
+                      const DeviceClock *control, float *mean, double recent, int count) {
     Node<H> node;
     if (node.find(arena, 0, count))
         sample_node(arena, node, msg, *control, mean, recent);
 }
 
-SOFTMAP_KERNEL sampled(Control *control) {
+SOFTMAP_KERNEL sampled(DeviceClock *control) {
     if (thread_number() == 0)
         control->samples += 1.0;
 }
@@ -231,7 +231,7 @@ SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double 
     double cost = 0.0;
     if (node.find(arena, 0, count))
         cost = mean_node(arena, node, mean, mu);
-    deliver<NearestSum>(partial, cost);
+    deliver<RoundNearest>(partial, cost);
 }
 
 // One endpoint of an edge: loads its marginal p and κ = share - M.
@@ -257,7 +257,7 @@ struct End {
 template <class H>
 inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, int j,
                         const typename H::S *msg, double eta, const double *share, const double *mu,
-                        const typename H::S *shift, bool soft, Parts &out) {
+                        const typename H::S *shift, bool soft, CheckTerms &out) {
     const unsigned slot = node.slot(j), mate = arena.mate[slot];
     const Far<H> far(arena, slot);
     const End own{node.cost(0), node.message(j), node.labels()};
@@ -280,10 +280,10 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
 
 // The sums of `couple_half` over all edges that lead forward from a node.
 template <class H>
-inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                         const typename H::S *msg, double eta, const double *share,
-                         const double *mu, const typename H::S *shift, bool soft) {
-    Parts out;
+inline CheckTerms couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                              const typename H::S *msg, double eta, const double *share,
+                              const double *mu, const typename H::S *shift, bool soft) {
+    CheckTerms out;
     SOFTMAP_UNROLL(1)
     for (int j = node.early; j < node.early + node.late; ++j)
         couple_half(arena, node, j, msg, eta, share, mu, shift, soft, out);
@@ -294,17 +294,17 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
 // and slack.
 template <class H>
 SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
-                            const Control *control, const double *share, const double *mu,
+                            const DeviceClock *control, const double *share, const double *mu,
                             const typename H::S *shift, double *partial, int blocks, int soft,
                             int count) {
     Node<H> node;
-    Parts sum;
+    CheckTerms sum;
     if (node.find(arena, 0, count))
         sum = couple_node(arena, node, msg, control->eta, share, mu, shift, soft != 0);
-    deliver<NearestSum>(partial, sum.cost);
-    deliver<NearestSum>(partial + blocks, sum.entropy);
-    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
-    deliver<NearestSum>(partial + 3 * blocks, sum.slack);
+    deliver<RoundNearest>(partial, sum.cost);
+    deliver<RoundNearest>(partial + blocks, sum.entropy);
+    deliver<RoundNearest>(partial + 2 * blocks, sum.soft);
+    deliver<RoundNearest>(partial + 3 * blocks, sum.slack);
 }
 
 // The label of a node given those of later levels, from the messages of a hard forward half pass:
@@ -385,7 +385,7 @@ SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *pa
     double energy = 0.0;
     if (node.find(arena, 0, count))
         energy = node_energy(arena, node, label);
-    deliver<NearestSum>(partial, energy);
+    deliver<RoundNearest>(partial, energy);
 }
 
 // total[row] = Σ of each row of `partial`; the sums of rows from index `nearest` on are rounded
@@ -399,7 +399,7 @@ SOFTMAP_KERNEL totals(const double *partial, double *total, int blocks, int rows
         const double one = partial[(long long)row * blocks + k];
         sum = row < nearest ? add_nearest(sum, one) : add_down(sum, one);
     }
-    sum = row < nearest ? block_sum<NearestSum>(sum) : block_sum<LowerSum>(sum);
+    sum = row < nearest ? block_sum<RoundNearest>(sum) : block_sum<RoundDown>(sum);
     if (thread_in_block() == 0)
         total[row] = sum;
 }

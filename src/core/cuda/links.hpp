@@ -18,7 +18,7 @@ inline constexpr int at_once = 4; // messages of a node that are loaded before t
 // sums = θ̂_i / n_i of the nodes of one level, by place.
 template <class H, bool Forward, int Heat, bool Moving>
 SOFTMAP_KERNEL add_up_nodes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
-                            const Control *control, typename H::S *sums, int first, int count) {
+                            const DeviceClock *control, typename H::S *sums, int first, int count) {
     using S = typename H::S;
     constexpr int N = H::N;
     Node<H> node;
@@ -39,7 +39,7 @@ SOFTMAP_KERNEL add_up_nodes(Arena<typename H::S> arena, typename H::S *msg, type
 // Sends along all edges of one level. Block b handles edges chunks[2b] .. chunks[2b + 1] - 1.
 template <class H, bool Forward, int Heat, bool Moving>
 SOFTMAP_KERNEL send_along(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
-                          const Control *control, double *partial, typename H::S *shift,
+                          const DeviceClock *control, double *partial, typename H::S *shift,
                           const typename H::S *sums, const unsigned *receiver, const int *chunks) {
     using S = typename H::S;
     using Pass = HalfPass<H, Forward, Heat, Moving>;
@@ -55,7 +55,7 @@ SOFTMAP_KERNEL send_along(Arena<typename H::S> arena, typename H::S *msg, typena
         product = out.send(pass, sum, S(1), H::N);
     }
     if constexpr (Moving && !Forward)
-        deliver<NearestSum>(partial, product);
+        deliver<RoundNearest>(partial, product);
 }
 
 } // namespace device

@@ -5,8 +5,8 @@
 // backward half pass, which recomputes them, evaluates y in the same way and updates `prev`.
 //
 // `HalfPass::receive` reads a message, and `Outgoing` sends one. A policy (`Alone`, `PerEdge`,
-// `Team`) says how the threads of a node share the work. If messages are stored by edge, sums and
-// messages have a kernel each (links.hpp), because an edge needs the sum of a node that another
+// `WarpTeam`) says how the threads of a node share the work. If messages are stored by edge, sums
+// and messages have a kernel each (links.hpp), because an edge needs the sum of a node that another
 // block computes.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace softmap {
 namespace device {
 
 // The state of a run on the device.
-struct Control {
+struct DeviceClock {
     double eta;
     double t, restarts, product; // as Clock in passes/momentum.hpp
     double beta;
@@ -31,7 +31,7 @@ inline constexpr int sampling = 5; // passes between samples, as Averaging.every
                                    // softmap.methods.sweeps.chains
 
 // Before a pass: computes β and t from the restart product of the last pass.
-inline void advance(Control &c) {
+inline void advance(DeviceClock &c) {
     const long long done = (long long)c.passes;
     if (done > 0 && done % sampling == 0 && c.t > c.longest)
         c.t = c.longest;
@@ -45,7 +45,7 @@ inline void advance(Control &c) {
 }
 
 // One block. Sums the `count` parts of the last pass's restart product and calls `advance`.
-SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
+SOFTMAP_KERNEL tick(DeviceClock *control, const double *partial, int count) {
     constexpr int ahead = 16; // loads in flight per thread, to hide the latency of memory
     double sum = 0.0;
     for (int k = thread_in_block(); k < count; k += ahead * block_size()) {
@@ -57,7 +57,7 @@ SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
         for (int l = 0; l < ahead; ++l)
             sum += part[l];
     }
-    sum = block_sum<NearestSum>(sum);
+    sum = block_sum<RoundNearest>(sum);
     if (thread_in_block() != 0)
         return;
     if (control->passes > 0.0 && count > 0)
@@ -287,7 +287,7 @@ inline constexpr int most_warps = 16; // largest number of warps in a block
 // Several warps share the work of a tile: for nodes with many edges and few labels. Each warp sums
 // some of the messages, the partial sums are added in shared memory, and each warp sends along the
 // edges whose messages it has read. All threads of a block must call it together.
-template <int Ways> struct Team {
+template <int Ways> struct WarpTeam {
     static constexpr bool ahead = true, one = false;
     static constexpr int step = warps_of<Ways>;
     int first;
@@ -364,8 +364,8 @@ inline double send_node(const Pass &pass, const Policy &policy, const Node<typen
 // product, one per block.
 template <class H, bool Forward, int Heat, bool Moving, int Ways>
 SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
-                         const Control *control, double *partial, typename H::S *shift, int first,
-                         int count) {
+                         const DeviceClock *control, double *partial, typename H::S *shift,
+                         int first, int count) {
     const HalfPass<H, Forward, Heat, Moving> pass{
         arena, msg, prev, shift, control->eta, Moving ? control->beta : 0.0};
     constexpr int bound = Forward ? H::Late : H::Early;
@@ -377,7 +377,7 @@ SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typenam
         tile < count && node.take(arena, first + tile, int(thread_number() % tile_size));
     double product = 0.0;
     if constexpr (Ways > 1)
-        product = send_node(pass, Team<Ways>{way}, node, there);
+        product = send_node(pass, WarpTeam<Ways>{way}, node, there);
     else if constexpr (H::bounded)
         product = there && way < (Forward ? node.late : node.early)
                       ? send_node(pass, PerEdge{{}, way}, node, true)
@@ -385,7 +385,7 @@ SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typenam
     else
         product = there ? send_node(pass, Alone{}, node, true) : 0.0;
     if constexpr (Moving && !Forward)
-        deliver<NearestSum>(partial, product);
+        deliver<RoundNearest>(partial, product);
 }
 
 } // namespace device

@@ -56,17 +56,17 @@ inline int whole(double x) { return __double2int_rn(x); }
 template <class T> inline T read_once(const T *from) { return __ldcs(from); }
 
 // Sum over the threads of a block, valid in its first thread. The order of additions is fixed.
-// NearestSum rounds to nearest, LowerSum rounds down.
-struct NearestSum {
+// Each addition is rounded to nearest by RoundNearest, and down by RoundDown.
+struct RoundNearest {
     static double add(double a, double b) { return __dadd_rn(a, b); }
 };
-struct LowerSum {
+struct RoundDown {
     static double add(double a, double b) { return __dadd_rd(a, b); }
 };
-template <class Sum> inline double block_sum(double value) {
+template <class Mode> inline double block_sum(double value) {
     __shared__ double of_warp[32];
     for (int far = 16; far > 0; far /= 2)
-        value = Sum::add(value, __shfl_down_sync(0xffffffffu, value, far));
+        value = Mode::add(value, __shfl_down_sync(0xffffffffu, value, far));
     const int warp = int(threadIdx.x) / 32, warps = (int(blockDim.x) + 31) / 32;
     __syncthreads(); // an earlier sum may still be read
     if (threadIdx.x % 32 == 0)
@@ -74,7 +74,7 @@ template <class Sum> inline double block_sum(double value) {
     __syncthreads();
     if (threadIdx.x == 0)
         for (int w = 1; w < warps; ++w)
-            value = Sum::add(value, of_warp[w]);
+            value = Mode::add(value, of_warp[w]);
     return value;
 }
 #else
@@ -118,18 +118,18 @@ inline double sqrt_double(double x) { return std::sqrt(x); }
 inline int whole(double x) { return int(std::nearbyint(x)); }
 template <class T> inline T read_once(const T *from) { return *from; }
 
-struct NearestSum {
+struct RoundNearest {
     static double add(double a, double b) { return a + b; }
 };
-struct LowerSum {
+struct RoundDown {
     static double add(double a, double b) { return add_down(a, b); }
 };
-template <class Sum> inline double block_sum(double value) { return value; }
+template <class Mode> inline double block_sum(double value) { return value; }
 #endif
 
 // partial[block] = sum of `value` over the threads of the block; `totals` adds up the blocks.
-template <class Sum> inline void deliver(double *partial, double value) {
-    const double sum = block_sum<Sum>(value);
+template <class Mode> inline void deliver(double *partial, double value) {
+    const double sum = block_sum<Mode>(value);
     if (thread_in_block() == 0)
         partial[block_number()] = sum;
 }

@@ -43,7 +43,7 @@ void to_units(std::span<const double> costs, const Scale &scale, Cost *out, Wide
 }
 
 // The factors of the input: where their costs are, and their numbers in the integer model.
-struct Given {
+struct InputFactors {
     const Input &in;
     std::vector<std::int64_t> table; // first entry of each table, and the end
     std::vector<std::int64_t> lam;   // first entry of each λ
@@ -94,8 +94,8 @@ void load_variables(Work &w, const Input &in, const Scale &scale) {
 }
 
 // Numbers the factors and allocates their tables, which are empty.
-Given list_factors(Work &w, const Input &in) {
-    Given given{in, in.table_starts(), {}, {}, {}};
+InputFactors list_factors(Work &w, const Input &in) {
+    InputFactors given{in, in.table_starts(), {}, {}, {}};
     const int count = in.num_factors();
     std::vector<int> degree(in.n(), 0), scope;
     for (const auto v : in.scope)
@@ -127,7 +127,7 @@ Given list_factors(Work &w, const Input &in) {
 
 // Adds the integer costs of one factor to `w`: writes them to its table, or adds them to the costs
 // of an earlier factor. Nothing else of `w` changes.
-void load_factor(Work &w, const Given &given, const Scale &scale, std::int64_t f, bool again,
+void load_factor(Work &w, const InputFactors &given, const Scale &scale, std::int64_t f, bool again,
                  Wide &base, bool &hard) {
     auto &table = w.factors[given.number[f]]->table;
     const auto costs = given.in.tables.subspan(given.table[f], given.table[f + 1] - given.table[f]);
@@ -158,7 +158,8 @@ void split_in_time(int threads, Index count, const Deadline *deadline, Body &&bo
         throw OutOfTime();
 }
 
-void load_factors(Work &w, const Given &given, const Scale &scale, const Deadline *deadline) {
+void load_factors(Work &w, const InputFactors &given, const Scale &scale,
+                  const Deadline *deadline) {
     std::mutex mutex;
     std::vector<char> again(given.number.size(), 0);
     for (const int f : given.again)
@@ -185,7 +186,7 @@ Cost lam_units(const Scale &scale, double lam) {
 }
 
 // Writes the moves of `apply_lam` to the proof log.
-void log_lam(const Work &w, const Given &given, const Scale &scale) {
+void log_lam(const Work &w, const InputFactors &given, const Scale &scale) {
     const Input &in = given.in;
     std::vector<std::int64_t> places; // factor, axis, ...
     std::vector<Cost> amounts;
@@ -204,7 +205,7 @@ void log_lam(const Work &w, const Given &given, const Scale &scale) {
 }
 
 // Adds λ, in units, to the tables of factors first..last-1.
-void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index last,
+void add_lam(Work &w, const InputFactors &given, const Scale &scale, Index first, Index last,
              std::vector<Cost> &block, Meter &meter) {
     const Input &in = given.in;
     for (Index f = first; f < last && !meter.tick(given.table[f + 1] - given.table[f]); ++f) {
@@ -220,7 +221,7 @@ void add_lam(Work &w, const Given &given, const Scale &scale, Index first, Index
 }
 
 // Moves λ, in units, from variables to their factors. Factors that were split keep their costs.
-void apply_lam(Work &w, const Given &given, const Scale &scale, const Deadline *deadline) {
+void apply_lam(Work &w, const InputFactors &given, const Scale &scale, const Deadline *deadline) {
     const Input &in = given.in;
     const auto most = std::max_element(in.num_labels.begin(), in.num_labels.end());
     // factors with one scope have one table: one thread adds to it

@@ -88,7 +88,7 @@ bool eliminate(Work &w, int v, Control &control) {
     }
     const auto factors = w.alive_factors(v);
     Factor result;
-    Elimination record;
+    EliminatedVariable record;
     neighbours(w, v, result.scope);
     const auto frame = sum_around(w, v, factors, result.scope);
     const auto tables = static_cast<std::int64_t>(factors.size()) + 1;

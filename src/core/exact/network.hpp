@@ -32,7 +32,7 @@ struct Nary {
     int factor = 0;    // the factor's number in the log
 };
 
-enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
+enum VariableState : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
 
 class Network {
   public:

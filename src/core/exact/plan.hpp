@@ -42,13 +42,13 @@ struct ComponentSize {
 enum class Method : int { ELIMINATE, SEARCH, SEARCH_FIRST };
 
 // `work` is that of the search before elimination, for SEARCH_FIRST only.
-struct Plan {
+struct ComponentPlan {
     Method method;
     std::int64_t work;
 };
 
 // A search for a `first` labelling, whose cost determines the unit of costs, ends soon in any case.
-inline Plan plan_component(const ComponentSize &size, const Effort &effort, bool first) {
+inline ComponentPlan plan_component(const ComponentSize &size, const Effort &effort, bool first) {
     if (size.ordered && size.eliminated < std::max(effort.at_once, effort.per_entry * size.tables))
         return {Method::ELIMINATE, 0};
     const double work = std::min(effort.search_first * size.eliminated, effort.longest_first);

@@ -232,7 +232,7 @@ bool Solver::solve_component(const std::vector<int> &vars, double share) {
     now_->order = find_order(w, vars, options_.effort, control_);
     ComponentSize size{0, now_->order.finite, now_->order.entries};
     each_factor(w, vars, [&](const Factor &f) { size.tables += double(f.table.size()); });
-    const Plan plan = plan_component(size, options_.effort, first_);
+    const ComponentPlan plan = plan_component(size, options_.effort, first_);
     if (plan.method == Method::ELIMINATE && eliminate(now_->order.order))
         return true;
     if (control_.stopped)

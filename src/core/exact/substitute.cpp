@@ -68,7 +68,7 @@ void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
         w.log->note(Op::SUBSTITUTE, {tie, x, y});
         w.log->array(image);
     }
-    Elimination record{y, {x}, {}, {}};
+    EliminatedVariable record{y, {x}, {}, {}};
     std::vector<int> index(*std::max_element(w.label[x].begin(), w.label[x].end()) + 1, -1);
     const bool x_first = w.factors[tie]->scope[0] == x;
     for (int a = 0; a < w.d(x); ++a) {

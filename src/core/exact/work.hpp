@@ -26,7 +26,7 @@ struct Factor {
 // How to label an eliminated variable once its neighbours are labelled. `choice` is a table over
 // the labels that the neighbours had at the elimination; `index` maps an original label to its
 // index in that table.
-struct Elimination {
+struct EliminatedVariable {
     int variable;
     std::vector<int> neighbours;
     std::vector<std::vector<int>> index;
@@ -52,7 +52,7 @@ struct Work {
     std::vector<char> stale;                // whether `incident` names factors that were removed
     std::vector<char> gone;
     std::unordered_map<std::vector<int>, int, ScopeHash> by_scope;
-    std::vector<Elimination> eliminated;
+    std::vector<EliminatedVariable> eliminated;
     std::vector<std::int64_t> incumbent; // original labels, or empty
     Wide base = 0;
     bool infeasible = false;

@@ -34,7 +34,7 @@ struct Half {
 };
 
 // A table over several variables: which joint states are allowed, row-major.
-struct Table {
+struct TableConstraint {
     std::vector<Id> scope;
     std::vector<Index> size, stride;
     std::vector<char> allowed;
@@ -49,7 +49,7 @@ struct Different {
 };
 
 // A sum of one weight per label that must be allowed: within bounds, or one of a list.
-struct Sum {
+struct SumConstraint {
     std::vector<Id> scope;
     std::vector<std::vector<std::int64_t>> weight;
     std::int64_t low = 0, high = 0;
@@ -100,7 +100,7 @@ class Constraints {
     }
 
     void add_table(std::span<const Index> scope, const bool *table) {
-        Table out;
+        TableConstraint out;
         out.constraint = next_++;
         Index total = 1;
         out.stride.resize(scope.size());
@@ -132,7 +132,7 @@ class Constraints {
     // for each sum from `low` to `high` whether it is allowed.
     void add_sum(std::span<const Index> scope, const std::int64_t *weights, std::int64_t low,
                  std::int64_t high, std::span<const bool> listed) {
-        Sum out;
+        SumConstraint out;
         out.constraint = next_++;
         for (const Index i : scope) {
             out.scope.push_back(Id(i));
@@ -154,9 +154,9 @@ class Constraints {
     std::vector<char> allowed;             // per place
     std::vector<Supports> support;
     std::vector<Half> halves;
-    std::vector<Table> tables;
+    std::vector<TableConstraint> tables;
     std::vector<Different> different;
-    std::vector<Sum> sums;
+    std::vector<SumConstraint> sums;
     // By variable; a half-edge belongs to the variable that gives support.
     std::vector<std::vector<Id>> halves_of, tables_of, different_of, sums_of;
 

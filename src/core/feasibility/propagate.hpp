@@ -13,7 +13,7 @@ class Propagation {
     Propagation(const Constraints &net, State &state, Clauses &clauses)
         : net_(net), state_(state), clauses_(clauses), waiting_(net.size.size(), 0),
           due_{Due(net.tables.size()), Due(net.sums.size()), Due(net.different.size())} {
-        for (const Table &table : net.tables) {
+        for (const TableConstraint &table : net.tables) {
             Index places = 0;
             for (const Index d : table.size)
                 places += d;
@@ -226,7 +226,7 @@ class Propagation {
     }
 
     bool revise_table(Index t) {
-        const Table &table = net_.tables[std::size_t(t)];
+        const TableConstraint &table = net_.tables[std::size_t(t)];
         const Moment moment{state_};
         Index steps = most_states;
         Index begin = 0;
@@ -253,7 +253,7 @@ class Propagation {
         return true;
     }
 
-    bool stands(const Table &table, Index joint) const {
+    bool stands(const TableConstraint &table, Index joint) const {
         for (std::size_t k = 0; k < table.scope.size(); ++k)
             if (!state_.left_over(net_.offset[table.scope[k]] +
                                   joint / table.stride[k] % table.size[k]))
@@ -261,14 +261,14 @@ class Propagation {
         return true;
     }
 
-    static void remember(const Table &table, std::vector<Index> &witness, Index joint) {
+    static void remember(const TableConstraint &table, std::vector<Index> &witness, Index joint) {
         Index begin = 0;
         for (std::size_t k = 0; k < table.scope.size(); begin += table.size[k++])
             witness[std::size_t(begin + joint / table.stride[k] % table.size[k])] = joint;
     }
 
     bool revise_sum(Index s) {
-        const Sum &sum = net_.sums[std::size_t(s)];
+        const SumConstraint &sum = net_.sums[std::size_t(s)];
         std::int64_t least = 0, most = 0;
         reached_.clear();
         for (std::size_t k = 0; k < sum.scope.size(); ++k) {

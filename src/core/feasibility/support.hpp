@@ -28,7 +28,7 @@ inline constexpr Index most_states = 1 << 14;
 // Returns its number, -1 if there is none, or -2 if `steps` joint states were not enough.
 class TableSeek {
   public:
-    Index operator()(const Table &table, std::size_t fixed, Index x, const Moment &moment,
+    Index operator()(const TableConstraint &table, std::size_t fixed, Index x, const Moment &moment,
                      Index steps) {
         table_ = &table, moment_ = &moment, fixed_ = fixed, label_ = x, steps_ = steps;
         return deeper(0, 0);
@@ -54,7 +54,7 @@ class TableSeek {
         return -1;
     }
 
-    const Table *table_ = nullptr;
+    const TableConstraint *table_ = nullptr;
     const Moment *moment_ = nullptr;
     std::size_t fixed_ = 0;
     Index label_ = 0, steps_ = 0;
@@ -75,7 +75,7 @@ inline void add_gone(const State &state, Index i, Id before, std::vector<Lit> &o
 
 // The literals that leave a label of a table without support: of as few variables as a greedy
 // search finds.
-inline void explain_table(const State &state, const Table &table, Index place, Id before,
+inline void explain_table(const State &state, const TableConstraint &table, Index place, Id before,
                           std::vector<Lit> &out) {
     const Constraints &net = state.net();
     const Index own = net.owner[place];
@@ -96,7 +96,7 @@ inline void explain_table(const State &state, const Table &table, Index place, I
 }
 
 // The least and the largest weight of a scope variable at a moment.
-inline std::pair<std::int64_t, std::int64_t> reach(const State &state, const Sum &sum,
+inline std::pair<std::int64_t, std::int64_t> reach(const State &state, const SumConstraint &sum,
                                                    std::size_t k, Id before) {
     const Index begin = state.net().offset[sum.scope[k]];
     std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least;
@@ -110,7 +110,7 @@ inline std::pair<std::int64_t, std::int64_t> reach(const State &state, const Sum
 
 // The literals that leave a label without an allowed sum: those that limit the sum of the others
 // from below, from above, or both, whichever is needed.
-inline void explain_sum(const State &state, const Sum &sum, Index place, Id before,
+inline void explain_sum(const State &state, const SumConstraint &sum, Index place, Id before,
                         std::vector<Lit> &out) {
     const Constraints &net = state.net();
     const Index own = net.owner[place];

@@ -12,7 +12,7 @@ namespace softmap::interior {
 
 // The graph and the tables of a model; edges[2e] and edges[2e + 1] are the endpoints of edge e, its
 // table has a row for each label of the first one, and λ first the labels of the first one.
-struct Tables {
+struct PairwiseModel {
     Index n, m;
     const Index *labels;       // [n]
     const std::int32_t *edges; // [2m]
@@ -112,13 +112,15 @@ class EdgeLaplacian {
 
 class InteriorSolver {
   public:
-    InteriorSolver(const Tables &tables, GraphMatrix::DenseCholesky dense, const Deadline *deadline)
-        : t_(tables), dense_(dense), node_(std::size_t(t_.n) + 1), half_(2 * std::size_t(t_.m) + 1),
-          edge_(std::size_t(t_.m) + 1), factor_(std::size_t(t_.m) + 1), best_(std::size_t(t_.n)),
-          matrix_(Elimination(t_.n, t_.m, t_.edges, deadline), sizes()) {
-        for (Index i = 0; i < t_.n; ++i)
-            node_[i + 1] = node_[i] + t_.labels[i];
-        for (Index e = 0; e < t_.m; ++e) {
+    InteriorSolver(const PairwiseModel &model, GraphMatrix::DenseCholesky dense,
+                   const Deadline *deadline)
+        : model_(model), dense_(dense), node_(std::size_t(model_.n) + 1),
+          half_(2 * std::size_t(model_.m) + 1), edge_(std::size_t(model_.m) + 1),
+          factor_(std::size_t(model_.m) + 1), best_(std::size_t(model_.n)),
+          matrix_(Elimination(model_.n, model_.m, model_.edges, deadline), sizes()) {
+        for (Index i = 0; i < model_.n; ++i)
+            node_[i + 1] = node_[i] + model_.labels[i];
+        for (Index e = 0; e < model_.m; ++e) {
             const Index rows = count(e, 0), cols = count(e, 1);
             half_[2 * e + 1] = half_[2 * e] + rows;
             half_[2 * e + 2] = half_[2 * e + 1] + cols;
@@ -175,19 +177,19 @@ class InteriorSolver {
         Direction out;
         out.x.resize(x_.size()), out.sx.resize(x_.size());
         out.y.resize(y_.size()), out.sy.resize(y_.size());
-        out.lam.resize(lam_.size()), out.nu.resize(std::size_t(t_.n));
+        out.lam.resize(lam_.size()), out.nu.resize(std::size_t(model_.n));
         return out;
     }
 
     std::vector<Index> sizes() const {
-        std::vector<Index> out(t_.labels, t_.labels + t_.n);
+        std::vector<Index> out(model_.labels, model_.labels + model_.n);
         for (Index &size : out)
             --size;
         return out;
     }
 
-    Index end(Index e, int side) const { return t_.edges[2 * e + side]; }
-    Index count(Index e, int side) const { return t_.labels[end(e, side)]; }
+    Index end(Index e, int side) const { return model_.edges[2 * e + side]; }
+    Index count(Index e, int side) const { return model_.labels[end(e, side)]; }
 
     EdgeLaplacian laplacian(Index e) const { return {count(e, 0), count(e, 1), best_[end(e, 1)]}; }
 
@@ -204,39 +206,42 @@ class InteriorSolver {
         const Index states = node_.back(), entries = edge_.back();
         double scale = 0.0;
         for (Index k = 0; k < states; ++k)
-            scale += std::abs(t_.unary[k]) / double(states);
+            scale += std::abs(model_.unary[k]) / double(states);
         for (Index k = 0; k < entries; ++k)
-            scale += std::abs(t_.pairs[k]) / double(entries);
+            scale += std::abs(model_.pairs[k]) / double(entries);
         scale = scale > 0.0 ? scale : 1.0;
-        x_.resize(std::size_t(states)), sx_.resize(x_.size()), nu_.resize(std::size_t(t_.n));
+        x_.resize(std::size_t(states)), sx_.resize(x_.size()), nu_.resize(std::size_t(model_.n));
         y_.resize(std::size_t(entries)), sy_.resize(y_.size());
         lam_.resize(std::size_t(half_.back()));
         factors_.resize(std::size_t(factor_.back()));
-        for (Index i = 0; i < t_.n; ++i)
-            std::fill(x_.begin() + node_[i], x_.begin() + node_[i + 1], 1.0 / double(t_.labels[i]));
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index i = 0; i < model_.n; ++i)
+            std::fill(x_.begin() + node_[i], x_.begin() + node_[i + 1],
+                      1.0 / double(model_.labels[i]));
+        for (Index e = 0; e < model_.m; ++e) {
             std::fill(y_.begin() + edge_[e], y_.begin() + edge_[e + 1],
                       1.0 / double(count(e, 0) * count(e, 1)));
-            const double low = *std::min_element(t_.pairs + edge_[e], t_.pairs + edge_[e + 1]);
+            const double low =
+                *std::min_element(model_.pairs + edge_[e], model_.pairs + edge_[e + 1]);
             std::fill(lam_.begin() + half_[2 * e], lam_.begin() + half_[2 * e + 2],
                       0.5 * (scale - low));
         }
         reduce();
-        for (Index i = 0; i < t_.n; ++i)
+        for (Index i = 0; i < model_.n; ++i)
             nu_[i] = *std::min_element(sx_.begin() + node_[i], sx_.begin() + node_[i + 1]) - scale;
         reduce();
     }
 
     // Computes the reduced costs and the gap.
     void reduce() {
-        std::copy(t_.unary, t_.unary + x_.size(), sx_.begin());
-        for (Index i = 0; i < t_.n; ++i)
+        std::copy(model_.unary, model_.unary + x_.size(), sx_.begin());
+        for (Index i = 0; i < model_.n; ++i)
             for (Index k = node_[i]; k < node_[i + 1]; ++k)
                 sx_[k] -= nu_[i];
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index e = 0; e < model_.m; ++e) {
             each_label(e, [&](Index h, Index state) { sx_[state] -= lam_[h]; });
-            each_pair(e,
-                      [&](Index k, Index h, Index g) { sy_[k] = t_.pairs[k] + lam_[h] + lam_[g]; });
+            each_pair(e, [&](Index k, Index h, Index g) {
+                sy_[k] = model_.pairs[k] + lam_[h] + lam_[g];
+            });
         }
         gap_ = std::inner_product(x_.begin(), x_.end(), sx_.begin(), 0.0) +
                std::inner_product(y_.begin(), y_.end(), sy_.begin(), 0.0);
@@ -254,9 +259,9 @@ class InteriorSolver {
     // that keep Σ_a x_i(a). The most probable label of a node takes what its others lose.
     void assemble() {
         matrix_.clear();
-        for (Index i = 0; i < t_.n; ++i) {
+        for (Index i = 0; i < model_.n; ++i) {
             const double *x = x_.data() + node_[i], *s = sx_.data() + node_[i];
-            best_[i] = std::max_element(x, x + t_.labels[i]) - x;
+            best_[i] = std::max_element(x, x + model_.labels[i]) - x;
             const GraphMatrix::Block to = matrix_.block(i, i);
             const double own = s[best_[i]] / x[best_[i]];
             each_free(i, [&](Index a, Index row) {
@@ -265,7 +270,7 @@ class InteriorSolver {
                 });
             });
         }
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index e = 0; e < model_.m; ++e) {
             weight_.resize(std::size_t(edge_[e + 1] - edge_[e]));
             for (Index k = edge_[e]; k < edge_[e + 1]; ++k)
                 weight_[k - edge_[e]] = y_[k] / sy_[k];
@@ -297,7 +302,7 @@ class InteriorSolver {
 
     // Calls f(a, row) for the labels of a node other than the most probable one.
     template <class Function> void each_free(Index i, Function f) const {
-        for (Index a = 0; a < t_.labels[i]; ++a)
+        for (Index a = 0; a < model_.labels[i]; ++a)
             if (a != best_[i])
                 f(a, a - (a > best_[i]));
     }
@@ -306,7 +311,7 @@ class InteriorSolver {
     void solve(const Direction &towards, Direction &out) {
         flow_.assign(lam_.size(), 0.0);
         state_.assign(x_.size(), 0.0);
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index e = 0; e < model_.m; ++e) {
             each_label(e, [&](Index h, Index state) { flow_[h] = -x_[state]; });
             each_pair(e, [&](Index k, Index h, Index g) {
                 const double part = towards.y[k] / sy_[k] + y_[k];
@@ -319,7 +324,7 @@ class InteriorSolver {
         for (std::size_t k = 0; k < x_.size(); ++k)
             state_[k] += towards.x[k] / x_[k];
         solve_nodes(out);
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index e = 0; e < model_.m; ++e) {
             each_label(e, [&](Index h, Index state) { flow_[h] -= out.x[state]; });
             multiply(e, out);
         }
@@ -335,12 +340,12 @@ class InteriorSolver {
 
     void solve_nodes(Direction &out) {
         right_.resize(std::size_t(matrix_.size()));
-        for (Index i = 0; i < t_.n; ++i)
+        for (Index i = 0; i < model_.n; ++i)
             each_free(i, [&](Index a, Index row) {
                 right_[matrix_.row(i) + row] = state_[node_[i] + a] - state_[node_[i] + best_[i]];
             });
         matrix_.solve(right_.data());
-        for (Index i = 0; i < t_.n; ++i) {
+        for (Index i = 0; i < model_.n; ++i) {
             double lost = 0.0;
             each_free(i, [&](Index a, Index row) {
                 lost += out.x[node_[i] + a] = right_[matrix_.row(i) + row];
@@ -352,14 +357,14 @@ class InteriorSolver {
     // The changes of ν, of the reduced costs and of y that follow from those of x and λ.
     void complete(const Direction &towards, Direction &out) {
         std::fill(out.sx.begin(), out.sx.end(), 0.0);
-        for (Index e = 0; e < t_.m; ++e) {
+        for (Index e = 0; e < model_.m; ++e) {
             each_label(e, [&](Index h, Index state) { out.sx[state] -= out.lam[h]; });
             each_pair(e, [&](Index k, Index h, Index g) {
                 out.sy[k] = out.lam[h] + out.lam[g];
                 out.y[k] = (towards.y[k] - y_[k] * out.sy[k]) / sy_[k];
             });
         }
-        for (Index i = 0; i < t_.n; ++i) {
+        for (Index i = 0; i < model_.n; ++i) {
             const Index k = node_[i] + best_[i];
             out.nu[i] = out.sx[k] - (towards.x[k] - sx_[k] * out.x[k]) / x_[k];
             for (Index a = node_[i]; a < node_[i + 1]; ++a)
@@ -402,7 +407,7 @@ class InteriorSolver {
         reduce();
     }
 
-    const Tables t_;
+    const PairwiseModel model_;
     const GraphMatrix::DenseCholesky dense_;
     std::vector<Index> node_, half_, edge_, factor_; // where the entries of each begin
     std::vector<Index> best_;                        // [n]: the most probable label

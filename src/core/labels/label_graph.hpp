@@ -69,7 +69,7 @@ struct LabelGraph {
 };
 
 // A cost difference: the sum of finite terms, and the number of infinite terms.
-struct Cost {
+struct CostChange {
     double finite = 0.0;
     Index broken = 0;
 
@@ -95,11 +95,11 @@ class Merge {
   private:
     void collect(Index first, const Index *labels, const Index *other);
 
-    Cost difference(const Index *labels, const Index *other);
+    CostChange difference(const Index *labels, const Index *other);
 
     // Adds the change of one edge or factor. If the label across h changes, too, that variable is
     // in the same component.
-    void add_edge(Index h, const Index *labels, const Index *other, Cost &out);
+    void add_edge(Index h, const Index *labels, const Index *other, CostChange &out);
 
     const LabelGraph &graph_;
     const NodeRange range_;

@@ -541,7 +541,7 @@ void LabelGraph::complete(Index *labels) const {
         labels[a] = state(a, [&](Index member) { return labels[member]; });
 }
 
-void Cost::add(double term, int sign) {
+void CostChange::add(double term, int sign) {
     const bool hard = term == infinity;
     finite += hard ? 0.0 : sign * term;
     broken += hard ? sign : 0;
@@ -554,7 +554,7 @@ bool Merge::operator()(Index *labels, Index *other) {
         if (labels[i] == other[i] || part_[i] == stamp_)
             continue;
         collect(i, labels, other);
-        const Cost change = difference(labels, other);
+        const CostChange change = difference(labels, other);
         const bool take = change.falls() || (change.broken == 0 && change.finite == 0.0);
         fell |= change.falls();
         for (const Index j : nodes_)
@@ -577,8 +577,8 @@ void Merge::collect(Index first, const Index *labels, const Index *other) {
         });
 }
 
-Cost Merge::difference(const Index *labels, const Index *other) {
-    Cost out;
+CostChange Merge::difference(const Index *labels, const Index *other) {
+    CostChange out;
     ++counted_;
     for (const Index i : nodes_) {
         out.add(graph_.unary(i, other[i]), 1);
@@ -588,7 +588,7 @@ Cost Merge::difference(const Index *labels, const Index *other) {
     return out;
 }
 
-void Merge::add_edge(Index h, const Index *labels, const Index *other, Cost &out) {
+void Merge::add_edge(Index h, const Index *labels, const Index *other, CostChange &out) {
     const Index i = graph_.lay.node[h], j = graph_.lay.node[h ^ 1];
     if (graph_.joint(h)) {
         if (part_[j] == counted_)

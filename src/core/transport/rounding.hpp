@@ -20,7 +20,7 @@
 
 namespace softmap {
 
-struct Coupled {
+struct RoundedTransport {
     double cost;  // of the rounded plan
     double slack; // mass that the plan of the messages had in wrong rows and columns, ℓ₁
 };
@@ -30,8 +30,9 @@ struct Coupled {
 class Rounding {
   public:
     template <class View, class Send>
-    Coupled operator()(const View &view, const double *a, const double *b, const double *p,
-                       const double *q, double eta, const Support *pairs, double *plan, Send send) {
+    RoundedTransport operator()(const View &view, const double *a, const double *b, const double *p,
+                                const double *q, double eta, const Support *pairs, double *plan,
+                                Send send) {
         rows_ = view.senders, cols_ = view.receivers;
         if constexpr (View::closed_transport)
             if (view.knows_transport())
@@ -55,7 +56,7 @@ class Rounding {
     static constexpr double depth = 30.0; // pairs below exp(-30) of the largest are left out
 
     template <class View>
-    Coupled closed(const View &view, const double *p, const double *q, double *plan) {
+    RoundedTransport closed(const View &view, const double *p, const double *q, double *plan) {
         Room room(transport_room(rows_, cols_, 1));
         const auto from = reinterpret_cast<const Pack<1> *>(p),
                    to = reinterpret_cast<const Pack<1> *>(q);
@@ -67,7 +68,7 @@ class Rounding {
     }
 
     template <class View>
-    Coupled monotone(const View &view, const double *p, const double *q, double *plan) {
+    RoundedTransport monotone(const View &view, const double *p, const double *q, double *plan) {
         double cost = 0.0;
         each_monotone(p, q, [&](Index x, Index y, double mass) {
             cost += mass * view.entry(x, y).part[0];
@@ -136,7 +137,7 @@ class Rounding {
     }
 
     template <class View>
-    Coupled rounded(const View &view, const double *p, const double *q, double *plan) {
+    RoundedTransport rounded(const View &view, const double *p, const double *q, double *plan) {
         double slack = 0.0;
         std::vector<double> have(std::size_t(cols_), 0.0), rest(std::size_t(rows_), 0.0),
             need(q, q + cols_);

@@ -115,7 +115,7 @@ def test_the_kernels_and_the_driver_have_the_same_numbers(header, text):
 
 def test_the_clock_of_the_driver_is_that_of_the_kernels():
     text = (sources() / "cuda" / "passes.hpp").read_text()
-    control = re.search(r"struct Control \{(.*?)\};", text, re.DOTALL)
+    control = re.search(r"struct DeviceClock \{(.*?)\};", text, re.DOTALL)
     plain = re.sub(r"//.*|double|\s", "", control[1])
     assert tuple(re.split("[,;]", plain.strip(";"))) == DeviceClock.members
 

@@ -88,7 +88,7 @@ class _BlockLaunches:
     Attributes
     ----------
     controls : array
-        The clock of every model: `Control` of ``src/core/cuda/passes.hpp``.
+        The clock of every model: `DeviceClock` of ``src/core/cuda/passes.hpp``.
     """
 
     def __init__(self, arena: Arena, count: int, levels: int) -> None:

@@ -180,7 +180,7 @@ class DeviceClock:
     Attributes
     ----------
     control : array
-        `Control` of ``src/core/cuda/passes.hpp``.
+        `DeviceClock` of ``src/core/cuda/passes.hpp``.
     eta : float
         Inverse temperature η.
     passes, samples : int

@@ -85,7 +85,7 @@ class Shape:
 
     @property
     def teamed(self) -> bool:
-        """Whether several warps may work on a tile; see `Team` in ``src/core/cuda/passes.hpp``."""
+        """Whether several warps share a tile; see `WarpTeam` in ``src/core/cuda/passes.hpp``."""
         plain = self.kind >= 0 and not self.linked and not self.early + self.late
         return plain and self.labels <= CHOICES.teamed
 
