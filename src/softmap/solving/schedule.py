@@ -8,8 +8,9 @@ relaxation until it ends, then rounds of slices of growing work.
 
 Runs with a time limit give the next slice to the stage of which most is expected: the fraction of
 the gap, or of a search tree, that it has closed per second in its last slices, or, if that is more,
-a rate that falls with the time for which it has closed nothing. Slices grow with the time that a stage has had. None
-of this depends on the limit, so that a longer limit continues what a shorter one has begun.
+a rate that falls with the time for which it has closed nothing. Slices grow with the time that a
+stage has had. None of this depends on the limit, so that a longer limit continues what a shorter
+one has begun.
 """
 
 from __future__ import annotations
