@@ -72,10 +72,6 @@ class SquareBound:
         """The labels of lowest cost that were found."""
         return self._best[1][:variables]
 
-    def until_bound(self, steps: int) -> float:
-        """Expected time until a bound after so many steps, in seconds; 0 before the first step."""
-        return (steps - self._steps - 1 + WITH_BOUND) * self._seconds
-
     def relax(self, steps: int, deadline: core.Deadline, end: core.Deadline) -> float:
         """Make some steps, and compute the bound after them; return what it has gained.
 

@@ -52,7 +52,6 @@ class Semidefinite(Stage):
         self._tree: SpinTree | SquareBound | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
-        self._wait = 0.0  # time until another bound, in seconds, if it is long
         self._next = self.tuning.checks.early  # step of the next early slice
         model, tuning = self.problem.model, self.tuning
         if self.options.seconds < 5 * self._import:
@@ -68,7 +67,7 @@ class Semidefinite(Stage):
 
     def begin(self, known: Estimates) -> float:
         if self._tree is not None:
-            return self._wait
+            return 0.0
         return self.tuning.setup * known.bound + self._import
 
     def urgent(self, best: Best, handed: Handed) -> bool:
@@ -97,8 +96,6 @@ class Semidefinite(Stage):
         self._offer(tree, best)
         if share.early and active:  # a resumed run restarts it, too
             self._tree, self._gain = None, math.inf
-        if self._many:
-            self._wait = cast("SquareBound", tree).until_bound(self._between)
         prepared = set_up if tree.bounds > bounds else time.perf_counter() - began
         return Outcome(active=active and not tree.done, prepared=prepared)
 
@@ -106,12 +103,6 @@ class Semidefinite(Stage):
     def _import(self) -> float:
         """Seconds for the import of scipy, which most runs do without."""
         return 0.0 if "scipy.linalg" in sys.modules else self.tuning.spins_import
-
-    @property
-    def _between(self) -> int:
-        """The number of steps between two bounds without triangles."""
-        steps = self.tuning.spin_steps.steps
-        return steps // 2 if self._many else 10 * steps
 
     @property
     def _few(self) -> bool:
@@ -138,7 +129,10 @@ class Semidefinite(Stage):
     def _advance(self, tree: SpinTree | SquareBound, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""
         if self._gain > self.tuning.least_gain * max(best.gap, 0.0):
-            self._gain = tree.relax(self._between, share.deadline, share.run_end)
+            steps = self.tuning.spin_steps.steps
+            self._gain = tree.relax(
+                steps // 2 if self._many else 10 * steps, share.deadline, share.run_end
+            )
             return True
         if not self._few:
             return False
