@@ -39,7 +39,7 @@ def test_every_instance_is_read_and_has_the_documented_energy(instance):
 
 def test_certificates_agree_with_the_best_known_energies(instance):
     case, model = instance
-    result = softmap.solve(model, time_limit=0.1)
+    result = softmap.solve(model, time_limit=0.05)
     assert result.energy == pytest.approx(model.energy(result.labels))
     assert result.bound <= result.energy + 1e-9 * abs(result.energy)
     if case.best is not None:
