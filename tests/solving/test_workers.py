@@ -153,12 +153,21 @@ def test_a_process_that_cannot_be_started_costs_no_result(asked, monkeypatch):
     assert not asked
 
 
-def test_ctrl_c_ends_processes(asked, started):
+def test_ctrl_c_ends_processes(asked, started, monkeypatch):
+    press = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+
+    def has_worker(self: Workers) -> bool:
+        if (found := known(self)) and press.ident is None:
+            press.start()  # once a process is about to be given a model
+        return found
+
+    known = Workers._has_worker
+    monkeypatch.setattr(Workers, "_has_worker", has_worker)
     hard = generators.erdos_renyi(400, 4, seed=1)
     quick = generators.random_tree(5)
-    threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         solve_batch([quick, quick, *[hard] * 6], threads=2, lp_gap=0.0, gap=0.0, goal="lp")
+    assert press.ident is not None
     assert started
     assert all(map(ended, started))
 
