@@ -69,11 +69,11 @@ import softmap
 
 model = softmap.generators.random_grid(70, 70, 3, seed=2)
 options = dict(threads=2, max_work=2 * model.m * 25, lp_gap=0.0, gap=0.0)
+same = softmap.solve(model, **options)
 run = softmap.iterate(model, **options)
 next(run)
 child = os.fork()
 *_, last = run
-same = softmap.solve(model, **options)
 assert (last.bound, last.primal, last.energy) == (same.bound, same.primal, same.energy)
 if child:
     _, status = os.waitpid(child, 0)
