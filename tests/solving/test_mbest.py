@@ -11,7 +11,7 @@ import softmap
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.solving.problem import Problem
-from support.oracles import energy_by_hand
+from support.oracles import energies_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES
 
@@ -29,7 +29,7 @@ def ranking(model):
     """All labellings of finite cost, cheapest first."""
     ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
     every = np.array(list(product(*ranges)))
-    energies = np.array([energy_by_hand(model, model.complete(x)) for x in every])
+    energies = energies_by_hand(model, model.complete(every))
     order = np.argsort(energies, kind="stable")
     order = order[np.isfinite(energies[order])]
     return every[order], energies[order]
