@@ -20,7 +20,8 @@ from pathlib import Path
 import softmap
 from softmap.solving.record import Checkpoints
 Checkpoints.interval = 0.0
-path, most = Path(sys.argv[1]), {"max_work": 2_000_000, "threads": 1, "checkpoint": sys.argv[1]}
+path = Path(sys.argv[1])
+most = {"max_work": int(sys.argv[3]), "threads": 1, "checkpoint": sys.argv[1]}
 model = softmap.generators.erdos_renyi(40, 3, seed=9)
 print("begun", flush=True)
 if path.exists():
@@ -31,44 +32,48 @@ found.save(sys.argv[2])
 """
 
 
-def _child(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CHILD, str(folder / "run.npz"), str(folder / "result.npz")]
+def _child(folder: Path, work: int) -> subprocess.Popen[str]:
+    paths = [str(folder / "run.npz"), str(folder / "result.npz")]
+    command = [sys.executable, "-c", CHILD, *paths, str(work)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def _finish(folder: Path) -> tuple[object, ...]:
-    """Let a run end, and read its result."""
+def _finish(folder: Path, work: int) -> tuple[tuple[object, ...], float]:
+    """Let a run end, and read its result; the seconds that it took once it had begun."""
     import softmap
 
-    with _child(folder) as child:
+    with _child(folder, work) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        began = time.perf_counter()
         child.communicate()
+    length = time.perf_counter() - began
     assert child.returncode == 0
     found = softmap.load_result(folder / "result.npz")
     numbers = (found.bound, found.primal, found.energy, found.work, found.status)
-    return *numbers, found.labels.tobytes(), found.lam.tobytes(), len(found.trace)
+    answer = (*numbers, found.labels.tobytes(), found.lam.tobytes(), len(found.trace))
+    return answer, length
 
 
-def killed_and_resumed(folder: Path, *, times: int, seed: int) -> int:
+def killed_and_resumed(folder: Path, *, times: int, seed: int, work: int = 2_000_000) -> int:
     """Kill a run again and again, at moments of its own; the number of kills that hit it alive."""
     rng, hits = random.Random(seed), 0
     whole, other = folder / "whole", folder / "killed"
     whole.mkdir()
     other.mkdir()
-    began = time.perf_counter()
-    expected = _finish(whole)
-    length = time.perf_counter() - began
+    expected, length = _finish(whole, work)
     for _ in range(times):
-        with _child(other) as child:
+        with _child(other, work) as child:
             assert child.stdout is not None
             child.stdout.readline()
             time.sleep(rng.uniform(0.0, 0.5 * length))
             hits += child.poll() is None
             child.kill()
         if rng.random() < 0.3:
-            assert _finish(other) == expected
+            assert _finish(other, work)[0] == expected
             for path in other.iterdir():
                 path.unlink()
-    assert _finish(other) == expected
+    assert _finish(other, work)[0] == expected
     return hits
 
 

@@ -340,9 +340,9 @@ def test_sums_in_digits_cost_the_same_and_relax_no_more_than_the_hull(seed, base
     whole = Model.from_factors(sizes, [*unary, (tuple(range(k)), table)])
     with small(base=base, sum_entries=0):
         model = Model.from_factors(sizes, [*unary, factor])
-    for x in itertools.product(*map(range, sizes)):
-        assert model.energy(x) == pytest.approx(whole.energy(x))
-        assert cost_of(factor, x, sizes) == table[x]
+    every = list(itertools.product(*map(range, sizes)))
+    assert model.energy(np.array(every)) == pytest.approx(whole.energy(np.array(every)))
+    assert all(cost_of(factor, x, sizes) == table[x] for x in every)
     assert lp.solve(model).value <= lp.solve(whole).value + 1e-7
 
 
@@ -371,8 +371,7 @@ def test_a_hall_set_that_evidence_makes_is_named() -> None:
         softmap.solve(model.condition({"e": 2}))
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e200])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("seed", "scale"), [(k, 1e200 if k % 4 == 3 else 1.0) for k in range(40)])
 def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     n = 6

@@ -368,4 +368,4 @@ def test_nothing_found_is_said():
 
 
 def test_killed_runs_end_as_if_never_killed(tmp_path):
-    killed_and_resumed(tmp_path, times=3, seed=1)
+    assert killed_and_resumed(tmp_path, times=3, seed=1, work=500_000) > 0

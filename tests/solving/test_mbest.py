@@ -1,5 +1,6 @@
 """The m best and m diverse labellings, against enumeration."""
 
+import functools
 from fractions import Fraction
 from itertools import product
 
@@ -10,18 +11,25 @@ import softmap
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.solving.problem import Problem
-from support.oracles import energy_by_hand
+from support.oracles import energies_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES
 
 CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
 
 
+@functools.cache
+def ranked(family, seed):
+    """A model, and all its labellings of finite cost, cheapest first: for several tests."""
+    model = random_model(family, seed)
+    return model, *ranking(model)
+
+
 def ranking(model):
     """All labellings of finite cost, cheapest first."""
     ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
     every = np.array(list(product(*ranges)))
-    energies = np.array([energy_by_hand(model, model.complete(x)) for x in every])
+    energies = energies_by_hand(model, model.complete(every))
     order = np.argsort(energies, kind="stable")
     order = order[np.isfinite(energies[order])]
     return every[order], energies[order]
@@ -33,8 +41,7 @@ def close(a, b):
 
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_the_best_labellings_in_order(family, seed):
-    model = random_model(family, seed)
-    _, energies = ranking(model)
+    model, _, energies = ranked(family, seed)
     if not len(energies):
         return
     found = softmap.solve_mbest(model, 9)
@@ -50,8 +57,7 @@ def test_the_best_labellings_in_order(family, seed):
 @pytest.mark.parametrize("distance", [1, 2, 3])
 @pytest.mark.parametrize(("family", "seed"), CASES[::2])
 def test_diverse_labellings_are_the_best_that_are_far_enough(family, seed, distance):
-    model = random_model(family, seed)
-    every, energies = ranking(model)
+    model, every, energies = ranked(family, seed)
     if not len(energies):
         return
     found = softmap.solve_mbest(model, 4, diversity=distance)

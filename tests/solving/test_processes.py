@@ -67,13 +67,13 @@ FORKED = """
 import os, sys
 import softmap
 
-model = softmap.generators.random_grid(70, 70, 3, seed=2)
+model = softmap.generators.random_grid(50, 50, 3, seed=2)  # wide enough for two threads
 options = dict(threads=2, max_work=2 * model.m * 25, lp_gap=0.0, gap=0.0)
+same = softmap.solve(model, **options)
 run = softmap.iterate(model, **options)
 next(run)
 child = os.fork()
 *_, last = run
-same = softmap.solve(model, **options)
 assert (last.bound, last.primal, last.energy) == (same.bound, same.primal, same.energy)
 if child:
     _, status = os.waitpid(child, 0)
@@ -145,12 +145,17 @@ def answer_of(seed: int) -> tuple[float, float, float, bytes, bytes]:
     return answer(model_of(seed), threads=2)
 
 
+@pytest.fixture(scope="module")
+def answers():
+    """What this process finds."""
+    return [answer_of(seed) for seed in range(2)]
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
-def test_processes_of_a_pool_find_the_same(start):
-    expected = [answer_of(seed) for seed in range(2)]
+def test_processes_of_a_pool_find_the_same(start, answers):
     with ProcessPoolExecutor(2, multiprocessing.get_context(start)) as pool:
-        assert list(pool.map(answer_of, range(2), timeout=200)) == expected
+        assert list(pool.map(answer_of, range(2), timeout=200)) == answers
 
 
 def test_a_callback_may_solve():

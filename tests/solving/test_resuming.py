@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -19,12 +20,25 @@ from softmap.methods.sweeps import chains
 from support.relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 
 
+@pytest.fixture(scope="module")
+def never_stopped(problem):
+    """Runs that are not stopped: one for each method, and each memory that is to spare."""
+    model, _ = problem
+
+    @functools.cache
+    def run(method, spare):
+        assert spare == chains.CHAINS.spare
+        return solve(model, **options_of(method, max_work=90 * 2 * model.m, **NEVER))
+
+    return run
+
+
 @pytest.mark.parametrize("sweeps", [0, 7, 20, 51])
 @pytest.mark.parametrize("method", METHODS)
-def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path):
+def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, never_stopped, tmp_path):
     model, relaxed = problem
     path, half = tmp_path / "run.npz", 2 * model.m
-    whole = solve(model, **options_of(method, max_work=90 * half, **NEVER))
+    whole = never_stopped(method, chains.CHAINS.spare)
     part = solve(model, **options_of(method, max_work=sweeps * half, checkpoint=path, **NEVER))
     promised(part, model, relaxed)
     assert part.work < whole.work
@@ -53,10 +67,10 @@ def continued(again, whole, part):
 @pytest.mark.parametrize("sweeps", [7, 20, 51])
 @pytest.mark.parametrize("method", ["anneal", "trws"])
 def test_resume_where_the_best_bound_has_taken_the_memory_of_momentum(
-    method, sweeps, problem, tmp_path, monkeypatch
+    method, sweeps, problem, never_stopped, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=0))
-    test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path)
+    test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, never_stopped, tmp_path)
 
 
 def test_resume_after_other_stops(problem, tmp_path):

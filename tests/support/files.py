@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 from hypothesis import strategies as st
@@ -32,26 +33,32 @@ TOKENS = [
 ]  # fmt: skip
 
 
-@st.composite
-def damaged(draw, texts: list[bytes]) -> bytes:
-    """A valid file with a few tokens replaced, removed, doubled, or bytes cut and flipped."""
-    data = draw(st.sampled_from(texts))
-    for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.integers(0, 4))
+def damaged(texts: list[bytes]) -> st.SearchStrategy[bytes]:
+    """A valid file with a few tokens replaced, removed, doubled, or bytes cut and flipped.
+
+    One number is drawn for all changes of a file: to draw each took longer than to read it.
+    """
+    return st.integers(0, 2**64 - 1).map(lambda seed: _damaged(texts, random.Random(seed)))
+
+
+def _damaged(texts: list[bytes], rng: random.Random) -> bytes:
+    data = rng.choice(texts)
+    for _ in range(rng.randint(1, 4)):
+        kind = rng.randint(0, 4)
         words = data.split(b" ")
-        at = draw(st.integers(0, max(len(words) - 1, 0)))
+        at = rng.randrange(len(words))
         if kind == 0:
-            words[at] = draw(st.sampled_from(TOKENS))
+            words[at] = rng.choice(TOKENS)
         elif kind == 1:
             del words[at]
         elif kind == 2:
-            words.insert(at, draw(st.sampled_from(TOKENS)))
+            words.insert(at, rng.choice(TOKENS))
         data = b" ".join(words)
         if kind == 3:
-            data = data[: draw(st.integers(0, len(data)))]
+            data = data[: rng.randint(0, len(data))]
         elif kind == 4 and data:
-            place = draw(st.integers(0, len(data) - 1))
-            data = data[:place] + draw(st.binary(max_size=3)) + data[place + 1 :]
+            place = rng.randrange(len(data))
+            data = data[:place] + rng.randbytes(rng.randint(0, 3)) + data[place + 1 :]
     return data
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from softmap import Model
 
 NAMES = [
@@ -60,8 +62,7 @@ def taken_apart(path: Path) -> tuple[dict, list[Record]]:
             width, count, at = 1 << (body[at] & 3), body[at] >> 2, at + 1
             if count == 63:
                 count, at = int.from_bytes(body[at : at + 8], "little"), at + 8
-            parts = [body[at + k * width : at + (k + 1) * width] for k in range(count)]
-            arrays.append([int.from_bytes(part, "little", signed=True) for part in parts])
+            arrays.append(np.frombuffer(body, f"<i{width}", count, at).tolist())
             at += count * width
         records.append((name, arrays))
     return header, records
@@ -76,8 +77,7 @@ def packed(records: list[Record]) -> bytes:
             out.append(min(len(array), 63) << 2 | 3)
             if len(array) >= 63:
                 out += len(array).to_bytes(8, "little")
-            for number in array:
-                out += (number & (1 << 64) - 1).to_bytes(8, "little")
+            out += np.array([number & (1 << 64) - 1 for number in array], "<u8").tobytes()
     return bytes(out)
 
 

@@ -39,7 +39,7 @@ def test_whether_a_label_dominates_another_does_not_depend_on_the_order_of_facto
 def test_proofs_of_permutations_with_hard_constraints_are_accepted(tmp_path):
     """19 of 16,538 were called false: the order of a set decided."""
     checked = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(3, 6))
         costs = rng.integers(0, 5, (n, n + 1)).astype(float)

@@ -75,7 +75,7 @@ def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kep
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_by_cores_writes_a_proof_that_is_checked(tmp_path: Path, seed: int) -> None:
-    model, path = _cover(30, seed), tmp_path / "run.proof"
+    model, path = _cover(24, seed), tmp_path / "run.proof"
     result = softmap.solve(model, goal="optimal", proof=path)
     assert result.status is softmap.Status.OPTIMAL
     found = softmap.verify(result, proof=path)
