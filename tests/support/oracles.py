@@ -20,7 +20,7 @@ def brute_force(model: Model) -> tuple[float, np.ndarray]:
     """The least energy over all labellings of the variables, and a labelling that has it."""
     ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
     labellings = np.array(list(itertools.product(*ranges)))
-    energies = _energies(model, np.stack([model.complete(x) for x in labellings]))
+    energies = _energies(model, model.complete(labellings))
     best = int(np.argmin(energies))
     return float(energies[best]), labellings[best]
 
