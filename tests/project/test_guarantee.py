@@ -120,7 +120,7 @@ def test_every_sentence_has_a_law():
     limit=st.sampled_from([{}, {"max_work": 0}, {"max_work": 40}, {"time_limit": 0}, {"gap": 0.5}]),
     seed=st.integers(0, 2**16),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_guarantee_holds(model, goal, limit, seed):
     assume(np.isfinite(brute_force(model)[0]))
     case = Case(model, softmap.solve(model, goal=goal, seed=seed, **limit), seed)
