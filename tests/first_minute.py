@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +50,9 @@ def as_run(line: str) -> list[str]:
     return [Path(last[0]).name, *last[1:]]
 
 
-def run_text(path: Path, folder: Path, *demo_options: str) -> list[str]:
+def run_text(
+    path: Path, folder: Path, *demo_options: str, run: Callable[[list[str], Path], None] = run
+) -> list[str]:
     """Run the blocks of one text, its demos with further options; return its commands."""
     ran = []
     for language, block in BLOCK.findall(path.read_text("utf-8")):

@@ -62,7 +62,7 @@ def test_every_pair_is_there_when_p_is_one():
     assert edges.tolist() == [[i, j] for i in range(9) for j in range(i + 1, 9)]
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.1, 0.9])
 def test_every_pair_has_the_same_chance(p):
     n, draws = 12, 2_000
     rng = np.random.default_rng(5)

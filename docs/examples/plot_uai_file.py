@@ -9,7 +9,7 @@ per factor. We write one, read it, fix two variables, and compare two methods on
 # %%
 # Make a file
 # -----------
-# A ring of 300 variables with chords. Tables hold *potentials*: larger is better, 0 is forbidden.
+# A ring of 150 variables with chords. Tables hold *potentials*: larger is better, 0 is forbidden.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ import numpy as np
 
 import softmap
 
-n, labels = 300, 4
+n, labels = 150, 4
 rng = np.random.default_rng(7)
 pairs = [(i, (i + step) % n) for step in (1, 7, 31) for i in range(n)]
 lines = ["MARKOV", str(n), " ".join([str(labels)] * n), str(len(pairs))]
@@ -31,7 +31,7 @@ for _ in pairs:
 with TemporaryDirectory() as folder:
     path = Path(folder, "ring.uai")
     path.write_text("\n".join(lines) + "\n")
-    model = softmap.read(path, evidence={0: 1, 150: 2})
+    model = softmap.read(path, evidence={0: 1, 75: 2})
 print(model)
 
 # %%
@@ -53,4 +53,4 @@ axes.legend(frameon=False)
 # %%
 # The labels that evidence fixed are kept.
 
-print(result.labels[[0, 150]])
+print(result.labels[[0, 75]])

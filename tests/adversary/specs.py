@@ -112,12 +112,6 @@ class Spec:
         paid += [e.cost(labels[e.ends[0]], labels[e.ends[1]]) for e in self.edges]
         return [*paid, self.constant]
 
-    def exact_terms(self, labels) -> list[Fraction]:
-        """The same in real numbers, of a labelling of finite cost."""
-        paid = [Fraction(self.unary[i][x]) for i, x in enumerate(labels)]
-        paid += [e.exact(labels[e.ends[0]], labels[e.ends[1]]) for e in self.edges]
-        return [*paid, Fraction(self.constant)]
-
     def all_costs(self) -> AllCosts:
         """The exact sums of the float costs of all labellings."""
         parts = [(e.ends, e.costs(*self._shape(e))) for e in self.edges]

@@ -692,6 +692,7 @@ def main() -> int:
 def campaigns(place: Path, said: argparse.Namespace) -> int:
     inputs = place / "inputs"
     inputs.mkdir()
+    forgiving_import("softmap.app.cli.app")  # once, not in each of the first runs
     if forked(lambda: int(prepare(inputs) is not None)):
         print("the inputs could not be written")
         return 2

@@ -232,22 +232,21 @@ def drawn_plainly(model, seed):
         near[j].add(i)
     level = np.zeros(model.n, dtype=int)
     flipped = 2**64 - 1 - seed
+    links, left = [0] * model.n, list(range(model.n))  # neighbours that have joined
     for turn in range(64):
-        links = [sum(level[j] > 0 for j in near[i]) for i in range(model.n)]
+        left = [i for i in left if level[i] == 0 and links[i] <= 1]
         may = [
             i
-            for i in range(model.n)
-            if level[i] == 0
-            and (
-                links[i] == 1
-                or (links[i] == 0 and (turn >= 52 or (turn == 0 and mixed(flipped, i) < 2**54)))
-            )
+            for i in left
+            if links[i] == 1 or turn >= 52 or (turn == 0 and mixed(flipped, i) < 2**54)
         ]
         key = {i: (mixed(seed + turn, i), i) for i in may}
         joins = [i for i in may if all(key[i] < key[j] for j in near[i] if j in key)]
         above = {i: max((level[j] for j in near[i]), default=0) for i in joins}
         for i in joins:
             level[i] = above[i] + 1
+            for j in near[i]:
+                links[j] += 1
     return level
 
 

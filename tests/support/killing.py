@@ -43,8 +43,13 @@ def mpiexec(processes: int, *words: object) -> subprocess.Popen[str]:
     )
 
 
-def killed(folder: Path, out: Path, processes: int, rng: random.Random) -> float:
-    """Start a run, kill one of its processes at a random moment; seconds until all had ended."""
+def killed(
+    folder: Path, out: Path, processes: int, rng: random.Random, within: float = 2.0
+) -> float:
+    """Start a run, kill one of its processes at a random moment; seconds until all had ended.
+
+    The moment is `within` so many seconds of the first checkpoint, or of the start.
+    """
     shutil.rmtree(out, ignore_errors=True)
     run = mpiexec(processes, DRIVER, "folder", folder, out)
     names = [out / f"pid-{rank}" for rank in range(processes)]
@@ -58,7 +63,7 @@ def killed(folder: Path, out: Path, processes: int, rng: random.Random) -> float
     while late and not (out / "run" / "checkpoint.json").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
-    time.sleep(rng.uniform(0.0, 2.0))
+    time.sleep(rng.uniform(0.0, within))
     began = time.monotonic()
     with contextlib.suppress(ProcessLookupError):
         os.kill(rng.choice(pids), signal.SIGKILL)

@@ -30,6 +30,13 @@ def result():
 
 
 @pytest.fixture(scope="module")
+def small():
+    """A run of which the words are looked at."""
+    model = softmap.generators.potts_grid(8, 9, 5, seed=3)
+    return softmap.solve(model, lp_gap=1e-9, goal="lp")
+
+
+@pytest.fixture(scope="module")
 def page(result):
     return render(result, "A <test> & more")
 
@@ -90,10 +97,10 @@ def test_stages_lie_on_the_time_axis():
     assert "<dt>the bound rests on</dt>" in page
 
 
-def test_the_size_of_the_proof_is_among_the_numbers(result):
-    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+def test_the_size_of_the_proof_is_among_the_numbers(small):
+    searched = replace(small, proof=Proof(ProofKind.SEARCH, nodes=5678))
     assert "<dt>nodes of the search tree</dt><dd>5,678</dd>" in render(searched)
-    tightened = replace(result, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
+    tightened = replace(small, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
     assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
 
 
@@ -157,9 +164,9 @@ def test_names_are_in_the_table():
     assert (held["names"], held["states"]) == (["Rain"], [["no", "yes"]])
 
 
-def test_result_report_writes_the_page(result, tmp_path):
+def test_result_report_writes_the_page(small, tmp_path):
     path = tmp_path / "run.html"
-    result.report(path)
+    small.report(path)
     assert path.read_text("utf-8").startswith("<!doctype html>")
     assert [file.name for file in tmp_path.iterdir()] == ["run.html"]
 
@@ -275,9 +282,9 @@ def test_the_title_names_the_sizes_unless_it_is_given():
     assert "<h1>6 variables, 4 labels: optimal" in render(tree)
 
 
-def test_the_page_says_whether_the_bound_is_checked_or_stated(result):
-    assert "the dual of the LP relaxation (to be checked by softmap verify)" in render(result)
-    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+def test_the_page_says_whether_the_bound_is_checked_or_stated(small):
+    assert "the dual of the LP relaxation (to be checked by softmap verify)" in render(small)
+    searched = replace(small, proof=Proof(ProofKind.SEARCH, nodes=5678))
     assert "an exact search (stated)" in render(searched)
 
 

@@ -46,19 +46,17 @@ def likeness(image, hidden, i, j, noise):
     """The weight of two pixels: patches are compared in the part that both images cover."""
     down, right = j[0] - i[0], j[1] - i[1]
     rows, columns = image.shape
-    squares = common = 0.0
     half = patches.RULE.side // 2
     top, bottom = max(0, -down), rows - 1 - max(0, down)
     left, end = max(0, -right), columns - 1 - max(0, right)
-    for a in range(-half, half + 1):
-        for b in range(-half, half + 1):
-            y, x = np.clip(i[0] + a, top, bottom), np.clip(i[1] + b, left, end)
-            if not hidden[y, x] and not hidden[y + down, x + right]:
-                squares += (image[y, x] - image[y + down, x + right]) ** 2
-                common += 1
-    if not common:
+    around = np.arange(-half, half + 1)
+    y = np.clip(i[0] + around, top, bottom)[:, None]
+    x = np.clip(i[1] + around, left, end)
+    seen = ~hidden[y, x] & ~hidden[y + down, x + right]
+    if not seen.any():
         return 0.0
-    excess = max(squares / common - 2 * noise**2, 0.0)
+    squares = (image[y, x] - image[y + down, x + right])[seen] ** 2
+    excess = max(squares.mean() - 2 * noise**2, 0.0)
     return np.exp(-excess / (patches.RULE.spread * noise) ** 2)
 
 

@@ -61,7 +61,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
 def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
     model = generators.random_grid(12, 12, 3, seed=1)
     distributed.write_parts(model, tmp_path / "model", 8)
-    seconds = killed(tmp_path / "model", tmp_path / "out", 2, random.Random(1))
+    seconds = killed(tmp_path / "model", tmp_path / "out", 2, random.Random(1), within=0.5)
     assert seconds < 20  # not a measure of speed: they would wait for ever
     go_on(model, tmp_path / "model", tmp_path / "out")
 
