@@ -20,17 +20,24 @@ def brute_force(model: Model) -> tuple[float, np.ndarray]:
     """The least energy over all labellings of the variables, and a labelling that has it."""
     ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
     labellings = np.array(list(itertools.product(*ranges)))
-    energies = [energy_by_hand(model, model.complete(x)) for x in labellings]
+    energies = energies_by_hand(model, model.complete(labellings))
     best = int(np.argmin(energies))
-    return energies[best], labellings[best]
+    return float(energies[best]), labellings[best]
 
 
 def energy_by_hand(model: Model, states: np.ndarray) -> float:
     """Sum of the entries of unary costs and tables at the states of all nodes."""
-    total = model.constant + sum(model.unary_of(i)[states[i]] for i in range(model.n))
-    for e, (i, j) in enumerate(model.edges):
-        total += model.table(e)[states[i], states[j]]
-    return float(total)
+    return float(energies_by_hand(model, states))
+
+
+def energies_by_hand(model: Model, states: np.ndarray) -> np.ndarray:
+    """The same for each row of states."""
+    total = model.constant
+    for i in range(model.n):
+        total = total + model.unary_of(i)[states[..., i]]
+    for e, (i, j) in enumerate(model.edges.tolist()):
+        total = total + model.table(e)[states[..., i], states[..., j]]
+    return np.asarray(total)
 
 
 def tree_optimum(model: Model) -> float:
