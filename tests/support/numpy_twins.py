@@ -64,7 +64,7 @@ def _rotate(x: int, k: int) -> int:
 
 
 def halves_of(model: Model, i: int) -> list[int]:
-    return [int(h) for h in np.flatnonzero(model.edges.reshape(-1) == i)]
+    return np.flatnonzero(model.edges.reshape(-1) == i).tolist()
 
 
 def log_sum(exponent: np.ndarray, axis: int | None = None) -> np.ndarray:
