@@ -86,10 +86,13 @@ def log_mu(model: Model, lam: np.ndarray, eta: float, i: int) -> np.ndarray:
 def log_S(model: Model, lam: np.ndarray, eta: float, h: int) -> np.ndarray:
     """log S_{e,i} of half-edge h, from the dense table; -inf on forbidden states."""
     e, side = divmod(h, 2)
-    ends = [np.where(np.isposinf(model.unary_of(i)), np.inf, 0.0) for i in model.edges[e]]
-    shifts = [lam[model.half_slice(2 * e + s)] + ends[s] for s in (0, 1)]
+    shifts = [
+        np.where(model.unary_of(i) == np.inf, np.inf, lam[model.half_slice(2 * e + s)])
+        for s, i in enumerate(model.edges[e])
+    ]
     exponent = -eta * (model.table(e) + shifts[0][:, None] + shifts[1][None, :])
-    return log_sum(exponent, 1 - side) - log_sum(exponent)
+    sums = log_sum(exponent, 1 - side)
+    return sums - log_sum(sums)
 
 
 def nu(model: Model, lam: np.ndarray, eta: float, h: int) -> np.ndarray:
