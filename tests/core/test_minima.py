@@ -17,8 +17,11 @@ from support.families import FAMILIES, PAIRWISE
 from support.proof_models import Case, Sizes, case
 from support.strategies import seeds
 
-TINY = Fraction(1, 2**1074)
-U = Fraction(1, 2**52)
+# All sums are whole numbers of 2^-FINE: products of two floats still are when they are divided by
+# 2^52 twice, as the units in the last place are.
+FINE = 2 * 1074 + 2 * 52
+LAST = 52
+TINY = 1 << FINE - 1074
 
 
 def native(model):
@@ -29,51 +32,62 @@ def bound_of(case: Case, threads: int = 1) -> float:
     return core.dual_bound(native(case.model), case.lam, case.model.constant, threads)
 
 
+def units(value: float | Fraction) -> int:
+    """A finite float, or a product of two, as a whole number of `2 ** -FINE`."""
+    above, below = value.as_integer_ratio()
+    return above << FINE - (below.bit_length() - 1)  # what is below is a power of two
+
+
 def exact_bound(case: Case) -> tuple[Fraction | None, Fraction]:
-    """The dual bound in fractions (None: +inf), and how much rounding may take off.
+    """The exact dual bound (None: +inf), and how much rounding may take off.
 
     An entry may be lowered by a few units in the last place of its own terms, and the least of the
     lowered entries counts: large terms at entries far above the least one allow nothing.
     """
-    model, lam = case.model, [Fraction(float(v)) for v in case.lam]
-    value, lowered = Fraction(model.constant), Fraction(model.constant)
+    model, lam = case.model, [units(v) for v in case.lam.tolist()]
+    value = lowered = units(model.constant)
     for entries in [*node_entries(model, lam), *edge_entries(case, lam)]:
         if not entries:
             return None, Fraction(0)
         value += min(one for one, _ in entries)
         lowered += min(one - loss for one, loss in entries)
-    return value, value - lowered + U * abs(value) + TINY
+    loss = value - lowered + (abs(value) >> LAST) + TINY
+    return Fraction(value, 1 << FINE), Fraction(loss, 1 << FINE)
 
 
 def node_entries(model, lam):
+    unary, ends = model.unary.tolist(), model.edges.ravel().tolist()
     for i in range(model.n):
         entries = []
+        starts = [int(model.half_offset[h]) for h, end in enumerate(ends) if end == i]
         for x in range(model.num_labels[i]):
-            cost = float(model.unary[model.node_offset[i] + x])
+            cost = unary[model.node_offset[i] + x]
             if cost == np.inf:
                 continue
-            halves = [h for h in range(2 * model.m) if model.edges[h // 2][h % 2] == i]
-            terms = [Fraction(cost), *(-lam[model.half_offset[h] + x] for h in halves)]
-            second = 8 * U * U * len(terms) ** 2 * sum(map(abs, terms))
-            entries.append((sum(terms), U * abs(sum(terms)) + second + TINY))
+            terms = [units(cost), *(-lam[start + x] for start in starts)]
+            total = sum(terms)
+            second = 8 * len(terms) ** 2 * sum(map(abs, terms)) >> 2 * LAST
+            entries.append((total, (abs(total) >> LAST) + second + TINY))
         yield entries
 
 
 def edge_entries(case, lam):
     model = case.model
-    for e, (i, j) in enumerate(model.edges):
-        entries = []
+    forbidden = np.isinf(model.unary).tolist()
+    nodes, halves = model.node_offset.tolist(), model.half_offset.tolist()
+    for e, (i, j) in enumerate(model.edges.tolist()):
+        entries, pair = [], case.pair[e]
         for x in range(model.num_labels[i]):
+            if forbidden[nodes[i] + x]:
+                continue
+            a = lam[halves[2 * e] + x]
             for y in range(model.num_labels[j]):
-                ends = model.unary[[model.node_offset[i] + x, model.node_offset[j] + y]]
-                cost = case.pair[e](x, y)
-                if cost is None or np.isinf(ends).any():
+                if forbidden[nodes[j] + y] or (exact := pair(x, y)) is None:
                     continue
-                a = lam[model.half_offset[2 * e] + x]
-                b = lam[model.half_offset[2 * e + 1] + y]
+                b, cost = lam[halves[2 * e + 1] + y], units(exact)
                 largest = max(abs(a), abs(b), abs(cost))
                 steps = 5 + 2 * abs(x - y)
-                entries.append((a + b + cost, U * steps * largest + steps * TINY))
+                entries.append((a + b + cost, (steps * largest >> LAST) + steps * TINY))
         yield entries
 
 

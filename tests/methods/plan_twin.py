@@ -79,9 +79,8 @@ class Plan:
     table_size: int
 
 
-def planned_leading(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
-    """A plan that keeps the places of messages into the first node of a straight row only."""
-    plan = planned(model, rank, level, keys)
+def leading(plan: Plan) -> Plan:
+    """The plan with the places of messages into the first node of a straight row only."""
     return replace(plan, arrays=plan.arrays | _leading_pulls(plan.arrays))
 
 

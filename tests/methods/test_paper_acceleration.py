@@ -17,6 +17,7 @@ from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins
 
+pytestmark = pytest.mark.usefixtures("stacked_once")
 ETA = 4.0
 PROVED = [
     (name, constants)
@@ -33,6 +34,13 @@ def model():
     edges = [[0, 1], [1, 2], [2, 0], [3, 2]]
     unary = [rng.normal(size=d) for d in counts]
     return Model(unary, edges, [rng.normal(size=(counts[i], counts[j])) for i, j in edges])
+
+
+@pytest.fixture(scope="module")
+def random_graph():
+    """A random graph with L* and a minimiser."""
+    model = generators.erdos_renyi(4, 2, seed=3)
+    return model, *twins.least_dual(model, ETA)
 
 
 def _blocks(model, order):
@@ -198,11 +206,10 @@ def test_the_printed_star_step_is_outside_the_proof():
 
 
 @pytest.mark.parametrize(("name", "constants"), PROVED)
-def test_the_mean_dual_error_stays_under_the_proved_rate(name, constants):
+def test_the_mean_dual_error_stays_under_the_proved_rate(random_graph, name, constants):
     """Lemmas "acc-dual-conv" and "acc-dual-conv-smp", before and after G(η) replaces ‖λ*‖."""
-    model = generators.erdos_renyi(4, 2, seed=3)
+    model, least, star = random_graph
     algorithm = METHODS[name](eta=ETA, constants=constants)
-    least, star = twins.least_dual(model, ETA)
     dual, checks, trials = SmoothedDual(model, ETA), np.arange(0, 241, 20), 40
     errors = np.zeros(len(checks))
     for seed in range(trials):

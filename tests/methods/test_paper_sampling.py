@@ -64,6 +64,7 @@ def test_work_counts_half_edge_messages(name):
 # --- the iterate that Algorithm 1 returns -------------------------------------------------------
 
 
+@pytest.mark.usefixtures("stacked_once")
 @pytest.mark.parametrize("name", ["emp", "smp", "bcd"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_of_all_iterates_is_returned(name, seed):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.sparse import coo_array
 
 import softmap
 from softmap import transport
@@ -27,13 +28,12 @@ def optimum(marginals, edges, tables):
     sizes = [m if np.ndim(m) == 0 else len(m) for m in marginals]
     node = np.concatenate([[0], np.cumsum(sizes)])
     edge = node[-1] + np.concatenate([[0], np.cumsum([t.size for t in tables])])
-    rows, right = [], []
+    parts, right = [], []
 
     def equation(terms, value):
-        row = np.zeros(edge[-1])
         for index, factor in terms:
-            row[index] += factor
-        rows.append(row)
+            places = np.atleast_1d(index)
+            parts.append((np.full(places.size, len(right)), places, np.full(places.size, factor)))
         right.append(value)
 
     for e, (i, j) in enumerate(edges):
@@ -47,9 +47,11 @@ def optimum(marginals, edges, tables):
             for x in range(sizes[i]):
                 equation([(node[i] + x, 1.0)], m[x])
         else:
-            equation([(slice(node[i], node[i + 1]), 1.0)], 1.0)
+            equation([(np.arange(node[i], node[i + 1]), 1.0)], 1.0)
     costs = np.concatenate([np.zeros(node[-1]), *(t.ravel() for t in tables)])
-    return linprog(costs, A_eq=np.array(rows), b_eq=right).fun
+    rows, places, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    matrix = coo_array((factors, (rows, places)), shape=(len(right), edge[-1]))
+    return linprog(costs, A_eq=matrix, b_eq=right).fun
 
 
 def problem(seed, cycle):

@@ -32,11 +32,12 @@ def energy_by_hand(model: Model, states: np.ndarray) -> float:
 
 def energies_by_hand(model: Model, states: np.ndarray) -> np.ndarray:
     """The same for each row of states."""
-    unary = sum((model.unary_of(i)[states[..., i]] for i in range(model.n)), start=0.0)
-    total = model.constant + unary
+    total = model.constant
+    for i in range(model.n):
+        total = total + model.unary_of(i)[states[..., i]]
     for e, (i, j) in enumerate(model.edges.tolist()):
         total = total + model.table(e)[states[..., i], states[..., j]]
-    return total
+    return np.asarray(total)
 
 
 def tree_optimum(model: Model) -> float:

@@ -22,7 +22,11 @@ class Passes:
         self.clock = [0.0, -1.0]
         far = self.node.reshape(-1, 2)[:, ::-1].reshape(-1)
         self.onwards = level[far] > level[self.node]
-        self.own = [np.flatnonzero(self.node == i) for i in range(model.n)]
+        own = [np.flatnonzero(self.node == i).tolist() for i in range(model.n)]
+        self.own = {
+            later: [[h for h in halves if self.onwards[h] == later] for halves in own]
+            for later in (False, True)
+        }
 
     @cache  # noqa: B019 - a twin lives as long as its test
     def table(self, h):
@@ -41,13 +45,13 @@ class Passes:
 
     def halves(self, i, later):
         """Half-edges of node i to later (or earlier) levels."""
-        return [h for h in self.own[i] if self.onwards[h] == later]
+        return self.own[later][i]
 
     def share(self, i, msg=None):
         """θ̂_i / n_i."""
         msg = self.msg if msg is None else msg
         early, late = self.halves(i, False), self.halves(i, True)
-        total = self.costs[i] + sum((msg[h] for h in early + late), np.zeros(len(self.costs[i])))
+        total = self.costs[i] + sum(msg[h] for h in early + late)
         return total / max(len(early), len(late), 1)
 
     def half(self, forward, eta, momentum=False):
@@ -60,10 +64,10 @@ class Passes:
             for h in self.halves(i, forward):
                 sent[h] = softmin(share[:, None] - self.msg[h][:, None] + self.table(h), eta)
             for h, out in sent.items():
+                self.shift[h] = low = out.min()
                 with np.errstate(invalid="ignore"):
-                    new = out - out.min()
-                new = np.where(new < np.inf, new, 0.0)
-                self.shift[h] = out.min()
+                    new = out - low
+                new[~(new < np.inf)] = 0.0
                 if momentum and not forward:
                     step, before = self.msg[h ^ 1] - new, self.prev[h ^ 1]
                     product += float((step * (new - before - TURN * step)).sum())

@@ -26,6 +26,7 @@ from softmap.verification.integers import flat_model
 from softmap.verification.limit import TableLimit
 from softmap.verification.records import Rejected
 from softmap.verification.spins import SpinLeaves, _below_zero
+from support.exact_sums import all_costs
 
 FOREVER = core.Deadline(math.inf)
 
@@ -53,15 +54,9 @@ def random_model(seed: int, most: int = 9) -> softmap.Model:
 
 def optimum(model: softmap.Model) -> Fraction:
     """The least cost of all labellings, in exact arithmetic."""
-    n, tables = model.num_variables, flat_model(model).factors
-    every = np.array(list(itertools.product((0, 1), repeat=n)))
-    costs = np.zeros(len(every), dtype=object)
-    for i, own in enumerate(model.unary.reshape(n, 2)):
-        costs += np.array([Fraction(c) for c in own.tolist()], dtype=object)[every[:, i]]
-    for (i, j), table in tables:
-        own = [Fraction(c) for c in table.ravel().tolist()]
-        costs += np.array(own, dtype=object)[2 * every[:, i] + every[:, j]]
-    return Fraction(model.constant) + min(costs)
+    n = model.num_variables
+    parts = [((i,), own) for i, own in enumerate(model.unary.reshape(n, 2))]
+    return all_costs([2] * n, [*parts, *flat_model(model).factors], model.constant).least
 
 
 def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
