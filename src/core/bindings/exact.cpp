@@ -70,7 +70,6 @@ class ExactSearch {
         out["searched"] = r.searched;
         out["workers"] = r.workers;
         out["root_bound"] = r.root_bound;
-        out["unexplored"] = r.unexplored;
         out["log"] = r.log;
         out["logged"] = r.logged;
         return out;

@@ -107,7 +107,6 @@ class Frontier {
         node = open_.top();
         open_.pop();
         path = path_to(node);
-        unexplored_ -= part(path.size());
         ++busy_;
         measure();
         return Taken::NODE;
@@ -128,7 +127,6 @@ class Frontier {
     void plant(Cost bound) {
         const std::lock_guard lock(mutex_);
         open_.push({bound, 0, -1, 0});
-        unexplored_ = 1.0;
     }
 
     // Makes all workers stop after their current nodes.
@@ -155,8 +153,6 @@ class Frontier {
     const Known &known() const { return known_; }
     // The smallest bound of the open nodes, at most the cut.
     Cost lower() const { return open_.empty() ? cut() : std::min(cut(), open_.top().bound); }
-    // The part of the tree below the open nodes, if each branch of a node is half of it.
-    double unexplored() const { return open_.empty() ? 0.0 : unexplored_; }
 
   private:
     struct Link {
@@ -174,14 +170,10 @@ class Frontier {
     std::priority_queue<Open> open_;
     std::vector<Link> links_; // decisions of open nodes, as trees towards the root
     std::exception_ptr failure_;
-    double unexplored_ = 0.0;
     int opened_ = 0; // number of open nodes so far, including those pruned at once
     int busy_ = 0, waiting_ = 0;
 
     bool promising() const { return !open_.empty() && open_.top().bound < cut(); }
-    static double part(std::size_t decisions) {
-        return std::ldexp(1.0, -static_cast<int>(decisions));
-    }
     // The decisions that lead to a node just removed. Forgets all links with the last open node.
     std::vector<Decision> path_to(const Open &node) {
         std::vector<Decision> path;
@@ -220,7 +212,6 @@ class Frontier {
                 chain = link(chain, path[length]);
             const int last = fresh.more ? link(chain, fresh.last) : chain;
             open_.push({fresh.bound, static_cast<int>(fresh.length), last, number});
-            unexplored_ += part(fresh.length + (fresh.more ? 1 : 0));
             if (waiting_ > 0)
                 changed_.notify_one();
         }

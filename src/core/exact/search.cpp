@@ -83,7 +83,6 @@ bool TreeSearch::explore() {
     if (control_.total >= split && control_.total < last_work && !control_.stopped)
         work_together(last_work);
     lower = frontier_.lower();
-    unexplored = frontier_.unexplored();
     return lower >= frontier_.cut();
 }
 

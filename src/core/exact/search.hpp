@@ -24,8 +24,7 @@ class TreeSearch {
     TreeSearch(Control &control, const Gap &gap, int threads, std::int64_t split_work);
     ~TreeSearch();
 
-    Cost lower = 0;          // lower bound, valid at any time
-    double unexplored = 1.0; // part of the tree (see Frontier)
+    Cost lower = 0; // lower bound, valid at any time
     bool complete = false;
     std::int64_t backtrack_budget = INT64_MAX; // per call of run
     std::int64_t work_budget = INT64_MAX;      // per call of run, of each worker

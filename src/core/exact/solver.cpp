@@ -407,9 +407,6 @@ void Solver::report_progress() {
         labels[vars[k]] = w.label[vars[k]][found[k]];
     offer_labels(std::move(labels));
     result_.root_bound = to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
-    const auto parts = static_cast<double>(now_->parts.size());
-    const auto later = parts - static_cast<double>(now_->next) - 1.0;
-    result_.unexplored = (later + search.unexplored) / parts;
     finish(w.base + now_->sums.lower + search.lower, false, false);
 }
 
@@ -438,8 +435,6 @@ void Solver::offer_labels(std::vector<std::int64_t> labels) {
 void Solver::finish(Wide lower, bool complete, bool infeasible) {
     result_.slack = scale_.slack;
     result_.complete = complete;
-    if (complete)
-        result_.unexplored = 0.0;
     if (infeasible) {
         result_.complete = true;
         result_.infeasible = result_.labels.empty();

@@ -31,8 +31,7 @@ struct Result {
     int components = 0, eliminated = 0, searched = 0;
     int workers = 0; // largest number of threads of a search; 0 without a search
     double root_bound = -INFINITY;
-    double unexplored = 1.0; // part of the trees of all components that is left
-    std::string log;         // proof file; its first `logged` bytes prove the bound
+    std::string log; // proof file; its first `logged` bytes prove the bound
     std::int64_t logged = 0;
 };
 

@@ -199,10 +199,9 @@ class Run:
         """Note what a slice has done."""
         tuning, best = self.options.tuning, self.best
         fell = not self.stages[turn.key].proves and best.energy < before[1]
-        gain = max(_gained(before, best), outcome.explored)
         self._active[turn.key] = outcome.active
         self._histories[turn.key] = self._histories[turn.key].after(
-            tuning, turn, seconds, outcome.prepared, gain, fell=fell
+            tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
         )
 
     def _status(self, outcome: Outcome) -> Status | None:

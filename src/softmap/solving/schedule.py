@@ -7,10 +7,9 @@ Runs without a time limit count work, so that they are deterministic: stages tha
 relaxation until it ends, then rounds of slices of growing work.
 
 Runs with a time limit give the next slice to the stage of which most is expected: the fraction of
-the gap, or of a search tree, that it has closed per second in its last slices, or, if that is more,
-a rate that falls with the time for which it has closed nothing. Slices grow with the time that a
-stage has had. None of this depends on the limit, so that a longer limit continues what a shorter
-one has begun.
+the gap that it has closed per second in its last slices, or, if that is more, a rate that falls
+with the time for which it has closed nothing. Slices grow with the time that a stage has had. None
+of this depends on the limit, so that a longer limit continues what a shorter one has begun.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class History:
     fruitless : float
         Time since it has last made progress or improved the labels, in seconds.
     rate : float
-        Fraction of the gap, or of a search tree, closed per second in its last two slices.
+        Fraction of the gap closed per second in its last two slices.
     last : (float, float)
         Time and progress of its last slice.
     """
@@ -79,7 +78,7 @@ class History:
         prepared : float
             Its time that could gain nothing yet, in seconds.
         gain : float
-            Fraction of the gap, or of a search tree, that it closed.
+            Fraction of the gap that it closed.
         fell : bool
             Whether the energy fell.
         """

@@ -156,9 +156,6 @@ class Outcome(Handed):
         Number of half-edge messages that the budget does not know yet; None: that of the share.
     prepared : float
         Time of the slice that could gain nothing yet, such as a long set-up, in seconds.
-    explored : float
-        Fraction of a search tree that the slice has explored: it counts as the same fraction of
-        the gap.
     """
 
     active: bool = True
@@ -166,7 +163,6 @@ class Outcome(Handed):
     ended: Status | None = None
     work: int | None = None
     prepared: float = 0.0
-    explored: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,22 +45,6 @@ def test_short_slices_end(model, backtracks):
     assert found.infeasible or found.energy == pytest.approx(brute_force(model)[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_the_part_of_the_tree_that_is_left_falls_to_zero(seed):
-    model = generators.erdos_renyi(50, 6, seed=seed)
-    search = ExactSearch(model, incumbent=np.zeros(model.n, int), dp_limit=0.0)
-    left = [1.0]
-    for _ in range(1000):
-        found = search.run(backtrack_limit=20)
-        left.append(found.unexplored)
-        if found.complete:
-            break
-    assert found.complete
-    assert len(left) > 5
-    assert left == sorted(left, reverse=True)
-    assert left[-1] == 0.0 < left[-2] < 1.0
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_random_graphs_of_the_paper_with_a_proof_that_is_checked(seed, tmp_path):
     """Probes of branches leave no trace in the log, and change nothing that it proves."""

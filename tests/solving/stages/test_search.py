@@ -85,22 +85,6 @@ def test_runs_with_one_and_several_threads_prove_the_same_optimum():
     assert max(r.bound for r in found) <= min(r.energy for r in found) + 1e-9
 
 
-def test_a_slice_says_how_much_of_the_tree_it_has_explored():
-    model = generators.erdos_renyi(60, 6, seed=2)
-    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
-    search, explored = Search(Problem.plain(model), Options()), []
-    assert search.applies()
-    for _ in range(1000):
-        outcome = search(best, Share(Budget(), work=1))
-        explored.append(outcome.explored)
-        if not outcome.active:
-            break
-    assert len(explored) > 5
-    assert min(explored) >= 0
-    assert sum(explored) == pytest.approx(1.0)
-    assert max(explored[:-1]) > 0
-
-
 @pytest.mark.parametrize("seconds", [None, 60.0])
 def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     """From λ of more passes it takes fewer nodes, but it ends many runs before these passes."""

@@ -30,16 +30,14 @@ class Log:
 class ExactResult:
     """The best labelling and the lower bound of a search.
 
-    `root_bound` is the bound at the root of the search tree; `unexplored` is the part of the tree
-    that is left, if each branch of a node is taken for half of it; `log` proves `lower_bound`, and
-    is None if no file was requested or writing it failed.
+    `root_bound` is the bound at the root of the search tree; `log` proves `lower_bound`, and is
+    None if no file was requested or writing it failed.
     """
 
     labels: Ints | None
     energy: float
     lower_bound: float
     root_bound: float
-    unexplored: float
     slack: float
     complete: bool
     infeasible: bool

@@ -61,7 +61,6 @@ class Search(Stage):
     def applies(self) -> bool:
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # bound of the λ it started from, or of its root
-        self._left = 1.0  # part of its tree that is not explored
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         self._next = self.schedule.first_search  # step of the next early slice
         self._entries = flat_entries(self.problem.model)
@@ -98,11 +97,10 @@ class Search(Stage):
             raise InfeasibleModel(
                 "no labelling has finite cost: an exact search over all variables found none", None
             )
-        left, self._left = self._left, min(self._left, found.unexplored)
         active = self._offer(best, found)
         if share.early:  # a resumed run restarts it, too
             self._search = None
-        return Outcome(active=active, explored=left - self._left)
+        return Outcome(active=active)
 
     @property
     def _small(self) -> bool:
@@ -137,7 +135,7 @@ class Search(Stage):
         better = not bound - self._bound <= self.tuning.fresh * rest
         beyond = self._above(best)
         if self._search is None or better or beyond != self._beyond:
-            self._beyond, self._bound, self._left = beyond, bound, 1.0
+            self._beyond, self._bound = beyond, bound
             self._search = self._new(best, share)
         return self._search
 
