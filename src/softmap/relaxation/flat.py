@@ -17,6 +17,7 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints, Potential
 
 LEAST = float(np.finfo(np.float64).tiny)  # smallest normal float64
+BLOCK = 1 << 19  # table entries that are rounded at a time: some 20 ms
 SPLIT = 2.0**27 + 1.0  # Dekker's constant: splits the mantissa of a float64 in halves
 
 
@@ -64,11 +65,18 @@ class EliminationOrder:
         return math.isfinite(self.entries)
 
 
-def flatten(model: Model) -> FlatModel:
+def flatten(model: Model, deadline: core.Deadline | None = None) -> FlatModel:
     """Return the model with each auxiliary node replaced by the factor that it represents.
 
     Costs that are products are rounded down, so a lower bound of the flat model is a lower bound of
     the model.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    deadline : Deadline, optional
+        When to stop: `core.OutOfTime` is raised.
     """
     n, aux = model.num_variables, model.auxiliaries
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
@@ -79,7 +87,7 @@ def flatten(model: Model) -> FlatModel:
         raise ValueError("the strides of an auxiliary node must not increase")
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
     scopes = [model.edges[pairs].astype(np.int64).ravel(), aux.member]
-    tables, joint = lower_tables(model, pairs), model.unary[split:]
+    tables, joint = lower_tables(model, pairs, deadline), model.unary[split:]
     return FlatModel(
         model.num_labels[:n].astype(np.int64),
         np.ascontiguousarray(model.unary[:split], float),
@@ -90,11 +98,20 @@ def flatten(model: Model) -> FlatModel:
     )
 
 
-def lower_tables(model: Model, edges: Ints) -> Costs:
+def lower_tables(model: Model, edges: Ints, deadline: core.Deadline | None = None) -> Costs:
     """Return the concatenated row-major tables of some edges, rounded down.
 
     An entry that is a product (weight times distance, or weight times shared table) is rounded down
     if it is inexact. A lower bound for these costs is then one for the costs that were given.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    edges : int64 array
+        The edges.
+    deadline : Deadline, optional
+        When to stop, looked at after every `BLOCK` entries: `core.OutOfTime` is raised.
     """
     sizes = np.diff(model.edge_offset)[edges]
     start = np.cumsum(sizes) - sizes
@@ -105,13 +122,18 @@ def lower_tables(model: Model, edges: Ints) -> Costs:
         shape = labels[inside, 0].astype(np.int64) << 32 | labels[inside, 1]
         alike = (shape == shape[:1]).all()
         for one in set(shape[:1] if alike else shape.tolist()):  # np.unique imports masked arrays
-            some, (rows, cols) = inside[shape == one], divmod(int(one), 1 << 32)
-            tables = lower_stack(potential, edges[some] - first, rows, cols)
-            begin, end = int(start[some[0]]), int(start[some[-1]]) + rows * cols
-            if end - begin == tables.size:  # one after the other: no index of every entry
-                out[begin:end] = tables.reshape(-1)
-            else:
-                out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
+            same, (rows, cols) = inside[shape == one], divmod(int(one), 1 << 32)
+            step = max(1, BLOCK // (rows * cols))
+            for some in (same[k : k + step] for k in range(0, len(same), step)):
+                if deadline is not None:
+                    deadline.require()
+                tables = lower_stack(potential, edges[some] - first, rows, cols)
+                begin, end = int(start[some[0]]), int(start[some[-1]]) + rows * cols
+                if end - begin == tables.size:  # one after the other: no index of every entry
+                    out[begin:end] = tables.reshape(-1)
+                else:
+                    place = start[some][:, None] + np.arange(rows * cols)
+                    out[place] = tables.reshape(len(some), -1)
     return out
 
 

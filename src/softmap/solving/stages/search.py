@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
@@ -60,6 +61,7 @@ class Search(Stage):
 
     def applies(self) -> bool:
         self._search: ExactSearch | None = None
+        self._flat: FlatModel | None = None  # a factor table in the place of each auxiliary node
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         self._next = self.schedule.first_search  # step of the next early slice
@@ -87,7 +89,11 @@ class Search(Stage):
             self._next = max(self._next, 4 * seen.done)
         if not (best.gaps().map <= self.schedule.searched_gap or self._small or self.narrow):
             return Outcome(ran=False)
-        found = self._current(best, share).run(
+        try:
+            search = self._current(best, share)
+        except core.OutOfTime:  # the run has ended
+            return Outcome(active=False, ran=False)
+        found = search.run(
             incumbent=best.labels if best.found else None,
             deadline=share.deadline,
             end=share.run_end,
@@ -124,11 +130,6 @@ class Search(Stage):
         most = self.tuning.backtrack_entries * share.work // max(1, self._entries)
         return max(self.tuning.backtracks, most)
 
-    @cached_property
-    def _flat(self) -> FlatModel:
-        """The model with a factor table in the place of each auxiliary node."""
-        return flatten(self.problem.model)
-
     def _current(self, best: Best, share: Share) -> ExactSearch:
         """Return the current search, or a new one if λ has improved much."""
         bound, rest = best.lp_bound, best.energy - best.bound
@@ -144,6 +145,8 @@ class Search(Stage):
         spare = self.room - self.memory()
         threads, copies = search_threads(model, self.problem.threads, spare)
         spare -= copies  # half for tables, half for open nodes
+        if self._flat is None:
+            self._flat = flatten(model, share.run_end)
         return ExactSearch(
             self._flat,
             incumbent=best.labels if best.found else None,

@@ -1,0 +1,42 @@
+"""Tables of a large model are computed in blocks, and stop at a deadline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softmap import core, generators
+from softmap.relaxation import flat
+from softmap.solving.budget import Budget
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stage import Share
+from softmap.solving.stages.search import Search
+from support.stage_runs import begun
+
+
+@pytest.mark.parametrize("block", [1, 40])
+def test_blocks_change_no_bit(monkeypatch, block):
+    model = generators.erdos_renyi(20, 4, seed=3)
+    whole = flat.flatten(model).tables
+    monkeypatch.setattr(flat, "BLOCK", block)
+    assert flat.flatten(model).tables.tobytes() == whole.tobytes()
+
+
+def test_tables_stop_at_a_deadline():
+    model = generators.erdos_renyi(20, 4, seed=3)
+    with pytest.raises(core.OutOfTime):
+        flat.flatten(model, core.Deadline(0.0))
+    assert flat.flatten(model, core.Deadline(60.0)).tables.size == model.edge_size
+
+
+def test_a_search_without_time_for_its_tables_does_nothing():
+    model = generators.erdos_renyi(20, 4, seed=3)
+    best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
+    before = best.values
+    search = Search(Problem.plain(model), Options(time_limit=10.0))
+    assert search.applies()
+    outcome = search(best, Share(Budget(time_limit=0.0)))
+    assert not outcome.active
+    assert not outcome.ran
+    assert best.values == before
