@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.trials import problem, trial_seed
 
 import softmap
 from softmap import generators
+from softmap.app.experiments.trials import problem, trial_seed
 from softmap.methods.base import make
 from softmap.methods.paper import StandardState
 from softmap.methods.sweeps.accelerated import AccelSweeps

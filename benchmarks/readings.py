@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.plan import spaced
-from experiments.trials import trial_seed
 from numpy.typing import NDArray
 
 from softmap import generators
+from softmap.app.experiments.plan import spaced
+from softmap.app.experiments.trials import trial_seed
 from softmap.methods import paper
 from softmap.methods.base import Algorithm, Proposal
 from softmap.methods.paper import Blocks, gain

@@ -8,16 +8,15 @@ contradict are listed as premises, and the page is not built when one of them fa
 """
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1]))  # the folder of `experiments`
+from facts import facts
 
-from experiments.reproduce import read_tables  # noqa: E402
-from facts import facts  # noqa: E402
+from softmap.app.experiments.reproduce import read_tables
+
+HERE = Path(__file__).resolve().parent
 
 
 def broken_premises(found: Mapping[str, str]) -> list[str]:

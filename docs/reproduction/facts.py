@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from experiments.claims import decide, details, overview
-from experiments.tables import Curve, Table, curve, ratio_curve
-from experiments.trials import FORMS, Method
+
+from softmap.app.experiments.claims import decide, details, overview
+from softmap.app.experiments.tables import Curve, Table, curve, ratio_curve
+from softmap.app.experiments.trials import FORMS, Method
 
 __all__ = ["facts"]
 

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from experiments.pictures import draw_all
-from experiments.plan import Plan, Settings, settings_for, spaced
-from experiments.reproduce import read_tables, reproduce
-from experiments.trials import PAPER, Method, Store, cvxpy_optimum, problem, solvers
 
-from experiments import plan as plans
-from experiments import trials
 from softmap.app.cli.app import main
+from softmap.app.experiments import plan as plans
+from softmap.app.experiments import trials
+from softmap.app.experiments.pictures import draw_all
+from softmap.app.experiments.plan import Plan, Settings, settings_for, spaced
+from softmap.app.experiments.reproduce import read_tables, reproduce
+from softmap.app.experiments.trials import PAPER, Method, Store, cvxpy_optimum, problem, solvers
 from softmap.errors import OptionError
 from softmap.solving.judge import Judge
 

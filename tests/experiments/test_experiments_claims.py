@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from experiments.claims import MAIN, Claim, Outcome, Shares, overview, write_claims
-from experiments.plan import settings_for
-from experiments.tables import Curve, Table, curve, first_below, log_ratio
 
-from experiments import claims
+from softmap.app.experiments import claims
+from softmap.app.experiments.claims import MAIN, Claim, Outcome, Shares, overview, write_claims
+from softmap.app.experiments.plan import settings_for
+from softmap.app.experiments.tables import Curve, Table, curve, first_below, log_ratio
 from softmap.errors import FormatError
 from support.data import ROOT
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from test_theory import finite, halves
 
-from experiments import rates, theory
 from softmap import generators, lp
+from softmap.app.experiments import rates, theory
 from softmap.methods.base import make
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual

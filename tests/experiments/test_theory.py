@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import softmap
-from experiments import theory
+from softmap.app.experiments import theory
 from softmap.errors import ModelError, OptionError
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_baselines import plain_sweep
 
-from experiments import rates, theory
 from softmap import generators, lp, solve
+from softmap.app.experiments import rates, theory
 from softmap.methods.sweeps.accelerated import AccelSweeps, sweep_curvature
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.consistency import tighten

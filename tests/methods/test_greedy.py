@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import rates, theory
 from softmap import generators
+from softmap.app.experiments import rates, theory
 from softmap.methods.base import make
 from softmap.methods.greedy import AccelGreedySMP, SampledSMP
 from softmap.model import Model

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from experiments import theory
 from softmap import generators
+from softmap.app.experiments import theory
 from softmap.errors import OptionError
 from softmap.methods import paper
 from softmap.methods.base import METHODS, make

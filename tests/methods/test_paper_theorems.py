@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from experiments import theory
 from softmap import generators, lp
+from softmap.app.experiments import theory
 from softmap.labels import round_nodes
 from softmap.methods.base import make
 from softmap.model import Model

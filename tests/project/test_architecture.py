@@ -21,7 +21,7 @@ def test_the_picture_has_every_package():
     assert set(re.findall(r'font-weight="bold"[^>]*>(\w+)<', picture)) == PACKAGES
     shown = set(re.findall(r"\w+", " ".join(re.findall(">([^<]+)</text>", picture))))
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
-    assert not shown & folders  # what is no package of softmap, such as `experiments`
+    assert not shown & folders  # what is no package of softmap, such as `benchmarks`
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:src|tests)/[\w/.]+)`", PAGE))))

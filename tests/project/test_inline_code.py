@@ -21,7 +21,7 @@ CODE = re.compile(r"`([^`\n]+)`")
 NAME = re.compile(r"\bsoftmap(?:\.[A-Za-z_]\w*)+(?!\.py)")
 COMMAND = re.compile(r"(?:mpiexec -n \d+ )?softmap ([a-z][a-z-]*)(.*)")
 OPTION = re.compile(r"(?<!\S)(--[a-z][a-z-]*|-[a-z]{1,2})(?![\w-])")
-FILE = re.compile(r"(?:src|docs|tests|benchmarks|tools|experiments|theorems)/[\w./-]+\w")
+FILE = re.compile(r"(?:src|docs|tests|benchmarks|tools|theorems)/[\w./-]+\w")
 OPTIONAL = ("cpmpy", "sinter")  # modules of ours that need these packages
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +10,6 @@ import typer
 
 from softmap.app.cli.options import QuietOption
 from softmap.app.cli.targets import check_folder
-from softmap.errors import OptionError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,13 +40,10 @@ def reproduce_command(
     """Run the paper's experiments; report which claims hold.
 
     Writes tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The same command, given
-    again, resumes an interrupted run. The experiments are in the sources of softmap: run this in a
-    clone.
+    again, resumes an interrupted run.
     """
-    _find_experiments()
-    from experiments.plan import FIGURES, Plan, settings_for
-    from experiments.reproduce import reproduce
-
+    from softmap.app.experiments.plan import FIGURES, Plan, settings_for
+    from softmap.app.experiments.reproduce import reproduce
     from softmap.views.console import messages
 
     check_folder("--out", out)
@@ -72,16 +66,6 @@ def reproduce_command(
             raise
     for path in written:
         print(path)
-
-
-def _find_experiments() -> None:
-    """Make the folder `experiments` of the sources importable, from the current folder."""
-    if find_spec("experiments") is None:
-        if not Path("experiments", "plan.py").is_file():
-            raise OptionError(
-                "softmap reproduce needs softmap's sources: run it in a clone of the repository"
-            )
-        sys.path.insert(0, str(Path.cwd()))
 
 
 def _progress(console: Console, *, shown: bool) -> Progress:

@@ -1,7 +1,7 @@
 """`accel-sweeps`: momentum over whole star sweeps with a safeguard, so that its rate is proved.
 
 Theorem and proof are in `docs/theory/rates.md`, the constants in
-`experiments/theory.py`.
+`softmap.app.experiments.theory`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import softmap
-from experiments import theory
 from softmap import generators
+from softmap.app.experiments import theory
 from softmap.errors import OptionError, SoftmapError
 from softmap.io.atomic import write_text
 from softmap.labels import LabelSearch

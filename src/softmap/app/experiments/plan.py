@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.trials import (
+from softmap.app.experiments.trials import (
     PAPER,
     Method,
     Problem,

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from experiments.theory import Blocks, Sizes, over_stars, positive_number
+from softmap.app.experiments.theory import Blocks, Sizes, over_stars, positive_number
 
 Floats = NDArray[np.float64]
 

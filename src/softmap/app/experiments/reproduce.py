@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import softmap
-from experiments.claims import decide, write_claims
-from experiments.pictures import draw_all
-from experiments.plan import (
+from softmap.app.experiments.claims import decide, write_claims
+from softmap.app.experiments.pictures import draw_all
+from softmap.app.experiments.plan import (
     FIGURE1,
     FIGURE2,
     FIGURE3,
@@ -23,8 +23,8 @@ from experiments.plan import (
     Plan,
     Settings,
 )
-from experiments.tables import Table, ratio_curve
-from experiments.trials import (
+from softmap.app.experiments.tables import Table, ratio_curve
+from softmap.app.experiments.trials import (
     COLUMNS,
     FORMS,
     OnDone,

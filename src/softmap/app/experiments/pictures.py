@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.tables import Curve, Table, curve, ratio_curve
-from experiments.trials import FORMS, Method
+from softmap.app.experiments.tables import Curve, Table, curve, ratio_curve
+from softmap.app.experiments.trials import FORMS, Method
 from softmap.views.plotting import drawing_for
 
 Tables = Mapping[str, Table]

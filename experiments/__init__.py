@@ -1,1 +1,0 @@
-"""The experiments of the paper: `softmap reproduce` runs them, in a clone of the sources."""
