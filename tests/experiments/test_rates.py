@@ -8,8 +8,8 @@ from hypothesis import given
 from test_theory import finite, halves
 
 from softmap import generators, lp
-from softmap.app.experiments import rates, theory
 from softmap.methods.base import make
+from softmap.paper import rates, theory
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual
 from support.numpy_twins import long_run

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import softmap
-from softmap.app.experiments import theory
 from softmap.errors import ModelError, OptionError
+from softmap.paper import theory
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual
 from support.families import PAIRWISE

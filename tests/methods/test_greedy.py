@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import generators
-from softmap.app.experiments import rates, theory
 from softmap.methods.base import make
 from softmap.methods.greedy import AccelGreedySMP, SampledSMP
 from softmap.model import Model
+from softmap.paper import rates, theory
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins

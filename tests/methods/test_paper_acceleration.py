@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from softmap import generators
-from softmap.app.experiments import theory
 from softmap.errors import OptionError
 from softmap.methods import paper
 from softmap.methods.base import METHODS, make
 from softmap.methods.paper import Blocks, UpdateRule, star_order
 from softmap.model import Model
+from softmap.paper import theory
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins
 

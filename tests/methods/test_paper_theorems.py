@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from softmap import generators, lp
-from softmap.app.experiments import theory
 from softmap.labels import round_nodes
 from softmap.methods.base import make
 from softmap.model import Model
+from softmap.paper import theory
 from softmap.relaxation.dual import SmoothedDual
 from support.pairs import pair, projected
 

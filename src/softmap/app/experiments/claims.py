@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softmap.app.experiments import theory
 from softmap.app.experiments.plan import Settings
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, ratio_curve
 from softmap.app.experiments.trials import FORMS
+from softmap.paper import theory
 
 MAIN = "section “Numerical Experiments”"
 APPENDIX = "appendix “Numerical Experiments Details”"

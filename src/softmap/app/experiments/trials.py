@@ -20,7 +20,6 @@ import numpy as np
 
 import softmap
 from softmap import generators
-from softmap.app.experiments import theory
 from softmap.errors import OptionError, SoftmapError
 from softmap.io.atomic import write_text
 from softmap.labels import LabelSearch
@@ -29,6 +28,7 @@ from softmap.methods import paper
 from softmap.methods.base import Algorithm, Proposal, make
 from softmap.methods.paper import StandardState
 from softmap.model import Model
+from softmap.paper import theory
 from softmap.relaxation import lp
 from softmap.solving.judge import Judge
 

@@ -1,7 +1,6 @@
 """`accel-sweeps`: momentum over whole star sweeps with a safeguard, so that its rate is proved.
 
-Theorem and proof are in `docs/theory/rates.md`, the constants in
-`softmap.app.experiments.theory`.
+Theorem and proof are in `docs/theory/rates.md`, the constants in `softmap.paper.rates`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rates that go beyond the paper: a sharper Theorem 1, greedy methods, and accelerated sweeps.
 
-Statements and proofs are in `docs/theory/rates.md`; units are those of `experiments.theory`. c is a
-bound on the spread (largest minus smallest entry) of a table of costs, 2 ‖C‖_∞.
+Statements and proofs are in `docs/theory/rates.md`; units are those of `softmap.paper.theory`.
+c is a bound on the spread (largest minus smallest entry) of a table of costs, 2 ‖C‖_∞.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.experiments.theory import Blocks, Sizes, over_stars, positive_number
+from softmap.paper.theory import Blocks, Sizes, over_stars, positive_number
 
 Floats = NDArray[np.float64]
 
