@@ -14,8 +14,9 @@ from softmap.app.vision.depth import at_the_end, stereo_model
 from softmap.app.vision.landscape import damaged, landscape
 from softmap.app.vision.noise import Restoration, has_colours
 from softmap.app.vision.patches import Mask, measured, noise_of
-from softmap.app.vision.picture import Image, shaped
+from softmap.app.vision.picture import shaped
 from softmap.app.vision.regions import cluster, colour_costs, distance, region_model
+from softmap.app.vision.source import Image
 from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
@@ -193,7 +194,7 @@ def _restored(
     rows, columns = noisy.shape[:2]
 
     def paint(x: Labels) -> NDArray[np.uint8]:
-        return restoration.paint(shaped(x, noisy))
+        return as_bytes(restoration.values(shaped(x, noisy)))
 
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{note}",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, begun, pixels
+from softmap.app.vision.picture import Picture, begun
+from softmap.app.vision.source import Image, Source
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -34,7 +35,8 @@ def stereo(
     Parameters
     ----------
     left, right : array, str or Path
-        Images of equal shape, or image files. Corresponding pixels must be in the same row.
+        Images of equal shape, or image files. Corresponding pixels must be in the same row. The
+        image of the result has disparities in pixels (int64), whatever the type of the pair.
     disparities : int
         Number of disparities: 0 .. disparities - 1 pixels.
     smoothness : float
@@ -57,13 +59,14 @@ def stereo(
     True
     """
     options, limit = begun(stereo, options)
-    first, second = pixels(left, "left"), pixels(right, "right")
+    source, beside = Source.of(left, "left").beside(Source.of(right, "right"))
+    first, second = source.grey, beside.grey
     if first.shape != second.shape:
         raise ModelError(f"the pictures differ in shape: {first.shape} and {second.shape}")
     labels = count("disparities", disparities, 2, 1 << 16)
     weight = not_negative("smoothness", smoothness)
     model = stereo_model(first, second, labels, weight)
-    found = Picture.of(model, first, lambda found: found, options, limit, 255 / (labels - 1))
+    found = Picture.of(model, source, lambda found: found, options, limit, 255 / (labels - 1))
     if (remark := at_the_end(first, second, found.labels, labels)) is not None:
         warnings.warn(f"{remark}: give more disparities", stacklevel=2)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.app.vision.picture import Image
+from softmap.app.vision.source import Image
 
 SKY = np.array([[58.0, 84, 140], [150, 160, 185], [250, 205, 150]])  # top, middle, horizon
 FAR, NEAR = np.array([158.0, 150, 170]), np.array([28.0, 38, 46])  # colours of ridges

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.app.vision.patches import Measured, measured, noise_of
-from softmap.app.vision.picture import EFFORT, Image, Picture, begun, pixels
+from softmap.app.vision.picture import EFFORT, Picture, begun
+from softmap.app.vision.source import Image, Source
 from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
@@ -51,13 +52,14 @@ def denoise(
     Parameters
     ----------
     image : array (rows, columns) or (rows, columns, 3), str or Path
-        The image, or an image file.
+        The image, or an image file. The denoised image has its type and its range.
     levels : int
         Number of levels of each channel of the labelling.
     smoothness : float
         Cost of a difference between neighbours of one standard deviation of the noise.
     noise : float, optional
-        Standard deviation of the noise, in grey levels; estimated from the image by default.
+        Standard deviation of the noise, in grey levels of 0..255; estimated from the image by
+        default.
     mask : bool array (rows, columns), optional
         True at missing pixels, which are inpainted.
     colour : bool, optional
@@ -82,7 +84,8 @@ def denoise(
     True
     """
     options, limit = begun(denoise, options)
-    given = pixels(image)
+    source = Source.of(image)
+    given = source.grey
     grey = np.linspace(0, 255, count("levels", levels, 2, 256))
     weight = not_negative("smoothness", smoothness)
     hidden = _mask(mask, given.shape[:2])
@@ -91,7 +94,11 @@ def denoise(
     deviation = noise_of(shown, hidden) if noise is None else positive("noise", noise)
     restoration = Restoration(measured(shown, deviation, hidden), grey, weight)
     started = restoration.options(options)
-    return Picture.of(restoration.model(), given, restoration.paint, started, limit)
+
+    def paint(labels: NDArray[np.int64]) -> NDArray[Any]:
+        return source.restored(restoration.values(labels))
+
+    return Picture.of(restoration.model(), source, paint, started, limit)
 
 
 @dataclass(frozen=True)
@@ -144,11 +151,6 @@ class Restoration:
         start = {} if known else {"labels": self.start()}
         large = self.data.mean.size * len(self.grey) >= EFFORT.large
         return {**start, **({"goal": "lp"} if large else {}), **given}
-
-    def paint(self, found: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the image of a labelling, with values between the levels."""
-        values = self.values(found)
-        return np.clip(np.round(values), 0, 255).astype(np.uint8)
 
     def values(self, found: NDArray[np.int64]) -> Image:
         """Return the best value of each pixel within half a level of its label."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.app.vision.picture import Image
+from softmap.app.vision.source import Image
 
 Mask = NDArray[np.bool_]
 Window = tuple[slice, slice]

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.app.vision.source import Source
 from softmap.arguments import time_limit_of
-from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.hints import OF_IMAGES, unexpected
 from softmap.model import Model
 from softmap.model.drawing import as_bytes, image_uri, reduced
 from softmap.model.drawn import figure, html_table
-from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
 from softmap.solving.options import SolveOptions
 from softmap.solving.result import Result
@@ -27,8 +26,6 @@ from softmap.solving.solve import solve
 from softmap.solving.trace import Status
 from softmap.views.console import interactive, number, ratio
 from softmap.views.words import headline
-
-Image = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -58,43 +55,51 @@ class Picture:
     Attributes
     ----------
     image : array
-        The output: segments in their mean colours, the denoised image, or disparities.
+        The output: segments in their mean colours or the denoised image, with the type and the
+        range of the input; or disparities.
     labels : int64 array (rows, columns) or (rows, columns, channels)
         One label per pixel; one per pixel and channel of a denoised colour image.
-    given : array
-        The input image.
+    source : Source
+        The input image, with its type and range.
     result : Result
         The result of the run: energy, bound, trace.
     paint : function
         Maps labels to `image`.
     scale : float
-        Factor of `image` when it is shown or saved, because disparities are small numbers.
+        Factor from values of `image` to grey levels of 0..255, in which it is shown and saved.
     """
 
     image: NDArray[Any]
     labels: NDArray[np.int64]
-    given: NDArray[Any]
+    source: Source
     result: Result
     paint: Callable[[NDArray[np.int64]], NDArray[Any]] = field(repr=False)
-    scale: float = 1.0
+    scale: float
 
     @classmethod
     def of(
         cls,
         model: Model,
-        given: NDArray[Any],
+        source: Source,
         paint: Callable[[NDArray[np.int64]], NDArray[Any]],
         options: Mapping[str, Any],
         limit: core.Deadline,
-        scale: float = 1.0,
+        scale: float | None = None,
     ) -> Picture:
         """Solve a model with the options and the deadline of `begun`, and paint its labels."""
+        given = source.given
         started = _with_start(model, given, dict(options))
         if math.isfinite(limit.end):
             started["time_limit"] = limit.left
         result = solve(model, **started)
         labels = shaped(result.labels, given)
-        return cls(paint(labels), labels, given, result, paint, scale)
+        factor = source.scale if scale is None else scale
+        return cls(paint(labels), labels, source, result, paint, factor)
+
+    @property
+    def given(self) -> NDArray[Any]:
+        """The input image."""
+        return self.source.given
 
     @property
     def energy(self) -> float:
@@ -136,7 +141,7 @@ class Picture:
         """
         known = {"time_limit": time_limit, "warm_start": self.result, **options}
         known, limit = begun(Picture.improve, known)
-        return Picture.of(self.result.model, self.given, self.paint, known, limit, self.scale)
+        return Picture.of(self.result.model, self.source, self.paint, known, limit, self.scale)
 
     def save(self, path: str | Path) -> Path:
         """Write `image` to a file, and return its path.
@@ -156,7 +161,7 @@ class Picture:
         """Return a matplotlib figure of the input image and `image` side by side."""
         from softmap.views.plotting import pair_figure
 
-        return pair_figure(self.given, self._shown())
+        return pair_figure(self.source.grey, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
         """Write the report page of the run, with the images, and return its path.
@@ -171,7 +176,7 @@ class Picture:
         from softmap.views import page
 
         target = checked_path(path)
-        page.write(self.result, target, title, self.given, self._shown())
+        page.write(self.result, target, title, self.source.grey, self._shown())
         return target
 
     def _shown(self) -> NDArray[Any]:
@@ -184,7 +189,7 @@ class Picture:
     def _repr_html_(self) -> str:
         images = "".join(
             figure(image_uri(reduced(as_bytes(picture), 320)), name)
-            for name, picture in (("given", self.given), ("found", self._shown()))
+            for name, picture in (("given", self.source.grey), ("found", self._shown()))
         )
         facts = {
             "energy": number(self.energy),
@@ -261,55 +266,3 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     quiet = "verbose" in options or "on_snapshot" in options
     given.setdefault("progress", interactive() and not quiet)
     return given
-
-
-def pixels(given: Any, name: str = "image") -> Image:
-    """Return a grey (rows, columns) or colour (rows, columns, 3) image, in 0..255.
-
-    A path is read as an image file. Arrays are scaled by their type (`_scaled`). An alpha channel
-    must be opaque.
-    """
-    if isinstance(given, str | Path):
-        return _file(given, name)
-    array = numbers(given, name)
-    if array.ndim not in (2, 3) or not array.size or (array.ndim == 3 and array.shape[2] > 4):
-        raise ModelError(
-            f"{name} must have shape (rows, columns) or (rows, columns, 3), not {array.shape}"
-        )
-    if not np.isfinite(array).all():
-        raise ModelError(f"{name} must be finite numbers")
-    kind = getattr(given, "dtype", None)
-    array = _scaled(array, kind if isinstance(kind, np.dtype) else np.dtype(float), name)
-    if array.ndim == 3 and array.shape[2] in (2, 4):
-        if array[..., -1].min() < 255:
-            raise ModelError(f"{name} has transparent pixels: put them on a background")
-        array = array[..., :-1]
-    return array
-
-
-def _scaled(array: Image, kind: np.dtype[Any], name: str) -> Image:
-    """Scale values to 0..255 by their type: bool, bytes, 16 bits, other integers, floats.
-
-    Floats are in 0..1 or in 0..255; either range may be exceeded by half of it, as noise does.
-    """
-    low, high = float(array.min()), float(array.max())
-    if kind == np.bool_ or (kind.kind == "f" and low >= -0.5 and high <= 1.5):
-        return array * 255.0
-    if kind == np.uint16:
-        return array / 257.0
-    slack = 127.5 if kind.kind == "f" else 0.0
-    if low < -slack or high > 255.0 + slack:
-        ranges = "0..1 or 0..255" if kind.kind == "f" else "0..255"
-        raise ModelError(f"{name} of type {kind} must be in {ranges}, not in {low:g}..{high:g}")
-    return array
-
-
-def _file(path: str | Path, name: str) -> Image:
-    from softmap.views.plotting import load_image
-
-    try:
-        return load_image(path).astype(float)
-    except (FileNotFoundError, ValueError) as error:
-        if isinstance(error, SoftmapError):
-            raise
-        raise FormatError(f"{name}: there is no such image file", path) from error

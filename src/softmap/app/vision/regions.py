@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, begun, pixels
+from softmap.app.vision.picture import Picture, begun
+from softmap.app.vision.source import Image, Source
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -33,7 +34,7 @@ def segment(
     Parameters
     ----------
     image : array (rows, columns) or (rows, columns, 3), str or Path
-        The image, or an image file.
+        The image, or an image file. The segmented image has its type and its range.
     labels : int
         Number of labels; each has one colour.
     smoothness : float
@@ -63,7 +64,8 @@ def segment(
     (1, 2)
     """
     options, limit = begun(segment, options)
-    given = pixels(image)
+    source = Source.of(image)
+    given = source.grey
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
     number = count("labels", labels, 2, 1 << 20)
     known = None if seeds is None else _seeds(seeds, given.shape[:2], number)
@@ -76,10 +78,9 @@ def segment(
     model = region_model(given, costs, weight, connectivity=connectivity)
 
     def paint(found: NDArray[np.int64]) -> NDArray[Any]:
-        shown = centres[found].reshape(given.shape)
-        return np.clip(np.round(shown), 0, 255).astype(np.uint8)
+        return source.restored(centres[found].reshape(given.shape))
 
-    return Picture.of(model, given, paint, options, limit)
+    return Picture.of(model, source, paint, options, limit)
 
 
 def region_model(
@@ -114,7 +115,7 @@ def contrast_weights(image: ArrayLike, *, connectivity: int = 4) -> Image:
     >>> softmap.solve(softmap.Model.grid(costs, softmap.Potts(90 * weights))).labels.tolist()
     [[0, 1], [0, 1]]
     """
-    given = pixels(image)
+    given = Source.of(image).grey
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
     return _likeness(flat, neighbours(given.shape[:2], connectivity))
 

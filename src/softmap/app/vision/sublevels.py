@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.app.vision.picture import Image
+from softmap.app.vision.source import Image
 
 ROUNDS = 3  # later rounds change the error by less than 0.02 dB (decision 0065)
 
