@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.errors import CheckpointWarning as CheckpointWarning
     from softmap.errors import ConvergenceWarning as ConvergenceWarning
     from softmap.errors import FormatError as FormatError
+    from softmap.errors import FormatWarning as FormatWarning
     from softmap.errors import InfeasibleModel as InfeasibleModel
     from softmap.errors import MissingExtra as MissingExtra
     from softmap.errors import ModelError as ModelError
@@ -79,7 +80,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
 _NAMES = {
     "app.vision": "Picture contrast_weights denoise segment stereo",
     "errors": "CheckpointError CheckpointWarning ConvergenceWarning FormatError "
-    "InfeasibleModel MissingExtra ModelError NotEnoughMemory OptionError "
+    "FormatWarning InfeasibleModel MissingExtra ModelError NotEnoughMemory OptionError "
     "ProofWarning SoftmapError WriteError",
     "io": "read write",
     "learn.layer": "soft_map",

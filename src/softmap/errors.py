@@ -145,6 +145,10 @@ class FormatError(SoftmapError, ValueError):
         self.expected = expected
 
 
+class FormatWarning(UserWarning):
+    """A file lacks something of the model, or something in it was not used."""
+
+
 class WriteError(SoftmapError, OSError):
     """A file cannot be written; an existing file at that path is unchanged.
 

@@ -11,24 +11,25 @@ import itertools
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import softmap
 from adversary.exact_kinds import EXACT_KINDS
 from adversary.fault_kinds import FAULT_KINDS
+from adversary.file_kinds import FILE_KINDS
 from adversary.making import spec as random_spec
+from adversary.making import written_out
 from adversary.promises import numbers_broken, optimum
 from adversary.specs import Spec
 from adversary.sum_kinds import SUM_KINDS
 from softmap.app.cli.app import main
-from softmap.model import chains, many
+from softmap.model import many
 from support.exact_sums import AllCosts
 from support.factor_costs import cost_of
 
@@ -61,18 +62,6 @@ def _limits(rng: np.random.Generator) -> dict[str, Any]:
 
 
 # --- factors over many variables ------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _written_out(rng: np.random.Generator) -> Iterator[None]:
-    """Small factors become chains, or are counted in digits, as large ones are."""
-    small = replace(
-        chains.SIZES, dense=int(rng.choice([1, 8, 64])), states=int(rng.choice([2, 64])),
-        convex_states=int(rng.choice([2, 12])), base=int(rng.integers(2, 5)),
-        few_labels=int(rng.choice([1, 3])),
-    )  # fmt: skip
-    with mock.patch.object(chains, "SIZES", small):
-        yield
 
 
 Tabled = Callable[[np.ndarray], np.ndarray]  # labels, one row per variable, to costs
@@ -174,7 +163,7 @@ def _chained(rng: np.random.Generator) -> str | None:
         return math.inf if math.inf in paid else math.fsum(paid)
 
     try:
-        with _written_out(rng):
+        with written_out(rng):
             parts = [((i,), u) for i, u in enumerate(unary)]
             model = softmap.Model.from_factors(sizes, [*parts, *factors])
     except softmap.InfeasibleModel:
@@ -398,5 +387,6 @@ KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
     "files": _aliased,
     **EXACT_KINDS,
     **SUM_KINDS,
+    **FILE_KINDS,
     **FAULT_KINDS,
 }

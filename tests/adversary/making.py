@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from adversary.specs import Edge, Spec
 from softmap import METHODS
+from softmap.model import chains
 
 FAMILIES = ("tables", "shared", "potts", "linear", "quadratic", "projection")
 LABELLINGS = 1500  # at most so many, for enumeration
@@ -167,3 +171,15 @@ def on_device(given: Trial) -> Trial:
     kept = {k: v for k, v in given.options.items() if k not in ("eta", "updates", "threads")}
     dtype = "float64" if len(given.spec.edges) % 2 else "float32"
     return replace(given, options=kept | {"method": "anneal", "backend": "cuda", "dtype": dtype})
+
+
+@contextlib.contextmanager
+def written_out(rng: np.random.Generator) -> Iterator[None]:
+    """Small factors become chains, or are counted in digits, as large ones are."""
+    small = replace(
+        chains.SIZES, dense=int(rng.choice([1, 8, 64])), states=int(rng.choice([2, 64])),
+        convex_states=int(rng.choice([2, 12])), base=int(rng.integers(2, 5)),
+        few_labels=int(rng.choice([1, 3])),
+    )  # fmt: skip
+    with mock.patch.object(chains, "SIZES", small):
+        yield

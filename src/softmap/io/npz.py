@@ -7,6 +7,7 @@ import json
 import math
 import mmap
 import re
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import flag
-from softmap.errors import FormatError, SoftmapError
+from softmap.errors import FormatError, FormatWarning, ModelError, SoftmapError
 from softmap.io.limits import human
 from softmap.io.streams import Content, implausible
 from softmap.model import Auxiliaries, Model
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
+from softmap.model.required import required_arrays, required_from_arrays
 from softmap.model.structure import NO_RUNNING, Running
 
 FORMAT = "softmap-model-1"
@@ -80,6 +82,7 @@ def model_arrays(model: Model) -> dict[str, Any]:
         arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
     if len(model.running):
         arrays |= {f"running.{name}": array for name, array in model.running.arrays().items()}
+    arrays |= {f"required.{name}": array for name, array in required_arrays(model).items()}
     for g, potential in enumerate(model.potentials):
         for name, array in potential.arrays().items():
             arrays[f"{g}.{name}"] = array
@@ -193,7 +196,7 @@ def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]
 def _with_structure(
     model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
 ) -> Model:
-    """Restore auxiliary nodes, chain variables and the shape of the grid."""
+    """Restore auxiliary nodes, chain variables, factors over many and the shape of the grid."""
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
@@ -203,10 +206,28 @@ def _with_structure(
     if "running.start" in arrays:
         names = NO_RUNNING.arrays()
         model = model.with_running_variables(Running(*(arrays[f"running.{k}"] for k in names)))
+    if "required.kind" in arrays:
+        model = _with_required(model, arrays, name)
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     if "names" in arrays:
         model = _with_names(model, str(arrays["names"]))
     return model.with_shape(shape) if shape else model
+
+
+def _with_required(model: Model, arrays: dict[str, NDArray[Any]], name: object) -> Model:
+    """Restore the factors over many variables that the tables of the model imply.
+
+    If they do not, another version of softmap may have made other chains of them. The model without
+    them has the same energies, and a fingerprint of its own.
+    """
+    part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith("required.")}
+    factors, chained = required_from_arrays(part, model.num_labels)
+    try:
+        return model.with_required(factors, chained)
+    except ModelError as error:
+        message = f"{name}: {error}: the factors over many variables are kept as tables only"
+        warnings.warn(FormatWarning(message), stacklevel=2)
+        return model
 
 
 def _names_text(names: Names) -> str | None:

@@ -22,9 +22,11 @@ from softmap.model.inputs import (
     flat_unary,
     other_unary,
 )
+from softmap.model.many import Many
 from softmap.model.names import checked_names
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, integers, largest
+from softmap.model.required import check_required, required_arrays
 from softmap.model.structure import (
     CARRIED,
     NO_AUXILIARIES,
@@ -224,8 +226,26 @@ class BaseModel(Structure):
         counts = self.num_labels[: self.num_variables]
         return self._with(running=check_running(running, counts))
 
+    def with_required(self, factors: Sequence[Many], chained: Sequence[tuple[int, int]]) -> Self:
+        """Return the same model with these factors over many variables in `required`.
+
+        Raises `ModelError` unless the tables of the model imply the hard constraints of all.
+
+        Parameters
+        ----------
+        factors : sequence of Many
+            Factors over variables by number.
+        chained : sequence of (int, int)
+            The first chain variable of each factor, and the one after its last.
+        """
+        check_required(self, factors, chained)
+        return self._with(required=tuple(factors), required_chains=tuple(chained))
+
     def fingerprint(self) -> str:
-        """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names."""
+        """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names.
+
+        The shape of a grid, which is that of its labellings, counts as a name.
+        """
         import hashlib  # imported late: few runs need it
 
         digest = hashlib.sha256()
@@ -236,6 +256,7 @@ class BaseModel(Structure):
         for potential in self.potentials:
             digest.update(potential.family.encode())
             arrays += potential.arrays().values()
+        arrays += required_arrays(self).values()
         for array in arrays:
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data)

@@ -134,6 +134,17 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
     return found
 
 
+def without_single_labels(scope: Sequence[int], costs: Costs) -> tuple[Sequence[int], Costs]:
+    """Return a factor without its variables of a single label, if it has three or more variables.
+
+    One variable is kept in any case.
+    """
+    if len(scope) <= 2 or 1 not in costs.shape:
+        return scope, costs
+    kept = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1] or [scope[0]]
+    return kept, costs.reshape([d for d in costs.shape if d > 1] or [1])
+
+
 def _add(automaton: Automaton, sizes: list[int], found: Chain) -> None:
     """Add an automaton as one table if that is small, else as a chain."""
     if math.prod(sizes) <= SIZES.dense or len(sizes) <= 2:

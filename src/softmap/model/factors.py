@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
-from softmap.model.chains import Chain, chains
+from softmap.model.chains import Chain, chains, without_single_labels
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, within
-from softmap.model.many import AllDifferent, Many, Parity
+from softmap.model.many import AllDifferent, Many, Parity, kept_whole
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
 from softmap.model.potentials.base import (
@@ -103,7 +103,7 @@ class _RunningVariables:
         """Add the chain variables of a factor over many variables; return its tables."""
         sizes = num_labels[list(factor.variables)].tolist()
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
-        if not chain.tree or (factor.hard and chain.num_labels):
+        if kept_whole(factor) and (not chain.tree or (factor.hard and chain.num_labels)):
             self.required.append(factor)
             self.chains.append((chain.free, chain.free + len(chain.num_labels)))
         self.unary += [np.zeros(d) for d in chain.num_labels]
@@ -201,9 +201,7 @@ class Assembly:
 
         Variables with a single label are removed from a factor of three or more variables.
         """
-        if len(scope) > 2 and 1 in costs.shape:
-            scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1] or [scope[0]]
-            costs = costs.reshape([d for d in costs.shape if d > 1] or [1])
+        scope, costs = without_single_labels(scope, costs)
         if len(scope) == 0:
             self.add_constant(float(costs.reshape(())))
         elif len(scope) == 1:
@@ -244,7 +242,7 @@ class Assembly:
         free = n + len(self._running.unary)
         added = free + np.arange(len(scopes) * more).reshape(len(scopes), more)
         every = np.concatenate([scopes, added], axis=1)
-        if not chain.tree:
+        if not chain.tree and kept_whole(factor):
             self._running.required += [factor.over(tuple(row)) for row in scopes.tolist()]
             self._running.chains += [
                 (a, a + more) for a in (free + more * np.arange(len(scopes))).tolist()

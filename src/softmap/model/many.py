@@ -113,6 +113,20 @@ class Many:
         numbered = [self.variables[t] for t in places]
         return listed(numbered if names is None else [names[i] for i in numbered])
 
+    def arrays(self, sizes: Sequence[int]) -> tuple[Ints, Costs]:
+        """Return the integers and the costs that define the factor, beside its variables.
+
+        `sizes` are the label counts of its variables. Only families in `KINDS` have arrays.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def from_arrays(
+        cls, variables: Ints, sizes: Sequence[int], integers: Ints, costs: Costs
+    ) -> Many:
+        """Return the factor of `arrays`; raise `ModelError` if they do not fit."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.variables)} variables)"
 
@@ -166,6 +180,10 @@ class Cardinality(Many):
     def all_ones(self, sizes: Sequence[int]) -> Ints:
         """Return `ones` of all variables, concatenated."""
         return np.concatenate([self.ones(t, d) for t, d in enumerate(sizes)])
+
+    def arrays(self, sizes: Sequence[int]) -> tuple[Ints, Costs]:
+        """Return which labels are counted (1 or 0), and the cost of each count."""
+        return self.all_ones(sizes), self.costs
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` if no attainable count has finite cost."""
@@ -251,6 +269,15 @@ class Among(Cardinality):
     def ones(self, t: int, d: int) -> Ints:
         """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
+
+    @classmethod
+    def from_arrays(
+        cls, variables: Ints, sizes: Sequence[int], integers: Ints, costs: Costs
+    ) -> Among:
+        """Return the factor of `arrays`, with one set of labels per variable."""
+        rows = _by_label(integers, sizes)
+        labels = [np.flatnonzero(row).tolist() for row in rows]
+        return cls(variables, labels, costs)
 
 
 def _checked_costs(costs: Any) -> Costs:
@@ -483,6 +510,19 @@ class Linear(Many):
         """Whether a violation is forbidden."""
         return self.penalty == math.inf
 
+    def arrays(self, sizes: Sequence[int]) -> tuple[Ints, Costs]:
+        """Return the weights by label; and both bounds and the penalty."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        return np.concatenate(rows), np.array([self.low, self.high, self.penalty])
+
+    @classmethod
+    def from_arrays(
+        cls, variables: Ints, sizes: Sequence[int], integers: Ints, costs: Costs
+    ) -> Linear:
+        """Return the factor of `arrays`, with one weight per label."""
+        low, high, penalty = costs.tolist()
+        return cls(variables, _by_label(integers, sizes), low=low, high=high, penalty=penalty)
+
     def automaton(self, sizes: Sequence[int], entries: float = math.inf) -> Automaton | None:
         """Return the automaton; None if its sums are too many, or the entries of its chain."""
         moves, total, sums = [], 0, np.zeros(1, dtype=np.int64)
@@ -600,6 +640,17 @@ class AllDifferent(Many):
         """It only forbids."""
         return True
 
+    def arrays(self, sizes: Sequence[int]) -> tuple[Ints, Costs]:
+        """Its variables define it."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    @classmethod
+    def from_arrays(
+        cls, variables: Ints, sizes: Sequence[int], integers: Ints, costs: Costs
+    ) -> AllDifferent:
+        """Return the factor over these variables."""
+        return cls(variables)
+
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """Return one automaton for each label that two or more variables can have."""
         found = []
@@ -609,6 +660,28 @@ class AllDifferent(Many):
                 part = AtMostOne([v for v, _ in own], label)
                 found += part.automata([d for _, d in own])
         return found
+
+
+KINDS: tuple[type[Many], ...] = (AllDifferent, Among, Linear)
+"""The families that files and fingerprints hold, by number; `Among` holds every cardinality."""
+
+
+def kept_whole(factor: Many) -> bool:
+    """Whether models keep the factor beside its chain: files can hold it."""
+    return isinstance(factor, AllDifferent | Cardinality | Linear)
+
+
+def kind_of(factor: Many) -> int:
+    """Return the number in `KINDS` of the family that holds the factor in files."""
+    family = Among if isinstance(factor, Cardinality) else type(factor)
+    return next(k for k, kind in enumerate(KINDS) if issubclass(family, kind))
+
+
+def _by_label(integers: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """Split integers that are given for all labels of all variables; one array per variable."""
+    if len(integers) != sum(sizes):
+        raise ModelError(f"expected {sum(sizes)} integers, one for each label, not {len(integers)}")
+    return np.split(integers, np.cumsum(sizes)[:-1])
 
 
 def _hall_set(first: int, labels: list[NDArray[np.int64]], label_of: Ints) -> tuple[list[int], int]:
