@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.errors import OptionError as OptionError
     from softmap.errors import ProofWarning as ProofWarning
     from softmap.errors import SoftmapError as SoftmapError
+    from softmap.errors import StageWarning as StageWarning
     from softmap.errors import WriteError as WriteError
     from softmap.io import interop as interop
     from softmap.io import read as read
@@ -81,7 +82,7 @@ _NAMES = {
     "app.vision": "Picture contrast_weights denoise segment stereo",
     "errors": "CheckpointError CheckpointWarning ConvergenceWarning FormatError "
     "FormatWarning InfeasibleModel MissingExtra ModelError NotEnoughMemory OptionError "
-    "ProofWarning SoftmapError WriteError",
+    "ProofWarning SoftmapError StageWarning WriteError",
     "io": "read write",
     "learn.layer": "soft_map",
     "methods.base": "METHODS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+DEBUG = "SOFTMAP_DEBUG"
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
@@ -24,6 +26,11 @@ def shown(value: object) -> str:
 def listed(names: Sequence[object], between: str = ", ", most: int = 12) -> str:
     """Return the first of some names in one line, for an error message."""
     return between.join(map(str, names[:most])) + (f"{between}…" if len(names) > most else "")
+
+
+def debugging() -> bool:
+    """Whether SOFTMAP_DEBUG is set: exceptions inside softmap are raised, with their traceback."""
+    return bool(os.environ.get(DEBUG))
 
 
 class SoftmapError(Exception):
@@ -61,6 +68,27 @@ class ProofWarning(RuntimeWarning):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(ProofWarning, written=self.written), self.args
+
+
+class StageWarning(RuntimeWarning):
+    """A stage of a run has failed; the run continues without it, and its answer holds.
+
+    With `SOFTMAP_DEBUG=1` in the environment, the exception of the stage is raised instead.
+
+    Attributes
+    ----------
+    stage : str
+        The name of the stage, as in the trace.
+    error : str
+        Type and message of the exception that ended it.
+    """
+
+    def __init__(self, stage: str, error: str) -> None:
+        super().__init__(f"the stage '{stage}' has failed ({error}); the run continues without it")
+        self.stage, self.error = stage, error
+
+    def __reduce__(self) -> tuple[type[StageWarning], tuple[str, str]]:
+        return StageWarning, (self.stage, self.error)
 
 
 class ConvergenceWarning(RuntimeWarning):

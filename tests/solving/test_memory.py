@@ -221,3 +221,12 @@ def test_a_run_that_cannot_start_leaves_no_temporary_folder(monkeypatch, tmp_pat
     with pytest.raises(MemoryError):
         softmap.solve(model, proof=tmp_path / "proof")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_says_that_the_memory_limit_ends_it():
+    model = softmap.generators.random_grid(9, 9, 8, seed=2)
+    least = memory_needed(model) + memory.TAKES.small
+    limited = softmap.solve(model, memory_limit=least)
+    assert limited.status is softmap.Status.MEMORY_LIMIT
+    assert "memory limit" in str(limited.status)
+    assert softmap.verify(limited).holds

@@ -13,6 +13,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
+from softmap.solving.failures import StageFailure
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Penalty, Proof, ProofKind
@@ -37,7 +38,7 @@ class Spent(NamedTuple):
 
 def assembled(
     options: Options, best: Best, priced: Labelled, trace: Trace, spent: Spent,
-    messages: Any, status: Status,
+    messages: Any, status: Status, failures: tuple[StageFailure, ...] = (),
 ) -> Result:  # fmt: skip
     """Return the best values of a run as a result in the user's units.
 
@@ -57,6 +58,8 @@ def assembled(
         The current λ of the method, or a function that returns it.
     status : Status
         Why the run has ended.
+    failures : tuple of StageFailure, optional
+        The stages that have failed.
     """
     problem, (labels, energy) = best.problem, priced
     point = best.point or PrimalPoint(problem.model, labels=labels)
@@ -80,6 +83,7 @@ def assembled(
         tolerances=(options.lp_gap, options.gap),
         upper_bound=math.inf if options.upper_bound is None else options.upper_bound,
         penalty=None if best.penalty is None else _penalty_back(problem, best.penalty),
+        failures=failures,
         **_bounds_back(problem, best),
         **spent._asdict(),
     )

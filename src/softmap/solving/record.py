@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from softmap.errors import CheckpointError, CheckpointWarning
+from softmap.errors import CheckpointError, CheckpointWarning, debugging
 from softmap.labels.energies import energy_of
 from softmap.model import Model
 from softmap.solving.assembly import Spent, assembled, by_relaxation, cautious, primal_back
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.failures import StageFailure
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
@@ -109,7 +110,13 @@ class Record:
         present = (self._budget.work, seen.sweeps, bound, self.energy)
         return (row.work, row.sweeps, row.bound, row.energy) == present
 
-    def result(self, options: Options, seen: Seen, status: Status) -> Result:
+    def result(
+        self,
+        options: Options,
+        seen: Seen,
+        status: Status,
+        failures: tuple[StageFailure, ...] = (),
+    ) -> Result:
         """Return the result of the run, which claims no more than is proved.
 
         Parameters
@@ -120,12 +127,16 @@ class Record:
             The relaxation as it stands at the end.
         status : Status
             Why the run has ended.
+        failures : tuple of StageFailure, optional
+            The stages that have failed.
         """
         self.evaluate()
         budget, problem = self._budget, self.problem
         spent = Spent(budget.work, seen.sweeps, budget.seconds, budget.setup_seconds)
         priced = self.labels, self.energy
-        whole = assembled(options, self._best, priced, self.trace, spent, seen.lam, status)
+        whole = assembled(
+            options, self._best, priced, self.trace, spent, seen.lam, status, failures
+        )
         plain = by_relaxation(whole)
         kept = plain is whole and problem.given is problem.scaled
         result = whole if kept else cautious(plain)
@@ -196,7 +207,9 @@ class Checkpoints:
             return False
         try:
             write(self._path)
-        except (OSError, MemoryError, CheckpointError) as error:
+        except Exception as error:
+            if debugging() and not isinstance(error, OSError | MemoryError | CheckpointError):
+                raise
             reason = getattr(error, "reason", None) or str(error) or "out of memory"
             warnings.warn(
                 f"{self._path}: the checkpoint cannot be written ({reason}); the run continues, "

@@ -27,6 +27,7 @@ from softmap.solving.archive import (
     under,
     write_archive,
 )
+from softmap.solving.failures import StageFailure
 from softmap.solving.proof import Penalty, Proof, ProofKind, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
 
@@ -89,6 +90,9 @@ class Result(Gaps):
     penalty
         Costs larger than all others together, which stand for hard constraints, and whether the
         labels avoid them; None if there are none, or if the run did not look. Files do not keep it.
+    failures
+        The stages that have failed, with the exception that ended each (see
+        `softmap.StageWarning`); empty in almost all runs.
     point
         What the marginals are made from; its costs are in units of its own model.
     """
@@ -115,6 +119,7 @@ class Result(Gaps):
     tolerances: tuple[float, float] = (1e-4, 1e-6)
     upper_bound: float = math.inf
     penalty: Penalty | None = None
+    failures: tuple[StageFailure, ...] = ()
 
     def __post_init__(self) -> None:
         if self.model is not None and self.model.shape is not None:  # None between processes
@@ -268,6 +273,8 @@ class Result(Gaps):
         header = {name: getattr(self, name) for name in NUMBERS}
         header |= {"kind": KIND, "version": VERSION, "status": self.status.name}
         header |= {"model": self.model.fingerprint()}
+        if self.failures:
+            header |= {"failures": [list(failure) for failure in self.failures]}
         arrays: dict[str, Any] = {name: getattr(self, name).reshape(-1) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
@@ -365,6 +372,9 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         point=point_from_arrays(model, under("point", arrays)),
         proof=proof_from_arrays(under("proof", arrays)),
         tolerances=(lp_gap, gap),
+        failures=tuple(
+            StageFailure(str(stage), str(error)) for stage, error in header.get("failures", [])
+        ),
         **parts,
     )
     _check_labels(model, result.labels.reshape(-1))

@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softmap.errors import CheckpointWarning, ProofWarning
+from softmap.errors import CheckpointWarning, ProofWarning, debugging
 from softmap.labels import cheapest
 from softmap.machine import usable_cores
-from softmap.methods.base import Algorithm, make
+from softmap.methods.base import Algorithm, Floats, make
 from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.failures import Failures
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
@@ -27,7 +29,16 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
 from softmap.solving.schedule import UNLIMITED, Candidate, Clock, History, Turn
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait, traits
+from softmap.solving.stage import (
+    Estimates,
+    Handed,
+    Outcome,
+    Seen,
+    Share,
+    Stage,
+    Trait,
+    traits,
+)
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
@@ -43,6 +54,8 @@ __all__ = ["Run", "prove_infeasible", "write_proof"]
 
 # The ends of the passes after which other stages may run.
 OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)
+# What a stage has done whose code has raised an exception.
+FAILED = Outcome(active=False, ran=False, work=0)
 
 
 class Run:
@@ -98,17 +111,40 @@ class Run:
         """Make the stages, and give the first answer."""
         problem, options = self.best.problem, self.options
         found = traits(problem, options)
-        self.stages = _stages(self.passes, self.proof, found, from_scratch=from_scratch)
-        exact = [kind(problem, options) for kind in (Interior, Vertex) if kind.needs <= found]
-        self._after_checks = _able([*exact, self.decode])
+        self.failures, self._lacks_memory = Failures(), False
+        kinds = _kinds(options, from_scratch=from_scratch)
+        self.stages = [*self._made(kinds, found), self.passes]
+        self._after_checks = [*self._made((Interior, Vertex), found), self.decode]
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
         self._handed = Handed()
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         self._first_answer()  # it comes first, so that set-up knows when it has to end
         if self.stages[0] is self.passes:
-            self.passes.set_up(interrupts.within(self.budget.left))
+            deadline = interrupts.within(self.budget.left)
+            self.failures.attempt(self.passes, lambda: self.passes.set_up(deadline), False)
         self.budget.start()
+
+    def _made(self, kinds: Sequence[type[Stage]], found: frozenset[Trait]) -> list[Stage]:
+        """Make the stages that the traits need, that support the model, and have enough memory."""
+        able: list[Stage] = []
+        for kind in kinds:
+            if not kind.needs <= found:
+                continue
+            stage = self.failures.attempt_part(kind.name, partial(self._applicable, kind), None)
+            if stage is not None:
+                able.append(stage)
+        return able
+
+    def _applicable(self, kind: type[Stage]) -> Stage | None:
+        """Make a stage; None if it does not support the model, or needs more than its memory."""
+        stage = kind(self.best.problem, self.options, self.proof)
+        if not stage.applies():
+            return None
+        if math.isfinite(stage.room) and stage.memory() > stage.room:
+            self._lacks_memory = True
+            return None
+        return stage
 
     def loop(self, show: Callable[[Snapshot], object]) -> Generator[Snapshot, None, Status]:
         """Give the stages their turns until the run ends; show and yield a snapshot after each."""
@@ -121,7 +157,7 @@ class Run:
             if stop:
                 return Status.CALLBACK
             if isinstance(turn, Status):
-                return turn
+                return self._explained(turn)
             with interrupts:
                 checkpoints.suspend()
                 snapshot, status = self._take(turn)
@@ -151,18 +187,32 @@ class Run:
 
     def _next_turn(self) -> Turn | Status:
         """The next slice of one of the stages that may still improve something; else a status."""
-        best, budget, handed = self.best, self.budget, self._handed
-        known = Estimates(budget.bound_seconds, best.energy)
-        candidates = [
-            Candidate(
-                k, stage.urgent(best, handed), stage.proves, stage.leads, stage.on_call,
-                stage.begin(known), self._histories[k],
-            )
+        budget = self.budget
+        known = Estimates(budget.bound_seconds, self.best.energy)
+        attempts = [
+            self.failures.attempt(stage, partial(self._candidate, k, known), None)
             for k, stage in enumerate(self.stages)
             if self._active[k]
-        ]  # fmt: skip
+        ]
+        candidates = [candidate for candidate in attempts if candidate is not None]
         spent = budget.seconds + budget.setup_seconds
         return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
+
+    def _candidate(self, k: int, known: Estimates) -> Candidate | None:
+        """A stage that may have the next slice."""
+        stage = self.stages[k]
+        return Candidate(
+            k, stage.urgent(self.best, self._handed), stage.proves, stage.leads, stage.on_call,
+            stage.begin(known), self._histories[k],
+        )  # fmt: skip
+
+    def _explained(self, status: Status) -> Status:
+        """The status of a run in which no stage can do more, with the reason."""
+        if status is Status.EXHAUSTED and len(self.failures):
+            return Status.FAILED
+        if status is Status.EXHAUSTED and self._lacks_memory:
+            return Status.MEMORY_LIMIT
+        return status
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
         """Run a slice and the stages that follow it; return its row, and why the run ends."""
@@ -173,7 +223,7 @@ class Run:
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
         for after in self._after_checks:
-            if after.urgent(best, self._handed):
+            if self.failures.attempt(after, partial(after.urgent, best, self._handed), False):
                 self._called(after, share)
         self._handed = self._handed.decoded()
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
@@ -181,17 +231,29 @@ class Run:
         self._note(turn, outcome, before, time.perf_counter() - began)
         snapshot = None
         if outcome.ran or best.energy < before[1]:
-            seen = self._handed.seen or self.passes.seen()
+            seen = self._with_lam(self._handed.seen or self.passes.seen())
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
-        if self._relaxing or (stage is self.passes and not outcome.ran):
+        again = self.passes in self.failures  # a resumed run begins the relaxation again
+        if self._relaxing or again or (stage is self.passes and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, self._status(outcome)
 
     def _called(self, stage: Stage, share: Share) -> Outcome:
-        outcome = stage(self.best, replace(share, handed=self._handed))
+        share = replace(share, handed=self._handed)
+        outcome = self.failures.attempt(stage, partial(stage, self.best, share), FAILED)
         self._handed = self._handed.updated(outcome)
         return outcome
+
+    def _with_lam(self, seen: Seen) -> Seen:
+        """The state of the relaxation, with the best λ in place of one that cannot be computed."""
+
+        def lam() -> Floats:
+            current = self.failures.attempt(self.passes, seen.lam, None)
+            best: Floats = self.best.lam
+            return best if current is None else current
+
+        return replace(seen, lam=lam)
 
     def _note(
         self, turn: Turn, outcome: Outcome, before: tuple[float, float], seconds: float
@@ -219,7 +281,8 @@ class Run:
     @property
     def _relaxing(self) -> bool:
         """Whether more passes may improve something."""
-        return self._active[self.stages.index(self.passes)]
+        active = self._active[self.stages.index(self.passes)]
+        return active and self.passes not in self.failures
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""
@@ -242,11 +305,13 @@ class Run:
         self.budget.time_of_answer(ended - began, ended - bounded)
 
     def _finished(self, status: Status) -> Result:
-        best, seen = self.best, replace(self.passes.seen(), last=True)
+        best, attempt = self.best, self.failures.attempt
+        seen = self._with_lam(replace(self.passes.seen(), last=True))
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
-        self.decode(best, Share(self.budget, handed=replace(self._handed, seen=seen)))
-        if (labels := self.passes.rounded()) is not None:
+        share = Share(self.budget, handed=replace(self._handed, seen=seen))
+        attempt(self.decode, partial(self.decode, best, share), FAILED)
+        if (labels := attempt(self.passes, self.passes.rounded, None)) is not None:
             best.offer_labels(labels)
         if best.take_aside():  # what an earlier part of the run had reached after its checkpoint
             status = best.labels_met(self._tolerances) or status
@@ -256,7 +321,7 @@ class Run:
             self.record.note(StageName.SEARCH, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
             self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
-        result = self.record.result(self.options, seen, status)
+        result = self.record.result(self.options, seen, status, self.failures.noted)
         self.checkpoints.add(self._add_reached)
         return result
 
@@ -311,7 +376,9 @@ def write_proof(proof: ProofFile, best: Best, result: Result, interrupts: Interr
     try:
         with interrupts.finishing():
             whole = proof.write(best.problem, result, searched)
-    except (OSError, MemoryError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if debugging() and not isinstance(error, OSError | MemoryError | KeyboardInterrupt):
+            raise
         reason = getattr(error, "reason", None) or str(error) or type(error).__name__
         said = f"the proof cannot be written ({reason}); the result is complete without it"
         _warn_of_proof(proof, said, written=False)
@@ -351,7 +418,9 @@ def prove_infeasible(
         with interrupts:
             written = proof.write_infeasible(model, interrupts.within(seconds))
         reason = "no search of the hard constraints ended in time"
-    except (OSError, MemoryError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if debugging() and not isinstance(error, OSError | MemoryError | KeyboardInterrupt):
+            raise
         written, reason = False, getattr(error, "reason", None) or type(error).__name__
     finally:
         proof.close()
@@ -402,28 +471,11 @@ def _proof_file(path: str | Path) -> ProofFile:
     return ProofFile(Path(path))
 
 
-def _stages(
-    passes: Passes, proof: ProofFile | None, found: frozenset[Trait], *, from_scratch: bool
-) -> list[Stage]:
-    """The stages of a run in their order; `from_scratch` if no earlier result is known.
-
-    Only those are made whose needs are among the traits that were found.
-    """
-    problem, options = passes.problem, passes.options
+def _kinds(options: Options, *, from_scratch: bool) -> tuple[type[Stage], ...]:
+    """The stages beside the relaxation in their order; `from_scratch` without an earlier result."""
     if options.goal == "lp":
-        return [passes]
+        return ()
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     after = AFTER if options.schedule.proves(options.goal) else LABELS
-    kinds = (*(BEFORE if from_scratch else ()), *after)
-    made = [kind(problem, options, proof) for kind in kinds if kind.needs <= found]
-    return _able([*made, passes])
-
-
-def _able(stages: list[Stage]) -> list[Stage]:
-    """The stages that apply to the model and have enough memory, if it is limited."""
-    return [
-        stage
-        for stage in stages
-        if stage.applies() and (math.isinf(stage.room) or stage.memory() <= stage.room)
-    ]
+    return (*(BEFORE if from_scratch else ()), *after)

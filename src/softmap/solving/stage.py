@@ -329,6 +329,9 @@ class Stage(ABC):
         """Whether the stage runs before all stages that are not urgent."""
         return False
 
+    def abandon(self) -> None:  # noqa: B027 - most stages keep nothing that is read later
+        """Let go of what is incomplete, since an exception has ended the stage."""
+
     @abstractmethod
     def __call__(self, best: Best, share: Share) -> Outcome:
         """Run for one slice, and offer bounds and labels."""

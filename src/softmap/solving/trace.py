@@ -39,6 +39,8 @@ class Status(Enum):
     RELAXED = "the relaxation had its share of the time"
     EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
     EXHAUSTED = "no stage can do more"
+    MEMORY_LIMIT = "no stage can do more within the memory limit"
+    FAILED = "a stage has failed, and no other stage can do more"
 
     def __str__(self) -> str:
         return self.value

@@ -36,7 +36,7 @@ from softmap.tuning import TUNING
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]
 
-GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
+GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.MEMORY_LIMIT, Status.STALLED)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ FIELDS = [
     "stated",
     "upper_bound",
     "penalty",
+    "failures",
     "labels",
 ]
 

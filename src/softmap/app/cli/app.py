@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,10 +15,9 @@ from typer.core import TyperGroup
 
 from softmap import __version__
 from softmap.app.cli.options import SHORT, Exit, as_typed, exit_codes
-from softmap.errors import InfeasibleModel, OptionError, SoftmapError
+from softmap.errors import DEBUG, InfeasibleModel, OptionError, SoftmapError, debugging
 from softmap.views.console import discard_output, say
 
-DEBUG = "SOFTMAP_DEBUG"
 # Errors of writing to standard output. Errors of other files carry the file's name.
 OUTPUT_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -117,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard_output()
         return Exit.OK
     except Exception as error:
-        if os.environ.get(DEBUG):
+        if debugging():
             raise
         sentence, code = explained(error, words)
         say(sentence)

@@ -56,6 +56,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "stated": result.proof.stated,
         "upper_bound": finite(result.upper_bound),
         "penalty": None if result.penalty is None else asdict(result.penalty),
+        "failures": [failure._asdict() for failure in result.failures],
         "labels": None,
         **(labelling_object(result.labels.reshape(-1).tolist(), model) if found else {}),
     }

@@ -18,6 +18,7 @@ from softmap.errors import (
     OptionError,
     ProofWarning,
     SoftmapError,
+    StageWarning,
 )
 from softmap.views.console import discard_output, say
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from softmap.model import Model
 
 
+REPORTED = (CheckpointWarning, ProofWarning)  # of files that are not written as asked
 STANDARD = Path("-")  # standard input or output
 FAILURE = 1  # the exit code if a requested file was not written
 # What is written for an option, and endings that promise something else.
@@ -116,20 +118,24 @@ class Targets:
 
     @contextmanager
     def solving(self) -> Iterator[None]:
-        """Run a solver inside this context; report a checkpoint or proof that it cannot write."""
+        """Run a solver inside this context.
+
+        A checkpoint or proof that it cannot write, and a stage that has failed, are reported.
+        """
         with warnings.catch_warnings():
             usual = warnings.showwarning
 
             def show(message: Any, kind: type[Warning], *where: Any) -> None:
-                if not issubclass(kind, CheckpointWarning | ProofWarning):
+                if not issubclass(kind, (*REPORTED, StageWarning)):
                     usual(message, kind, *where)
                     return
                 say(str(message))
-                self._failed = self._failed or not getattr(message, "written", False)
+                if issubclass(kind, REPORTED):
+                    self._failed = self._failed or not getattr(message, "written", False)
 
             warnings.showwarning = cast("Any", show)
-            warnings.simplefilter("always", CheckpointWarning)
-            warnings.simplefilter("always", ProofWarning)
+            for kind in (*REPORTED, StageWarning):
+                warnings.simplefilter("always", kind)
             yield
 
     def tell(self) -> None:

@@ -113,6 +113,9 @@ class Decode(Stage):
             return True
         return self._concurrent and pending is not None and pending.found(0.0) is not None
 
+    def abandon(self) -> None:
+        self._pending = None
+
     def __call__(self, best: Best, share: Share) -> Outcome:
         seen, before = share.handed.seen, best.energy
         self._collect(best, share, wait=not self._concurrent or (seen is not None and seen.last))

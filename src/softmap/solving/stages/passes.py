@@ -228,8 +228,8 @@ class Passes(Stage):
         self._checks = PassChecks(best, method, options)
         self._warm, self._recalled = warm, warm is None or warm.result is None
         self._first = None if warm is None else warm.lam
-        self._at = Progress()
-        self._at.next_check = self._checks.steps_to_next(best, self._at)
+        self._at = self._start()
+        self._abandoned = False
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
 
@@ -276,6 +276,16 @@ class Passes(Stage):
         seen = self._check(best, share, limit)
         return Outcome(active=limit is None, ended=limit, work=0, seen=seen)
 
+    def abandon(self) -> None:
+        """Give up the state of the method, which may be inconsistent; the counts are kept."""
+        self._abandoned = True
+
+    def _start(self) -> Progress:
+        """The numbers of passes that have not begun."""
+        at = Progress()
+        at.next_check = self._checks.steps_to_next(self._best, at)
+        return at
+
     # --- storing ----------------------------------------------------------------------------------
 
     @property
@@ -284,7 +294,13 @@ class Passes(Stage):
         return self._state is not None or self.options.backend == "cpu"
 
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
-        """Return the state of the method and the numbers of `Progress`, for a checkpoint."""
+        """Return the state of the method and the numbers of `Progress`, for a checkpoint.
+
+        After a failure, the stored relaxation begins anew.
+        """
+        if self._abandoned:
+            state = self._method.init(self.problem.model, None, self.options.seed)
+            return state, asdict(self._start())
         self.set_up()
         self._method.undo_proposal(self._state)
         return self._state, asdict(self._at)

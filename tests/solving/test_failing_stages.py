@@ -1,0 +1,134 @@
+"""A stage whose code raises an exception ends alone; the run, its files and its proof are whole."""
+
+import itertools
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.solving.stages import order
+from softmap.solving.stages.decode import Decode
+from softmap.solving.stages.passes import Passes
+from softmap.verification.proof import check_proof
+
+STAGES = [*order.BEFORE, *order.AFTER, Decode, Passes]
+PLACES = ("__init__", "applies", "urgent", "begin", "__call__")
+CASES = [
+    (stage, place)
+    for stage, place in itertools.product(STAGES, PLACES)
+    if stage not in (Decode, Passes) or place != "__init__"  # without them there is no run
+]
+ERRORS = (np.linalg.LinAlgError, ValueError, FloatingPointError, RuntimeError, MemoryError)
+
+
+def dense(seed):
+    """A model of few variables to which most stages apply."""
+    rng = np.random.default_rng(seed)
+    pairs = np.array(list(itertools.combinations(range(7), 2)))
+    tables = softmap.Tables(rng.normal(size=(len(pairs), 2, 2)))
+    return softmap.Model(rng.normal(size=(7, 2)), pairs, tables)
+
+
+def optimum(model):
+    ranges = [range(int(d)) for d in model.num_labels[: model.num_visible]]
+    return float(np.min(model.energy(np.array(list(itertools.product(*ranges))))))
+
+
+@pytest.mark.parametrize(("stage", "place"), CASES)
+def test_every_stage_may_fail_everywhere(stage, place, monkeypatch, tmp_path):
+    kind = ERRORS[(STAGES.index(stage) + PLACES.index(place)) % len(ERRORS)]
+    calls = []
+
+    def failing(self, *arguments, **named):
+        calls.append(place)
+        raise kind("did not converge")
+
+    monkeypatch.setattr(stage, place, failing)
+    model = dense(1)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = softmap.solve(model, proof=tmp_path / "proof", checkpoint=tmp_path / "run.npz")
+    failed = [one.message for one in told if issubclass(one.category, softmap.StageWarning)]
+    assert len(failed) == len(calls) == len(result.failures) <= 1
+    assert [one.stage for one in failed] == [stage.name.word] * len(calls)
+    assert all(f"{kind.__name__}: did not converge" in str(one) for one in failed)
+    assert softmap.verify(result).holds
+    best = optimum(model)
+    assert result.bound <= best + 1e-9
+    assert result.energy == pytest.approx(best)
+    assert check_proof(tmp_path / "proof", model).bound <= best
+    result.save(tmp_path / "result.npz")
+    assert softmap.load_result(tmp_path / "result.npz").failures == result.failures
+    monkeypatch.undo()
+    again = softmap.resume(tmp_path / "run.npz", model)
+    assert again.bound >= result.bound
+    assert again.energy <= result.energy
+    assert not again.failures
+
+
+def broken(*arguments, **named):
+    raise np.linalg.LinAlgError("1 eigenvectors failed to converge")
+
+
+def test_a_run_without_passes_returns_its_first_answer(monkeypatch):
+    monkeypatch.setattr(Passes, "set_up", broken)
+    model = softmap.generators.potts_grid(6, 6, 3, seed=1)
+    with pytest.warns(softmap.StageWarning, match="'relaxation' has failed"):
+        result = softmap.solve(model, goal="lp")
+    assert result.status is softmap.Status.FAILED
+    assert result.found
+    assert np.isfinite(result.bound)
+    assert softmap.verify(result).holds
+
+
+def test_labels_searched_for_in_the_background_may_fail(monkeypatch):
+    from softmap.labels import LabelSearch
+
+    monkeypatch.setattr(LabelSearch, "look", broken)
+    model = softmap.generators.potts_grid(12, 12, 3, seed=1)
+    with pytest.warns(softmap.StageWarning, match="'labels' has failed"):
+        result = softmap.solve(model, threads=2, max_work=200 * model.m)
+    assert softmap.verify(result).holds
+
+
+def test_the_exception_is_raised_for_debugging(monkeypatch):
+    monkeypatch.setenv("SOFTMAP_DEBUG", "1")
+    monkeypatch.setattr(Passes, "__call__", broken)
+    with pytest.raises(np.linalg.LinAlgError) as raised:
+        softmap.solve(softmap.generators.potts_grid(12, 12, 3, seed=1), goal="labels")
+    assert softmap.verify(raised.value.result).holds
+
+
+@pytest.mark.parametrize("answer", [softmap.InfeasibleModel, softmap.OptionError])
+def test_exceptions_that_answer_the_user_are_raised(answer, monkeypatch):
+    def answered(self, best, share):
+        raise answer("none")
+
+    monkeypatch.setattr(Passes, "__call__", answered)
+    with pytest.raises(answer, match="none"):
+        softmap.solve(softmap.generators.potts_grid(6, 6, 3, seed=1))
+
+
+def test_what_a_callback_raises_is_raised():
+    def raising(snapshot):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as raised:
+        softmap.solve(softmap.generators.potts_grid(9, 9, 3, seed=1), on_snapshot=raising)
+    assert softmap.verify(raised.value.result).holds
+    assert not raised.value.result.failures
+
+
+def test_the_command_says_which_stage_failed(monkeypatch, tmp_path, capsys):
+    from softmap.app.cli.app import main
+
+    monkeypatch.setattr(Passes, "__call__", broken)
+    path = tmp_path / "model.npz"
+    softmap.write(softmap.generators.erdos_renyi(40, 3, seed=1), path)
+    assert main(["solve", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    reason = "LinAlgError: 1 eigenvectors failed to converge"
+    assert json.loads(out)["failures"] == [{"stage": "relaxation", "error": reason}]
+    assert f"the stage 'relaxation' has failed ({reason})" in err
