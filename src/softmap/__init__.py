@@ -119,12 +119,15 @@ _MODULES = {
 # What to use, and what users of other libraries look for.
 _INSTEAD = {
     "softmap.read(path), or softmap.load_result(path)": "load open",
-    "softmap.read(path)": "read_model load_model from_file",
+    "softmap.read(path)": "read_model load_model from_file from_uai from_wcsp",
     "softmap.write(model, path)": "save dump save_model",
     "softmap.solve(model)": "minimize minimise optimize infer inference map map_inference decode",
-    "softmap.solve_mbest(model, m)": "mbest nbest sample",
+    "softmap.solve_mbest(model, m), which returns the m best labellings": "mbest nbest",
+    "softmap.exact_marginals(model, eta), or solve_mbest(model, m)": "sample gibbs",
+    "softmap.interop.mpe(network, evidence), or softmap.solve(model)": "mpe map_query",
+    "softmap.interop.from_dimod(bqm)": "from_bqm from_cqm from_dqm from_dimod",
     "softmap.Model": "MRF CRF FactorGraph GraphicalModel MarkovNetwork Problem",
-    "softmap.Model.from_factors(labels, factors)": "CFN WCSP Factor Function",
+    "softmap.Model.from_factors(labels, factors)": "CFN WCSP Factor Function from_factors",
     "softmap.Model.grid(costs, potential)": "grid Grid GridModel",
     "softmap.Model.from_qubo(Q) or from_ising(h, J)": "QUBO Ising BQM from_qubo from_ising",
     "softmap.interop.dimod.Sampler()": "Sampler SoftmapSampler",

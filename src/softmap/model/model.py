@@ -397,6 +397,8 @@ def _advice(given: Any) -> str:
 
 # What to use, and what users of other libraries look for.
 _INSTEAD = {
+    "softmap.write(model, path)": "save dump to_file write to_uai",
+    "softmap.read(path)": "from_file load read from_uai",
     "softmap.solve(model)": "solve Solve minimize optimize infer inference map decode",
     "num_visible": "variables num_vars n_vars n_variables nvars num_nodes",
     "Model.from_factors, which takes all factors at once": "add_factor add_factors AddFunction "

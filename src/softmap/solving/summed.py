@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
-from softmap.errors import InfeasibleModel, OptionError
+from softmap.errors import InfeasibleModel, ModelError, OptionError, shown
 from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, Labelled
 from softmap.methods.marginals.exact import exact_log_partition
@@ -74,6 +74,21 @@ class MarginalMap(Gaps):
     def stated(self) -> bool:
         """True: there is no proof to check."""
         return True
+
+    def as_dict(self) -> dict[Any, Any]:
+        """Return the labels as a mapping from maximised variables to states, by name if named."""
+        pairs = zip(self.variables.tolist(), self.labels.tolist(), strict=True)
+        names = self.model.names
+        if names is None:
+            return dict(pairs)
+        return {names.variables[i]: names.state(i, label) for i, label in pairs}
+
+    def __getitem__(self, variable: Hashable) -> Any:
+        """Return the state of a maximised variable, given by name (by number if unnamed)."""
+        states = self.as_dict()
+        if variable not in states:
+            raise ModelError(f"{shown(variable)} is not among the maximised variables")
+        return states[variable]
 
     def __repr__(self) -> str:
         return (

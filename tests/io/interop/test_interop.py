@@ -80,6 +80,28 @@ def test_map_query_agrees(sprinkler, pgmpy):
     assert found.energy == pytest.approx(model.energy(x).min())
 
 
+def test_a_query_sums_over_the_other_variables(sprinkler, pgmpy):
+    evidence = {"wet": "soaked"}
+    for query in (["rain"], ["sprinkler"]):
+        found = mpe(sprinkler, evidence, query)
+        theirs = pgmpy.elimination(sprinkler).map_query(query, evidence, show_progress=False)
+        assert found.as_dict() == theirs
+        assert found[query[0]] == theirs[query[0]]
+        named = from_pgmpy(sprinkler)
+        rows = labellings(named)
+        kept = [
+            all(row[k] == v for k, v in (evidence | theirs).items())
+            for row in map(named.names.as_dict, rows)
+        ]
+        assert found.energy == pytest.approx(-np.log(np.exp(-named.energy(rows[kept])).sum()))
+    with pytest.raises(softmap.ModelError, match="'wet' is observed"):
+        mpe(sprinkler, evidence, ["wet"])
+    with pytest.raises(softmap.ModelError, match="no variable 'snow'"):
+        mpe(sprinkler, evidence, ["snow"])
+    with pytest.raises(softmap.ModelError, match="'wet' is not among"):
+        found["wet"]
+
+
 def test_bayesian_round_trip(sprinkler):
     named = from_pgmpy(sprinkler)
     again = to_pgmpy_bayesian(named)

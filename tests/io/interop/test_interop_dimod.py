@@ -124,16 +124,10 @@ def test_what_cannot_be_held_is_refused():
     for convert in (ours.from_bqm, ours.from_dqm, ours.from_cqm):
         with pytest.raises(softmap.ModelError, match="expected a"):
             convert(3)
-    cqm = dimod.ConstrainedQuadraticModel()
-    x, y = dimod.Binary("x"), dimod.Binary("y")
-    cqm.set_objective(x + y)
-    cqm.add_constraint(x + y >= 1, label="wish", weight=2.0)
-    with pytest.raises(softmap.ModelError, match="'wish' has a weight"):
-        ours.from_cqm(cqm)
     wide = dimod.ConstrainedQuadraticModel()
     i, j = (dimod.Integer(name, upper_bound=99) for name in "ij")
     wide.add_constraint(i * j <= 100, label="product")
-    with pytest.raises(softmap.ModelError, match="'product' has products or fractions and 10000"):
+    with pytest.raises(softmap.ModelError, match="fractions or a weight, and 10000"):
         ours.from_cqm(wide)
 
 
@@ -169,3 +163,63 @@ def test_the_answer_says_what_proves_it():
     info = ours.Sampler().sample_ising({"a": 1.0}, {("a", "b"): -1.0}).info
     assert info["proof"] in ("relaxation", "tightened", "search")
     assert info["relative_gap"] == 0
+
+
+@pytest.mark.parametrize("penalty", ["linear", "quadratic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_soft_constraints_cost_what_dimod_says(seed, penalty):
+    rng = np.random.default_rng(seed)
+    cqm = dimod.ConstrainedQuadraticModel()
+    bits = [dimod.Binary(f"b{i}") for i in range(5)]
+    cqm.set_objective(sum(int(w) * b for w, b in zip(rng.integers(-4, 5, 5), bits, strict=True)))
+    senses = ("<=", ">=", "==")
+    for k, sense in enumerate(senses):
+        left = sum(int(w) * b for w, b in zip(rng.integers(1, 4, 5), bits, strict=True))
+        comparison = {"<=": left <= 4, ">=": left >= 5, "==": left == 3}[sense]
+        cqm.add_constraint(comparison, label=k, weight=1.5 + k, penalty=penalty)
+    converted = ours.from_cqm(cqm)
+    samples = [converted.assignment(x) for x in labellings(converted.model)]
+    theirs = dimod.SampleSet.from_samples_cqm(samples, cqm, sort_labels=False)
+    energies = [converted.model.energy(x) for x in labellings(converted.model)]
+    assert np.allclose(energies, theirs.record.energy)
+    best = ours.Sampler().sample_cqm(cqm)
+    assert best.first.energy == pytest.approx(min(theirs.record.energy))
+
+
+def test_an_infeasible_constrained_model_has_an_empty_sample_set():
+    cqm = dimod.ConstrainedQuadraticModel()
+    x, y = dimod.Binary("x"), dimod.Binary("y")
+    cqm.set_objective(x + y)
+    cqm.add_constraint(x + y >= 2, label="both")
+    cqm.add_constraint(x + y <= 1, label="one")
+    found = ours.Sampler().sample_cqm(cqm)
+    assert len(found) == 0
+    assert found.info["status"].startswith("infeasible")
+
+
+def test_initial_states_are_honoured_and_options_of_annealers_refused():
+    bqm = random_bqm(np.random.default_rng(0), 6, "SPIN")
+    sampler = ours.Sampler()
+    best = dimod.ExactSolver().sample(bqm).first
+    start = {v: -value for v, value in best.sample.items()}
+    found = sampler.sample(bqm, initial_states=start, time_limit=0)
+    assert found.first.energy <= bqm.energy(start)
+    kept = sampler.sample(bqm, initial_states=best.sample, time_limit=0)
+    assert kept.first.energy == pytest.approx(best.energy)
+    with pytest.raises(softmap.ModelError, match="no value for 'v5'"):
+        sampler.sample(bqm, initial_states={f"v{i}": 1 for i in range(5)})
+    with pytest.raises(softmap.ModelError, match="no valid value for 'v0': 0"):
+        sampler.sample(bqm, initial_states=dict.fromkeys(bqm.variables, 0))
+    with pytest.raises(softmap.OptionError, match="num_sweeps does not apply: time_limit="):
+        sampler.sample(bqm, num_sweeps=100)
+
+
+def test_a_model_of_any_kind_is_converted_by_one_name():
+    bqm = random_bqm(np.random.default_rng(1), 4, "BINARY")
+    dqm, cqm = dimod.DiscreteQuadraticModel(), dimod.ConstrainedQuadraticModel()
+    dqm.add_variable(3, label="a")
+    cqm.set_objective(dimod.Binary("x") * 2)
+    for model, count in ((bqm, 4), (dqm, 1), (cqm, 1)):
+        assert softmap.interop.from_dimod(model).model.n == count
+    with pytest.raises(softmap.ModelError, match="expected a BQM, DQM or CQM"):
+        softmap.interop.from_dimod({("a", "b"): 1})

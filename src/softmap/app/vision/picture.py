@@ -157,11 +157,20 @@ class Picture:
         write_picture(self._shown(), target)
         return target
 
-    def show(self) -> Any:
+    @property
+    def status(self) -> Status:
+        """Why the run stopped."""
+        return self.result.status
+
+    def plot(self) -> Any:
         """Return a matplotlib figure of the input image and `image` side by side."""
         from softmap.views.plotting import pair_figure
 
         return pair_figure(self.source.grey, self._shown())
+
+    def show(self) -> Any:
+        """Return the figure of `plot`, which notebooks display."""
+        return self.plot()
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
         """Write the report page of the run, with the images, and return its path.

@@ -7,6 +7,7 @@ imported when a conversion is called. If variables and labels have names, the mo
 """
 
 from softmap.io.interop import dimod
+from softmap.io.interop.dimod import from_dimod
 from softmap.io.interop.graphs import (
     from_edge_index,
     from_networkx,
@@ -22,6 +23,7 @@ from softmap.io.interop.toulbar2 import from_toulbar2, to_toulbar2
 
 __all__ = [
     "dimod",
+    "from_dimod",
     "from_edge_index",
     "from_networkx",
     "from_pgmpy",

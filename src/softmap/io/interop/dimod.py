@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import count
-from softmap.errors import ModelError, OptionError, needs_extra, shown
+from softmap.errors import InfeasibleModel, ModelError, OptionError, needs_extra, shown
 from softmap.io.factors import require_pairwise
 from softmap.io.limits import LIMITS
 from softmap.io.qubo import quadratic_of
@@ -28,7 +28,16 @@ from softmap.model.potentials.base import Costs, integers
 
 TOLERANCE = 1e-8  # by how much a sample may violate a constraint, as in `cqm.check_feasible`
 
-__all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
+__all__ = [
+    "Converted",
+    "from_bqm",
+    "from_cqm",
+    "from_dimod",
+    "from_dqm",
+    "to_bqm",
+    "to_cqm",
+    "to_dqm",
+]
 
 
 def _dimod() -> Any:
@@ -66,6 +75,23 @@ class Converted:
         chosen = checked_labels(given[:n], self.model.num_labels[:n])
         return {v: int(self.values[v][chosen[i]]) for v, i in self.node.items()}
 
+    def labels(self, sample: Mapping[Hashable, float]) -> NDArray[np.int64]:
+        """Return the labels of a sample, which `assignment` maps back to it.
+
+        Parameters
+        ----------
+        sample : mapping
+            The value of each of dimod's variables.
+        """
+        fits = [np.ones(int(count), bool) for count in self.model.num_labels]
+        for v, i in self.node.items():
+            if v not in sample:
+                raise ModelError(f"the initial state has no value for {v!r}")
+            fits[i] &= self.values[v] == sample[v]
+            if not fits[i].any():
+                raise ModelError(f"the initial state has no valid value for {v!r}: {sample[v]}")
+        return np.array([int(row.argmax()) for row in fits], dtype=np.int64)
+
 
 class _Builder:
     """A builder of quadratic costs; a variable is a vector of values over a node's labels."""
@@ -95,6 +121,26 @@ class _Builder:
         self.assembly.add_constant(constant)
         model = Model.from_pieces(self.assembly.pieces())
         return Converted(model, self.node, self.values)
+
+
+def from_dimod(model: Any) -> Converted:
+    """Convert a BQM, DQM or CQM of dimod.
+
+    Parameters
+    ----------
+    model : BinaryQuadraticModel, DiscreteQuadraticModel or ConstrainedQuadraticModel
+        A model of dimod; `from_bqm`, `from_dqm` and `from_cqm` say how each is converted.
+    """
+    dimod = _dimod()
+    kinds = {
+        dimod.BinaryQuadraticModel: from_bqm,
+        dimod.DiscreteQuadraticModel: from_dqm,
+        dimod.ConstrainedQuadraticModel: from_cqm,
+    }
+    for kind, convert in kinds.items():
+        if isinstance(model, kind):
+            return convert(model)
+    raise ModelError(f"expected a BQM, DQM or CQM of dimod, not {shown(model)}")
 
 
 def from_bqm(bqm: Any) -> Converted:
@@ -134,8 +180,8 @@ def from_cqm(cqm: Any) -> Converted:
 
     A discrete constraint becomes one variable with a label per member. Linear constraints with
     integer coefficients become `Linear` factors, whose chain variables come last. Constraints with
-    products or fractions become tables, if they have few joint states. Constraints with weights
-    raise `ModelError`.
+    products or fractions, and those with weights (soft constraints), become tables, if they have
+    few joint states; otherwise they raise `ModelError`.
     """
     dimod = _dimod()
     if not isinstance(cqm, dimod.ConstrainedQuadraticModel):
@@ -156,7 +202,7 @@ def from_cqm(cqm: Any) -> Converted:
     _add_terms(builder, cqm.objective)
     for label, constraint in cqm.constraints.items():
         if label not in cqm.discrete:
-            _constrain(builder, label, constraint, cqm)
+            _constrain(builder, label, constraint)
     return builder.done(float(cqm.objective.offset))
 
 
@@ -179,16 +225,14 @@ def _add_terms(builder: _Builder, polynomial: Any) -> None:
         builder.quadratic(u, v, float(bias))
 
 
-def _constrain(builder: _Builder, label: Hashable, constraint: Any, cqm: Any) -> None:
+def _constrain(builder: _Builder, label: Hashable, constraint: Any) -> None:
     left = constraint.lhs
-    if label in cqm._soft:
-        raise ModelError(f"constraint {label!r} has a weight: only hard constraints are supported")
     weights: dict[int, Costs] = {}
     for v, bias in left.linear.items():
         i = builder.node[v]
         weights[i] = weights.get(i, 0.0) + float(bias) * builder.values[v]
     whole = all((row == np.round(row)).all() for row in weights.values())
-    if not whole or any(left.quadratic.values()):
+    if left.is_soft() or not whole or any(left.quadratic.values()):
         _tabulate(builder, label, constraint)
         return
     bound = float(constraint.rhs) - float(left.offset)
@@ -202,14 +246,16 @@ def _constrain(builder: _Builder, label: Hashable, constraint: Any, cqm: Any) ->
 
 
 def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
-    """Add a constraint with products or fractions as a table over its variables."""
+    """Add a constraint with products, fractions or a weight as a table over its variables."""
     left, node, values = constraint.lhs, builder.node, builder.values
+    if not left.variables:
+        raise ModelError(f"constraint {label!r} has no variables")
     nodes = sorted({node[v] for v in left.variables})
     shape = [int(builder.assembly.num_labels[i]) for i in nodes]
     if math.prod(shape) > LIMITS.table_states:
         raise ModelError(
-            f"constraint {label!r} has products or fractions and {math.prod(shape)} joint states; "
-            f"at most {LIMITS.table_states} are supported"
+            f"constraint {label!r} has products, fractions or a weight, and "
+            f"{math.prod(shape)} joint states; at most {LIMITS.table_states} are supported"
         )
 
     def along(v: Hashable) -> Costs:
@@ -222,8 +268,12 @@ def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
     for (u, v), bias in left.quadratic.items():
         total = total + float(bias) * along(u) * along(v)
     sense = constraint.sense.value
-    wrong = {"<=": total, ">=": -total, "==": np.abs(total)}[sense] > TOLERANCE
-    builder.assembly.add_factor(nodes, np.where(wrong, np.inf, 0.0))
+    violation = {"<=": total, ">=": -total, "==": np.abs(total)}[sense]
+    penalty = np.inf
+    if left.is_soft():
+        power = {"linear": 1, "quadratic": 2}[left.penalty()]
+        penalty = left.weight() * violation**power
+    builder.assembly.add_factor(nodes, np.where(violation > TOLERANCE, penalty, 0.0))
 
 
 def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
@@ -325,10 +375,19 @@ def _options() -> dict[str, list[str]]:
 
     parameters = inspect.signature(softmap.solve).parameters.values()
     own: dict[str, list[str]] = {p.name: [] for p in parameters if p.kind is p.KEYWORD_ONLY}
-    return own | {"num_reads": [], "diversity": []}
+    return own | {"num_reads": [], "diversity": [], "initial_states": []}
 
 
 READS = ("gap", "time_limit", "threads", "seed", "diversity")
+
+# What other samplers of dimod take, and what to use here.
+REFUSED = {
+    "num_sweeps": "time_limit= or max_work= ends a run",
+    "beta_range": "there is no temperature to choose",
+    "beta_schedule_type": "there is no temperature to choose",
+    "chain_strength": "no variable is embedded",
+    "annealing_time": "time_limit= ends a run",
+}
 
 
 def _solved(
@@ -337,6 +396,8 @@ def _solved(
     """Return the samples, best first, and their `info` with bound, gap and proof."""
     import softmap
 
+    if (states := options.pop("initial_states", None)) is not None:
+        options["labels"] = converted.labels(_first(states))
     reads = count("num_reads", options.pop("num_reads", None) or 1, 1)
     if reads > 1:
         return _best(converted, reads, options)
@@ -351,6 +412,14 @@ def _solved(
         "method": result.method,
     }
     return [converted.assignment(result.labels)], info
+
+
+def _first(states: Any) -> dict[Hashable, float]:
+    """Return the first of the initial states, in any form that dimod takes for samples."""
+    samples, variables = _dimod().as_samples(states)
+    if not len(samples):
+        raise OptionError("initial_states is empty: expected a sample")
+    return dict(zip(variables, samples[0].tolist(), strict=True))
 
 
 def _best(
@@ -394,6 +463,10 @@ def _sampler() -> Any:
         finds them; fewer if there are no m. `info["proved"]` says for each whether its rank is
         proved (`proof` is "ranked"). They are no random samples. With `diversity=d`, any two differ
         in at least d variables.
+
+        `initial_states` gives labels to start with: the first sample of what dimod takes for
+        samples. A constrained model without a feasible sample gives an empty `SampleSet`, whose
+        `info["status"]` says so. Options of annealers, such as `num_sweeps`, raise `OptionError`.
         """
 
         parameters: Any = None
@@ -402,6 +475,14 @@ def _sampler() -> Any:
         def __init__(self) -> None:
             self.parameters = _options()
             self.properties = {"category": "software", "proves_bounds": True}
+
+        def remove_unknown_kwargs(self, **options: Any) -> dict[str, Any]:
+            """Refuse options of annealers; remove other unknown ones with dimod's warning."""
+            for name in options:
+                if name in REFUSED:
+                    raise OptionError(f"{name} does not apply: {REFUSED[name]}")
+            known: dict[str, Any] = super().remove_unknown_kwargs(**options)
+            return known
 
         def sample(self, bqm: Any, **options: Any) -> Any:
             """Return the best sample of a `BinaryQuadraticModel`."""
@@ -422,7 +503,11 @@ def _sampler() -> Any:
 
         def sample_cqm(self, cqm: Any, **options: Any) -> Any:
             """Return the best sample of a `ConstrainedQuadraticModel`."""
-            samples, info = _solved(from_cqm(cqm), self.remove_unknown_kwargs(**options))
+            options = self.remove_unknown_kwargs(**options)
+            try:
+                samples, info = _solved(from_cqm(cqm), options)
+            except InfeasibleModel as error:
+                samples, info = [], {"status": f"infeasible: {error}"}
             return dimod.SampleSet.from_samples_cqm(samples, cqm, info=info)
 
     Sampler.__module__, Sampler.__qualname__ = __name__, "Sampler"

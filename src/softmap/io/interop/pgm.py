@@ -75,7 +75,12 @@ def from_pyagrum(network: Any) -> Model:
     return Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
 
 
-def mpe(network: Any, evidence: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+def mpe(
+    network: Any,
+    evidence: Mapping[Any, Any] | None = None,
+    query: Iterable[Any] | None = None,
+    **options: Any,
+) -> Any:
     """Return the most probable explanation of a network of pgmpy or pyAgrum, with a bound.
 
     Parameters
@@ -84,14 +89,18 @@ def mpe(network: Any, evidence: Mapping[Any, Any] | None = None, **options: Any)
         A discrete Bayesian network or Markov random field.
     evidence : mapping, optional
         Observed states by the names of their variables. A label of pyAgrum may be its number.
+    query : iterable, optional
+        The variables whose most probable states are asked for: the others, but for those of the
+        evidence, are summed over (marginal MAP, as `map_query` of pgmpy). By default all variables.
     **options
-        Options of `softmap.solve`.
+        Options of `softmap.solve`; of `softmap.marginal_map` with a query.
 
     Returns
     -------
-    Result
-        `result.as_dict()` maps all variables to their states, those of the evidence included.
-        `result.energy` is -log of their probability: with the evidence, not given the evidence.
+    Result or MarginalMap
+        `result.as_dict()` maps all variables to their states, those of the evidence included, or
+        the variables of the query to theirs. `result.energy` is -log of their probability: with the
+        evidence, not given the evidence.
     """
     import softmap
 
@@ -102,7 +111,17 @@ def mpe(network: Any, evidence: Mapping[Any, Any] | None = None, **options: Any)
         for name, state in observed.items():
             if isinstance(state, int | np.integer):
                 observed[name] = network.variable(name).labels()[state]
-    return softmap.solve(model.condition(observed), **options)
+    conditioned = model.condition(observed)
+    if query is None:
+        return softmap.solve(conditioned, **options)
+    assert model.names is not None
+    asked = {model.names.number(name) for name in query}
+    fixed = {model.names.number(name) for name in observed}
+    if both := sorted(asked & fixed):
+        name = model.names.variables[both[0]]
+        raise ModelError(f"query: {shown(name)} is observed; expected variables without evidence")
+    summed = [i for i in range(len(model.names.variables)) if i not in asked]
+    return softmap.marginal_map(conditioned, summed, **options)
 
 
 def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:
