@@ -1,6 +1,10 @@
 """Names of other libraries: what is refused says what to use instead, and that exists."""
 
+import inspect
+import subprocess
+import sys
 import zipfile
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -313,3 +317,22 @@ def test_the_list_of_commands_is_not_cut(monkeypatch, capsys):
     shown = capsys.readouterr().out.split("Commands:")[1].split("Start with")[0]
     assert shown.count("\n  ") >= len(COMMANDS)
     assert "..." not in shown
+
+
+def test_the_list_of_commands_says_what_their_functions_say():
+    for name, command in COMMANDS.items():
+        module, _, function = command.function.partition(":")
+        described = inspect.getdoc(getattr(import_module(module), function))
+        assert described.split("\n\n")[0].replace("\n", " ") == command.summary, name
+
+
+def test_help_and_version_import_no_numpy():
+    """What a command needs is imported when it runs: the list of commands takes no time."""
+    program = (
+        "import sys; from softmap.__main__ import main\n"
+        "sys.argv[1:] = [{word!r}]; main()\n"
+        "slow = {{'numpy', 'scipy', 'rich', 'softmap.model'}} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    for word in ("--help", "--version"):
+        subprocess.run([sys.executable, "-c", program.format(word=word)], check=True)

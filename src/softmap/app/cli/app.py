@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -22,19 +22,59 @@ from softmap.views.console import discard_output, say
 OUTPUT_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-# Command name -> module that defines its function.
+class Command(NamedTuple):
+    """Where a command is defined, and its sentence in the list of commands."""
+
+    function: str
+    summary: str
+
+
+# The sentences stand here, so that the list of commands imports none of them.
 COMMANDS = {
-    "solve": "softmap.app.cli.solve:solve_command",
-    "solve-many": "softmap.app.cli.many:solve_many_command",
-    "solve-large": "softmap.app.cli.large:solve_large_command",
-    "verify": "softmap.app.cli.files:verify_command",
-    "energy": "softmap.app.cli.files:energy_command",
-    "info": "softmap.app.cli.files:info_command",
-    "convert": "softmap.app.cli.files:convert_command",
-    "demo": "softmap.app.cli.demo:demo_command",
-    "compare": "softmap.app.cli.compare:compare_command",
-    "doctor": "softmap.app.cli.doctor:doctor_command",
-    "reproduce": "softmap.app.cli.reproduce:reproduce_command",
+    "solve": Command(
+        "softmap.app.cli.solve:solve_command",
+        "Solve a model and certify the answer.",
+    ),
+    "solve-many": Command(
+        "softmap.app.cli.many:solve_many_command",
+        "Solve many models, skipping those that already have a result.",
+    ),
+    "solve-large": Command(
+        "softmap.app.cli.large:solve_large_command",
+        "Solve one large model: mpiexec -n P softmap solve-large …",
+    ),
+    "verify": Command(
+        "softmap.app.cli.files:verify_command",
+        "Check a saved result, or a proof, against its model.",
+    ),
+    "energy": Command(
+        "softmap.app.cli.files:energy_command",
+        "Print the cost of a labelling, or of each labelling in a file.",
+    ),
+    "info": Command(
+        "softmap.app.cli.files:info_command",
+        "Describe a model: sizes, families, structure.",
+    ),
+    "convert": Command(
+        "softmap.app.cli.files:convert_command",
+        "Convert a model to another format, or to parts.",
+    ),
+    "demo": Command(
+        "softmap.app.cli.demo:demo_command",
+        "Solve a small problem from start to finish.",
+    ),
+    "compare": Command(
+        "softmap.app.cli.compare:compare_command",
+        "Compare methods on a model: a table, and a chart.",
+    ),
+    "doctor": Command(
+        "softmap.app.cli.doctor:doctor_command",
+        "Print versions, threads, devices and the instruction set.",
+    ),
+    "reproduce": Command(
+        "softmap.app.cli.reproduce:reproduce_command",
+        "Run the paper's experiments; report which claims hold.",
+    ),
 }
 
 
@@ -46,7 +86,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module, _, function = COMMANDS[cmd_name].partition(":")
+            module, _, function = COMMANDS[cmd_name].function.partition(":")
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
             settings = {"help_option_names": ["-h", "--help"]}
             said = exit_codes(cmd_name)
@@ -54,6 +94,10 @@ class Commands(TyperGroup):
             command(getattr(import_module(module), function))
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         if args[0] not in COMMANDS:

@@ -61,7 +61,7 @@ def compare_command(
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this picture.")] = None,
     no_progress: QuietOption = False,
 ) -> None:
-    """Compare methods on a model: a table, and a picture.
+    """Compare methods on a model: a table, and a chart.
 
     Bound and energy are what each method reaches on the linear relaxation. With --goal map, the
     other stages of softmap solve (search, clusters, cuts) go on from there, and hide differences.

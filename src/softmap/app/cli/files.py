@@ -171,7 +171,7 @@ def energy_command(
     evidence: EvidenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a labelling costs, or each of several in a file."""
+    """Print the cost of a labelling, or of each labelling in a file."""
     import math
 
     loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)

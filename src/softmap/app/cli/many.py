@@ -87,7 +87,7 @@ def solve_many_command(
     as_json: JsonOption = False,
     no_progress: QuietOption = False,
 ) -> None:
-    """Solve many models, but those that already have a result."""
+    """Solve many models, skipping those that already have a result."""
     from softmap.arguments import count
     from softmap.scale.many.cluster import Connection
     from softmap.scale.many.items import Folder, files_in, listed
