@@ -7,14 +7,16 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C and SIGTERM print a sentence, also during imports.
+    """Run the command line; Ctrl-C, SIGTERM and SIGHUP print a sentence, also during imports.
 
     OpenBLAS gets one thread: no command needs more, and idle threads spin. The garbage collector
     runs rarely, because scanning the 50,000 permanent objects of the modules takes as long as a
     small solve.
     """
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # temporary files are then removed
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # temporary files are then removed; Windows has one of them
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     gc.set_threshold(200_000)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

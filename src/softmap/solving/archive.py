@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from softmap.errors import OptionError, SoftmapError, shown
 
-__all__ = ["Arrays", "checked_path", "digest", "read_archive", "under", "write_archive"]
+__all__ = [
+    "Arrays",
+    "checked_path",
+    "digest",
+    "read_archive",
+    "same_file",
+    "under",
+    "write_archive",
+]
 
 Arrays = dict[str, NDArray[Any]]
 Problem = Callable[[str], SoftmapError]
@@ -27,6 +35,16 @@ def checked_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise OptionError(f"expected the path of a file, not {shown(path)}")
     return Path(path)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to the same regular file; devices do not count as files."""
+    try:
+        if os.path.samefile(one, other):
+            return one.is_file()
+    except (OSError, ValueError):  # one of the two files does not exist yet
+        pass
+    return os.path.realpath(one) == os.path.realpath(other) and not one.exists()
 
 
 def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`Interrupts`: Ctrl-C and SIGTERM end a run, which then returns the best it has."""
+"""`Interrupts`: Ctrl-C, SIGTERM and SIGHUP end a run, which then returns the best it has."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Interrupts:
     """A context in which the first Ctrl-C only sets a flag; a second one raises KeyboardInterrupt.
 
     Two Ctrl-C within a second, also in two consecutive runs, abort the whole program: the run then
-    ends with a KeyboardInterrupt. The signal SIGTERM has the effect of Ctrl-C. Contexts may be
+    ends with a KeyboardInterrupt. SIGTERM and SIGHUP have the effect of Ctrl-C. Contexts may be
     nested, also those of two objects: the inner one stops, and the outer one then knows why.
     Nothing happens outside the main thread, or if the program has its own signal handler.
 
     Attributes
     ----------
     noted : bool
-        Whether Ctrl-C was pressed, or SIGTERM received.
+        Whether Ctrl-C was pressed, or SIGTERM or SIGHUP received.
     twice : bool
         Whether this happened twice within a second.
     broken : bool
@@ -39,9 +39,10 @@ class Interrupts:
     # Signals that are handled, with the handlers that are replaced. A worker process has none: its
     # parent ends it.
     replaced: ClassVar[dict[int, tuple[Any, ...]]] = {
-        signal.SIGINT: (signal.default_int_handler,),
-        signal.SIGTERM: (signal.SIG_DFL, signal.default_int_handler),
-    }
+        number: (signal.SIG_DFL, signal.default_int_handler)
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", None))
+        if number is not None  # Windows has no SIGHUP
+    } | {signal.SIGINT: (signal.default_int_handler,)}
 
     def __init__(self) -> None:
         self.noted = self.twice = self.broken = False

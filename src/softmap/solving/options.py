@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -21,6 +22,7 @@ from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
 from softmap.hints import unexpected
 from softmap.methods.base import MethodName, find
+from softmap.solving.archive import same_file
 from softmap.solving.schedule import ByTime, ByWork, RunSchedule
 from softmap.tuning import TUNING, Tuning
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from softmap.solving.result import Result
     from softmap.solving.trace import Snapshot
 
-__all__ = ["BACKENDS", "GOALS", "Options", "SolveOptions", "with_options"]
+__all__ = ["BACKENDS", "GOALS", "Options", "SolveOptions", "apart", "with_options"]
 
 # The precisions of the messages on each backend, the default first.
 BACKENDS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
@@ -95,6 +97,8 @@ class Options:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.proof is not None and self.checkpoint is not None:
+            apart(proof=Path(self.proof), checkpoint=Path(self.checkpoint))
         self._check_method()
         if not isinstance(self.goal, str) or self.goal not in GOALS:
             raise wrong("goal", self.goal, _choice(GOALS))
@@ -172,6 +176,13 @@ def with_options(
         return called  # type: ignore[return-value] # which takes the model by name, too
 
     return decorated
+
+
+def apart(**files: Path) -> None:
+    """Raise `OptionError` if two files of a run, by the name of the option, are the same file."""
+    for (name, path), (other, earlier) in combinations(files.items(), 2):
+        if same_file(path, earlier):
+            raise OptionError(f"{name}={str(path)!r}: {other} names the same file; name another")
 
 
 def _choice(names: tuple[str, ...]) -> str:

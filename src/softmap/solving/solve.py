@@ -12,7 +12,7 @@ from softmap.model import Model, checked_model
 from softmap.model.model import LazyAssignment
 from softmap.solving.archive import checked_path
 from softmap.solving.interrupts import Interrupts
-from softmap.solving.options import Options, SolveOptions, with_options
+from softmap.solving.options import Options, SolveOptions, apart, with_options
 from softmap.solving.record import Watcher, watcher
 from softmap.solving.result import Result
 from softmap.solving.run import Run, prove_infeasible, write_proof
@@ -248,6 +248,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, tuning=tuning,
         verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
+    if options.proof is not None:
+        apart(proof=Path(options.proof), path=stored.path)
     interrupts = Interrupts()
     with interrupts:
         return _exhaust(_begin(model, options, interrupts, stored))
@@ -271,7 +273,8 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
     """Run stages in slices until the run stops.
 
     An exception (also of a callback) gets the result so far as its attribute `result`; so does the
-    KeyboardInterrupt of a second Ctrl-C within a second.
+    KeyboardInterrupt of a second Ctrl-C within a second. Checkpoint and proof are written then and
+    if a loop over `iterate` is left early.
     """
     interrupts = run.budget.interrupts
     try:
@@ -295,8 +298,9 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
         if run.proof is not None:
             prove_infeasible(run.proof, run.best.problem.given, run.options, interrupts)
         raise
-    except Exception as error:
-        _attach_result(run, error)
+    except BaseException as error:  # SystemExit, or the end of a generator, too
+        if not isinstance(getattr(error, "result", None), Result):
+            _keep(run, error)
         raise
     finally:
         watching.close()
@@ -304,12 +308,17 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
             run.proof.close()
 
 
-def _attach_result(run: Run, error: Exception) -> None:
-    """Attach the result so far to an exception, and store the run."""
+def _keep(run: Run, error: BaseException) -> None:
+    """Store a run that an exception ends, write its proof, and attach its result."""
     run.keep()
+    if isinstance(error, GeneratorExit) and run.options.checkpoint is run.options.proof is None:
+        return  # nobody can read the result
     with suppress(Exception):  # for example out of memory again, or an exception with slots
-        error.result = run.finished(Status.INTERRUPTED)  # type: ignore[attr-defined]
+        result = run.finished(Status.INTERRUPTED)
+        error.result = result  # type: ignore[attr-defined]
         error.add_note("The result so far is the attribute `result` of this exception.")
+        if run.proof is not None:
+            write_proof(run.proof, run.best, result, run.budget.interrupts)
 
 
 def _exhaust(run: Any) -> Result:

@@ -31,7 +31,7 @@ CODES = {
     4: "4 infeasible: it is proved that no labelling obeys the hard constraints",
     5: "5 it is proved that none costs less than --upper-bound",
     6: "6 nothing is false, but not everything was checked",
-    130: "130 interrupted (Ctrl-C or SIGTERM)",
+    130: "130 interrupted (Ctrl-C, SIGTERM or SIGHUP)",
 }
 
 

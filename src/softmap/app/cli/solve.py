@@ -43,7 +43,6 @@ from softmap.app.cli.targets import (
     best_labels,
     evidence_file,
     read_model,
-    same_file,
 )
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.views.console import number, results, say
@@ -121,8 +120,10 @@ def solve_command(
                 raise typer.Exit(Exit.INTERRUPTED if held.noted else code)
             lines = None if competition is None else Lines(competition, loaded)
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
-                result = _run(loaded, resume, on_snapshot=show, **options)
+                result, error = _run(loaded, resume, on_snapshot=show, **options)
             _tell(result, targets, as_json, model.name, lines)
+            if error is not None:  # the answer so far is printed and written
+                raise error
     except softmap.InfeasibleModel as error:
         raise typer.Exit(_infeasible(error, targets, as_json, competition)) from None
     raise typer.Exit(targets.exit_code(exit_code(result)))
@@ -173,6 +174,8 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
+    from softmap.solving.archive import same_file
+
     resume, checkpoint = given["resume"], given["checkpoint"]
     goes_on = resume is not None and checkpoint is not None and same_file(resume, checkpoint)
     names = ("output", "trace", "report", "save", "proof", "checkpoint")
@@ -188,7 +191,18 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     )
 
 
-def _run(model: Model, resume: Path | None, **options: Any) -> Result:
+def _run(model: Model, resume: Path | None, **options: Any) -> tuple[Result, BaseException | None]:
+    """Return the result, and the exception that has ended the run, if there is one."""
+    try:
+        return _solved(model, resume, **options), None
+    except (Exception, KeyboardInterrupt) as error:
+        result: Result | None = getattr(error, "result", None)
+        if result is None:
+            raise
+        return result, error
+
+
+def _solved(model: Model, resume: Path | None, **options: Any) -> Result:
     """Solve or resume; options not given take the solver's or the checkpoint's values."""
     import softmap
 

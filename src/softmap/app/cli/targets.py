@@ -66,10 +66,10 @@ class Targets:
         seen: dict[str, Path] = {}
         for name, path in self._paths.items():
             for what, source in read.items():
-                if source is not None and same_file(path, source):
+                if source is not None and _coincide(path, source):
                     raise OptionError(f"{name} {path} would replace {what}, {source}")
             for other, earlier in seen.items():
-                if same_file(path, earlier):
+                if _coincide(path, earlier):
                     raise OptionError(f"{other} {earlier} and {name} {path} are the same file")
             seen[name] = path
         for name, path in self._paths.items():
@@ -151,16 +151,11 @@ class Targets:
         return code or (FAILURE if self._failed else 0)
 
 
-def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to the same regular file; devices do not count as files."""
-    if STANDARD in (one, other):
-        return one == other
-    try:
-        if os.path.samefile(one, other):
-            return one.is_file()
-    except (OSError, ValueError):  # one of the two files does not exist yet
-        pass
-    return os.path.realpath(one) == os.path.realpath(other) and not one.exists()
+def _coincide(one: Path, other: Path) -> bool:
+    """Whether two paths are both standard output, or lead to the same regular file."""
+    from softmap.solving.archive import same_file  # imported late: it needs numpy
+
+    return one == other if STANDARD in (one, other) else same_file(one, other)
 
 
 def check_folder(
