@@ -24,9 +24,9 @@ import softmap
 from softmap import generators
 from softmap.app.experiments.trials import problem, trial_seed
 from softmap.methods.base import make
-from softmap.methods.paper import StandardState
-from softmap.methods.sweeps.accelerated import AccelSweeps
 from softmap.model import Model
+from softmap.paper.accel_sweeps import AccelSweeps
+from softmap.paper.methods import StandardState
 from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from softmap import generators
 from softmap.app.experiments.plan import spaced
 from softmap.app.experiments.trials import trial_seed
-from softmap.methods import paper
 from softmap.methods.base import Algorithm, Proposal
-from softmap.methods.paper import Blocks, gain
 from softmap.model import Model
+from softmap.paper import methods as paper
+from softmap.paper.methods import Blocks, gain
 from softmap.relaxation import lp
 from softmap.solving.judge import Judge
 

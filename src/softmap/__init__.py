@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap import generators as generators
     from softmap import io as io
     from softmap import learn as learn
+    from softmap import paper as paper
     from softmap.app.vision import Picture as Picture
     from softmap.app.vision import contrast_weights as contrast_weights
     from softmap.app.vision import denoise as denoise
@@ -112,6 +113,7 @@ _MODULES = {
     "io": "io",
     "learn": "learn",
     "lp": "relaxation.lp",
+    "paper": "paper",
     "plotting": "views.plotting",
     "transport": "methods.transport",
 }

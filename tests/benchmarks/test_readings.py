@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import readings
 from softmap import generators
-from softmap.methods import paper
+from softmap.paper import methods as paper
 from support.data import ROOT
 
 FOLDER = ROOT / "docs" / "reproduction"

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import core, generators
+from softmap import core, generators, paper
 from softmap.arguments import seeded
 from softmap.model.layout import layout
+from softmap.paper.runs import gains
 from softmap.relaxation.consistency import tighten
 from support import numpy_twins as twins
 from support.strategies import FAMILIES, Recipe, build, few, models, random_lam
@@ -89,8 +90,10 @@ def _native_accelerated(name, model, eta, lam, words):
     """λ^(1), λ^(2), … of Algorithms 2 and 3, in star order."""
     printed, order = name.endswith("printed"), _order(model)
     v, w, theta = lam.copy(), lam.copy() if printed else np.zeros_like(lam), 1.0
-    gain = np.array([twins.TWINS[name].step(model, eta, i) if degree else 0.0
-                     for i, degree in enumerate(model.graph.degree)])  # fmt: skip
+    _, order_of, scheme = paper.ALGORITHMS[name]
+    gain = gains(model, order_of, order_of(model), scheme, eta)
+    if order_of is paper.edges:
+        gain = np.full(model.n, gain[0])
     run = core.AcceleratedRun(order, v, w, gain)
     while True:
         theta, _ = run.run(eta, *_switches(name), printed, 1, theta, words)
@@ -107,7 +110,8 @@ def _assert_follows_twin(name, model, eta, seed, updates):
     first, index = _first(model, seed), _star_index(model)
     native = _native_standard if name in STANDARD else _native_accelerated
     found = native(name, model, eta, first[index], _words(seed))
-    expected = twins.iterates(name, model, eta, first, twins.Xoshiro.seeded(seed))
+    expected = paper.iterate(model, *paper.ALGORITHMS[name], eta, lam=first, seed=seed)
+    next(expected)  # λ^(0)
     for got, lam in itertools.islice(zip(found, expected, strict=False), updates):
         np.testing.assert_allclose(
             got, lam[index], rtol=1e-9, atol=1e-9 * (1 + 1 / eta), err_msg=name
@@ -143,10 +147,10 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
         first, size = core.draw_block(order, stars, words)
         block = model.graph.half[first : first + size]
         node = model.edges.reshape(-1)[block[0]]
-        assert sorted(block) == (twins.halves_of(model, node) if stars else [block[0]])
+        assert sorted(block) == (paper.N(model, node) if stars else [block[0]])
         seen[block] += 1
-    observed = seen[[twins.halves_of(model, i)[0] for i in range(model.n)]] if stars else seen
-    p = twins.degrees(model) / halves if stars else np.full(halves, 1 / halves)
+    observed = seen[[paper.N(model, i)[0] for i in range(model.n)]] if stars else seen
+    p = model.graph.degree / halves if stars else np.full(halves, 1 / halves)
     assert observed.sum() == 20_000
     assert twins.chance_of(observed, 20_000 * p) > 1e-3
 
@@ -161,11 +165,11 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
     eta=st.sampled_from([0.1, 1.0, 20.0, 1000.0]),
 )
 def test_methods_follow_their_numpy_twins(model, seed, eta):
-    for name in twins.TWINS if model.m else ():
+    for name in paper.ALGORITHMS if model.m else ():
         _assert_follows_twin(name, model, eta, seed, updates=12)
 
 
-@pytest.mark.parametrize("name", twins.TWINS)
+@pytest.mark.parametrize("name", paper.ALGORITHMS)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("counts", [(11, 11, 11, 11), (9, 2, 17, 3)])
 def test_methods_follow_their_numpy_twins_with_many_labels(name, family, counts):
@@ -183,11 +187,11 @@ def test_begin_fills_what_follows_from_lam(model, seed, eta):
     first, index = _first(model, seed), _star_index(model)
     arrays = StandardArrays.at(model, first[index])
     arrays.run(_order(model)).begin(eta)
-    marginals = [np.exp(twins.log_S(model, first, eta, h)) for h in model.graph.half]
+    marginals = [np.exp(paper.log_S(model, first, eta, h)) for h in model.graph.half]
     np.testing.assert_allclose(arrays.S, np.concatenate(marginals), atol=1e-11)
-    mu = [np.exp(twins.log_mu(model, first, eta, i)) for i in range(model.n)]
+    mu = [np.exp(paper.log_mu(model, first, eta, i)) for i in range(model.n)]
     np.testing.assert_allclose(arrays.mu, np.concatenate(mu), atol=1e-11)
-    norms = [np.abs(twins.nu(model, first, eta, h)).sum() ** 2 for h in model.graph.half]
+    norms = [np.abs(paper.nu(model, first, eta, [h])).sum() ** 2 for h in model.graph.half]
     np.testing.assert_allclose(arrays.half[:, NORM], norms, atol=1e-10)
     assert arrays.total[0] == arrays.total[2] == pytest.approx(math.fsum(norms), abs=1e-10)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from test_baselines import plain_sweep
 
 from softmap import generators, lp, solve
-from softmap.methods.sweeps.accelerated import AccelSweeps, sweep_curvature
 from softmap.paper import rates, theory
+from softmap.paper.accel_sweeps import AccelSweeps, sweep_curvature
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual

@@ -13,9 +13,9 @@ from test_chains import models_of
 
 from softmap import generators, lp, solve
 from softmap.methods.base import METHODS, MethodName, make
-from softmap.methods.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
+from softmap.paper.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary

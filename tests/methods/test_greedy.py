@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import generators
+from softmap import generators, paper
 from softmap.methods.base import make
-from softmap.methods.greedy import AccelGreedySMP, SampledSMP
 from softmap.model import Model
 from softmap.paper import rates, theory
+from softmap.paper.greedy import AccelGreedySMP, SampledSMP
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins
@@ -25,10 +25,10 @@ NAMES = (*GREEDY, "sampled-emp", "sampled-smp", "accel-greedy-smp")
 
 def ranks(model, lam, eta, stars):
     """Σ_B ‖ν‖₁² / (|B| + 1) of the block of every half-edge, by definition."""
-    norms = [np.abs(twins.nu(model, lam, eta, h)).sum() ** 2 for h in range(2 * model.m)]
+    norms = [np.abs(paper.nu(model, lam, eta, [h])).sum() ** 2 for h in range(2 * model.m)]
     if not stars:
         return np.array(norms) / 2
-    blocks = [twins.halves_of(model, int(i)) for i in model.edges.reshape(-1)]
+    blocks = [paper.N(model, int(i)) for i in model.edges.reshape(-1)]
     return np.array([sum(norms[g] for g in b) / (len(b) + 1) for b in blocks])
 
 
@@ -44,7 +44,7 @@ def test_greedy_updates_are_those_of_largest_slack(name, model, seed, eta):
     if not model.m:
         return
     stars, lam = name == "greedy-smp", first_of(model, seed)
-    update = twins.smp if stars else twins.emp
+    update = paper.smp if stars else paper.emp
     algorithm = make(name, eta=eta)
     state = algorithm.init(model, lam, seed)
     for _ in range(8):
@@ -54,16 +54,17 @@ def test_greedy_updates_are_those_of_largest_slack(name, model, seed, eta):
         algorithm.step(state, 1)
         now = state.current()
         allowed = np.flatnonzero(found >= found.max() * (1 - 1e-9))
-        options = [_updated(model, lam, update(model, lam, eta, int(h))) for h in allowed]
+        options = [_updated(model, lam, eta, update, int(h)) for h in allowed]
         distances = [np.abs(now - option).max() for option in options]
         assert min(distances) <= 1e-9 * (1 + np.abs(lam).max())
         lam = now
 
 
-def _updated(model, lam, changes):
+def _updated(model, lam, eta, update, h):
+    """λ after the update of half-edge h, or of its star."""
+    block = paper.N(model, paper.vertex(model, h)) if update is paper.smp else [h]
     out = lam.copy()
-    for h, new in changes.items():
-        out[model.half_slice(h)] = new
+    out[paper.entries(model, block)] = update(model, lam, eta, block)
     return out
 
 
@@ -93,6 +94,7 @@ def test_the_semi_greedy_method_follows_its_numpy_twin(model, seed, sample):
     algorithm = AccelGreedySMP(eta, sample, restart=False)
     state = algorithm.init(model, lam, seed)
     generator, v, theta = twins.Xoshiro.seeded(seed), lam.copy(), 1.0
+    gain = paper.gain("sharp", model, paper.Blocks.STARS, eta)
     for _ in range(10):
         theta = 2 * theta / (theta + np.sqrt(theta**2 + 4))
         y = theta * v + (1 - theta) * lam
@@ -100,11 +102,10 @@ def test_the_semi_greedy_method_follows_its_numpy_twin(model, seed, sample):
         found = ranks(model, y, eta, stars=True)[drawn]
         if np.unique(found.round(9)).size < np.unique(model.edges.reshape(-1)[drawn]).size:
             return  # a tie
-        lam = _updated(model, y, twins.smp(model, y, eta, drawn[int(found.argmax())]))
-        i = int(model.edges.reshape(-1)[drawn[0]])
-        step = twins.TWINS["accel-smp"].step(model, eta, i) / theta
-        for h in twins.halves_of(model, i):
-            v[model.half_slice(h)] += step * twins.nu(model, y, eta, h)
+        lam = _updated(model, y, eta, paper.smp, drawn[int(found.argmax())])
+        i = paper.vertex(model, drawn[0])
+        star = paper.N(model, i)
+        v[paper.entries(model, star)] += gain[i] / theta * paper.nu(model, y, eta, star)
         algorithm.step(state, 1)
         np.testing.assert_allclose(algorithm.propose(state).lam, lam, atol=1e-8)
 

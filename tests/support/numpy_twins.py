@@ -1,14 +1,9 @@
-"""The paper's methods to the letter, in plain numpy: dense tables, whole vectors, no caches.
+"""Plain twins of compiled loops: the generator in Python integers, messages, parity, word search.
 
-Everything is written from the statements (Propositions "emp-update" and "smp-update", Algorithms
-1 to 3); only the sequence of random words is shared with the compiled methods, through a twin of
-the generator in Python integers.
+The twin of the paper's methods is `softmap.paper`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
@@ -60,160 +55,9 @@ def _rotate(x: int, k: int) -> int:
     return ((x << k) | (x >> (64 - k))) & MASK
 
 
-# --- marginals in the log domain ----------------------------------------------------------------
-
-
-def halves_of(model: Model, i: int) -> list[int]:
-    return np.flatnonzero(model.edges.reshape(-1) == i).tolist()
-
-
-def log_sum(exponent: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """log Σ exp(exponent), -inf where all of them are; scipy's takes ten times as long."""
-    most = exponent.max(axis=axis, keepdims=True)
-    most[most == -np.inf] = 0.0
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(exponent - most).sum(axis=axis)) + most.squeeze(axis)
-
-
-def log_mu(model: Model, lam: np.ndarray, eta: float, i: int) -> np.ndarray:
-    """log μ_i, -inf on forbidden states."""
-    exponent = -eta * (
-        model.unary_of(i) - sum((lam[model.half_slice(h)] for h in halves_of(model, i)), 0.0)
-    )
-    return exponent - log_sum(exponent)
-
-
-def log_S(model: Model, lam: np.ndarray, eta: float, h: int) -> np.ndarray:
-    """log S_{e,i} of half-edge h, from the dense table; -inf on forbidden states."""
-    e, side = divmod(h, 2)
-    shifts = [
-        np.where(model.unary_of(i) == np.inf, np.inf, lam[model.half_slice(2 * e + s)])
-        for s, i in enumerate(model.edges[e])
-    ]
-    exponent = -eta * (model.table(e) + shifts[0][:, None] + shifts[1][None, :])
-    sums = log_sum(exponent, 1 - side)
-    return sums - log_sum(sums)
-
-
-def nu(model: Model, lam: np.ndarray, eta: float, h: int) -> np.ndarray:
-    i = int(model.edges.reshape(-1)[h])
-    return np.exp(log_S(model, lam, eta, h)) - np.exp(log_mu(model, lam, eta, i))
-
-
-def slack_total(model: Model, lam: np.ndarray, eta: float) -> float:
-    """Σ ‖ν_{e,i}‖₁², what Algorithm 1 returns the least of."""
-    return sum(float(np.abs(nu(model, lam, eta, h)).sum() ** 2) for h in range(2 * model.m))
-
-
-# --- updates of one block -----------------------------------------------------------------------
-
-
-def emp(model: Model, lam: np.ndarray, eta: float, h: int) -> dict[int, np.ndarray]:
-    """Proposition "emp-update"."""
-    i = int(model.edges.reshape(-1)[h])
-    allowed = np.isfinite(model.unary_of(i))
-    new = lam[model.half_slice(h)].copy()
-    ratio = log_S(model, lam, eta, h)[allowed] - log_mu(model, lam, eta, i)[allowed]
-    new[allowed] += ratio / (2 * eta)
-    return {h: new}
-
-
-def smp(model: Model, lam: np.ndarray, eta: float, h: int) -> dict[int, np.ndarray]:
-    """Proposition "smp-update" at the vertex of h."""
-    i = int(model.edges.reshape(-1)[h])
-    allowed = np.isfinite(model.unary_of(i))
-    star = halves_of(model, i)
-    logs = {g: log_S(model, lam, eta, g)[allowed] for g in star}
-    product = log_mu(model, lam, eta, i)[allowed] + sum(logs.values())
-    out = {}
-    for g in star:
-        out[g] = lam[model.half_slice(g)].copy()
-        out[g][allowed] += logs[g] / eta - product / (eta * (len(star) + 1))
-    return out
-
-
-def bcd(model: Model, lam: np.ndarray, eta: float, h: int) -> dict[int, np.ndarray]:
-    """Gradient step of 1/η on one half-edge."""
-    return {h: lam[model.half_slice(h)] + nu(model, lam, eta, h) / eta}
-
-
-# --- methods ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Twin:
-    """A method: its update, and for accelerated ones the step of v and what λ does off the block.
-
-    `step(model, eta, i)` is the factor of ν / θ_k.
-    """
-
-    update: object
-    step: object = None
-    printed: bool = False
-
-
 def chance_of(observed: np.ndarray, expected: np.ndarray) -> float:
     """The p-value of Pearson's chi-squared test."""
     return float(chdtrc(observed.size - 1, ((observed - expected) ** 2 / expected).sum()))
-
-
-def degrees(model: Model) -> np.ndarray:
-    return np.bincount(model.edges.reshape(-1), minlength=model.n)
-
-
-def _edge_step(model, eta, i):
-    return 1 / (2 * model.m * eta)
-
-
-def _star_step_proved(model, eta, i):
-    size, total = degrees(model)[i], 2 * model.m
-    return 2 * size / ((size + 1) * total * eta)
-
-
-def _star_step_printed(model, eta, i):
-    size, total = degrees(model), 2 * model.m
-    return size[size > 0].min() / (2 * (size[i] / total) * eta * total)
-
-
-TWINS = {
-    "emp": Twin(emp),
-    "smp": Twin(smp),
-    "bcd": Twin(bcd),
-    "accel-emp": Twin(emp, _edge_step),
-    "accel-smp": Twin(smp, _star_step_proved),
-    "accel-bcd": Twin(bcd, _edge_step),
-    "accel-emp-printed": Twin(emp, _edge_step, printed=True),
-    "accel-smp-printed": Twin(smp, _star_step_printed, printed=True),
-}
-
-
-def standard(model, twin, eta, lam, generator) -> Iterator[np.ndarray]:
-    """λ^(1), λ^(2), … of Algorithm 1."""
-    lam = lam.copy()
-    while True:
-        for h, new in twin.update(model, lam, eta, generator.half_edge(model)).items():
-            lam[model.half_slice(h)] = new
-        yield lam.copy()
-
-
-def accelerated(model, twin, eta, lam, generator) -> Iterator[np.ndarray]:
-    """λ^(1), λ^(2), … of Algorithms 2 and 3."""
-    lam, v, theta = lam.copy(), lam.copy(), 1.0
-    while True:
-        theta = (-(theta**2) + np.sqrt(theta**4 + 4 * theta**2)) / 2
-        y = theta * v + (1 - theta) * lam
-        lam = lam.copy() if twin.printed else y.copy()
-        for h, new in twin.update(model, y, eta, generator.half_edge(model)).items():
-            lam[model.half_slice(h)] = new
-            i = int(model.edges.reshape(-1)[h])
-            step = twin.step(model, eta, i) / theta
-            v[model.half_slice(h)] += step * nu(model, y, eta, h)
-        yield lam.copy()
-
-
-def iterates(name, model, eta, lam, generator) -> Iterator[np.ndarray]:
-    twin = TWINS[name]
-    return (accelerated if twin.step else standard)(model, twin, eta, lam, generator)
 
 
 def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:

@@ -263,9 +263,10 @@ class SweepMethod(Algorithm):
 
 
 MethodName = Literal[
-    "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
-    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd", "greedy-emp",
-    "greedy-smp", "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps",
+    "anneal", "trws", "emp", "smp", "bcd", "accel-emp", "accel-smp", "accel-bcd",
+    "accel-emp-printed", "accel-smp-printed", "accel-bcd-printed", "greedy-emp", "greedy-smp",
+    "sampled-emp", "sampled-smp", "accel-greedy-smp", "accel-sweeps", "anneal-star", "mplp",
+    "diffusion", "nesterov",
 ]  # fmt: skip
 """The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
 
@@ -277,35 +278,38 @@ class Methods(UserDict[str, Any]):
         found = self.data[name]
         if isinstance(found, str):
             module, _, kind = found.partition(":")
-            found = self.data[name] = getattr(import_module(f"softmap.methods.{module}"), kind)
+            found = self.data[name] = getattr(import_module(f"softmap.{module}"), kind)
         method: type[Algorithm] = found
         return method
 
 
-METHODS = Methods(
-    {
-        "anneal": "sweeps.anneal:Anneal",
-        "anneal-star": "sweeps.baselines:AnnealStar",
-        "trws": "sweeps.baselines:TRWS",
-        "mplp": "sweeps.baselines:MPLP",
-        "diffusion": "sweeps.baselines:Diffusion",
-        "nesterov": "sweeps.baselines:Nesterov",
-        "emp": "paper:EMP",
-        "smp": "paper:SMP",
-        "accel-emp": "paper:AccelEMP",
-        "accel-smp": "paper:AccelSMP",
-        "accel-emp-printed": "paper:AccelEMPPrinted",
-        "accel-smp-printed": "paper:AccelSMPPrinted",
-        "bcd": "paper:BCD",
-        "accel-bcd": "paper:AccelBCD",
-        "greedy-emp": "greedy:GreedyEMP",
-        "greedy-smp": "greedy:GreedySMP",
-        "sampled-emp": "greedy:SampledEMP",
-        "sampled-smp": "greedy:SampledSMP",
-        "accel-greedy-smp": "greedy:AccelGreedySMP",
-        "accel-sweeps": "sweeps.accelerated:AccelSweeps",
-    }
-)
+# Methods to solve with.
+SOLVERS = {"anneal": "methods.sweeps.anneal:Anneal", "trws": "methods.sweeps.trws:TRWS"}
+
+# Methods of the paper, and known ones to compare with.
+COMPARED = {
+    "emp": "paper.methods:EMP",
+    "smp": "paper.methods:SMP",
+    "bcd": "paper.methods:BCD",
+    "accel-emp": "paper.methods:AccelEMP",
+    "accel-smp": "paper.methods:AccelSMP",
+    "accel-bcd": "paper.methods:AccelBCD",
+    "accel-emp-printed": "paper.methods:AccelEMPPrinted",
+    "accel-smp-printed": "paper.methods:AccelSMPPrinted",
+    "accel-bcd-printed": "paper.methods:AccelBCDPrinted",
+    "greedy-emp": "paper.greedy:GreedyEMP",
+    "greedy-smp": "paper.greedy:GreedySMP",
+    "sampled-emp": "paper.greedy:SampledEMP",
+    "sampled-smp": "paper.greedy:SampledSMP",
+    "accel-greedy-smp": "paper.greedy:AccelGreedySMP",
+    "accel-sweeps": "paper.accel_sweeps:AccelSweeps",
+    "anneal-star": "paper.baselines:AnnealStar",
+    "mplp": "paper.baselines:MPLP",
+    "diffusion": "paper.baselines:Diffusion",
+    "nesterov": "paper.baselines:Nesterov",
+}
+
+METHODS = Methods(SOLVERS | COMPARED)
 
 
 def find(method: str) -> type[Algorithm]:

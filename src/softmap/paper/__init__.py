@@ -1,4 +1,115 @@
-"""The paper "Accelerated Message Passing for Entropy-Regularized MAP Inference", and what followed.
+"""For people with the paper open: its algorithms in numpy, to read, and its methods, compiled.
 
-`theory` has the constants of its theorems, `rates` those of the theorems that go beyond it.
+`softmap.paper.algorithms` is the text: (Reg-P), (Reg-D), EMP, SMP and Algorithms 1 to 4 in the
+paper's letters. `iterate` runs them with any rule, order and scheme, and `as_method` makes a method
+of them. `EMP`, `AccelSMP` and so on are the compiled methods, which are also
+`softmap.solve(model, method="accel-smp", eta=...)`. `Stars` makes sweeps. `theory` has the
+constants of the paper's theorems, `rates` those of the theorems that go beyond it.
 """
+
+from softmap.methods.sweeps.loops import Messages
+from softmap.methods.sweeps.stars import Rule as StarRule
+from softmap.methods.sweeps.stars import Stars
+from softmap.paper.adapter import as_method
+from softmap.paper.algorithms import (
+    LEMMA,
+    PRINTED,
+    PROVED,
+    STANDARD,
+    H,
+    Point,
+    Scheme,
+    bcd,
+    emp,
+    lemma_gain,
+    log_mu,
+    log_mu_e,
+    log_S,
+    nu,
+    primal,
+    printed_gain,
+    proj,
+    proved_gain,
+    reg_d,
+    reg_p,
+    slack,
+    smp,
+)
+from softmap.paper.blocks import N, edges, entries, sample, stars, vertex
+from softmap.paper.methods import (
+    BCD,
+    EMP,
+    SMP,
+    AccelBCD,
+    AccelBCDPrinted,
+    AccelEMP,
+    AccelEMPPrinted,
+    AccelSMP,
+    AccelSMPPrinted,
+    Blocks,
+    UpdateRule,
+    gain,
+)
+from softmap.paper.runs import (
+    ALGORITHMS,
+    accel_bcd,
+    accel_emp,
+    accel_smp,
+    iterate,
+    points,
+    standard_mp,
+)
+
+__all__ = [
+    "ALGORITHMS",
+    "BCD",
+    "EMP",
+    "LEMMA",
+    "PRINTED",
+    "PROVED",
+    "SMP",
+    "STANDARD",
+    "AccelBCD",
+    "AccelBCDPrinted",
+    "AccelEMP",
+    "AccelEMPPrinted",
+    "AccelSMP",
+    "AccelSMPPrinted",
+    "Blocks",
+    "H",
+    "Messages",
+    "N",
+    "Point",
+    "Scheme",
+    "StarRule",
+    "Stars",
+    "UpdateRule",
+    "accel_bcd",
+    "accel_emp",
+    "accel_smp",
+    "as_method",
+    "bcd",
+    "edges",
+    "emp",
+    "entries",
+    "gain",
+    "iterate",
+    "lemma_gain",
+    "log_S",
+    "log_mu",
+    "log_mu_e",
+    "nu",
+    "points",
+    "primal",
+    "printed_gain",
+    "proj",
+    "proved_gain",
+    "reg_d",
+    "reg_p",
+    "sample",
+    "slack",
+    "smp",
+    "standard_mp",
+    "stars",
+    "vertex",
+]

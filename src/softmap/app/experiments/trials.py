@@ -24,23 +24,15 @@ from softmap.errors import OptionError, SoftmapError
 from softmap.io.atomic import write_text
 from softmap.labels import LabelSearch
 from softmap.machine import usable_cores
-from softmap.methods import paper
 from softmap.methods.base import Algorithm, Proposal, make
-from softmap.methods.paper import StandardState
 from softmap.model import Model
 from softmap.paper import theory
+from softmap.paper.methods import StandardState
 from softmap.relaxation import lp
 from softmap.solving.judge import Judge
 
 # The two forms of the accelerated algorithms.
 FORMS = ("printed", "proved")
-
-
-class AccelBCDPrinted(paper.AccelBCD):
-    """Accelerated block-coordinate descent in the scheme that Algorithm 2 prints."""
-
-    name = "accel-bcd-printed"
-    printed = True
 
 
 @dataclass(frozen=True)
@@ -87,9 +79,6 @@ class Method:
         if self.sweeping:
             name = self.method.replace("momentum", "anneal")
             return make(name, eta=None if self.steered else eta, threads=1)
-        if (self.method, self.form) == ("bcd", "printed"):
-            printed: Algorithm = AccelBCDPrinted(eta)
-            return printed
         names = {"standard": "{}", "proved": "accel-{}", "printed": "accel-{}-printed"}
         if self.form not in names:
             raise OptionError(f"unknown form {self.form!r}")

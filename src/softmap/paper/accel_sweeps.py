@@ -13,10 +13,10 @@ import numpy as np
 from softmap import core
 from softmap.methods.base import Floats, Proposal, State, SweepMethod
 from softmap.methods.policy import Ask
-from softmap.methods.sweeps.baselines import SHARPNESS
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
+from softmap.paper.baselines import NESTEROV
 from softmap.relaxation.gaps import cost_scale
 
 EVERY = 25  # sweeps with momentum per safeguard step, which costs as much as 3.5 sweeps
@@ -93,7 +93,7 @@ class AccelSweeps(SweepMethod):
     ) -> AccelSweepsState:
         """Return the initial state x = v = λ (0 if None)."""
         self.stars = Stars(model, self.threads, deadline)
-        self.eta = self.given_eta or SHARPNESS.nesterov / cost_scale(model)
+        self.eta = self.given_eta or NESTEROV / cost_scale(model)
         self.colours = max(len(self.stars.plan.row_start) - 1, 1)
         self._weight = -self.stars.start(sweep_curvature(model, self.eta)).msg
         messages = self.stars.start(lam)

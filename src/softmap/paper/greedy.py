@@ -13,7 +13,8 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Floats
-from softmap.methods.paper import (
+from softmap.model import Model
+from softmap.paper.methods import (
     AcceleratedState,
     AccelSMP,
     Blocks,
@@ -21,7 +22,6 @@ from softmap.methods.paper import (
     StandardState,
     UpdateRule,
 )
-from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
 
 SAMPLE = 8  # blocks that a sampled method compares per update

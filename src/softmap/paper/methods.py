@@ -1,7 +1,8 @@
-"""The paper's methods: one class per combination of update rule, blocks and scheme.
+"""The paper's methods, compiled: one class per combination of update rule, blocks and scheme.
 
 `Standard` is Algorithm 1, `Accelerated` the scheme of Algorithms 2 and 3. A method names its rule
-and its blocks and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
+and its blocks and inherits the rest. `softmap.paper.algorithms` is what they compute, to read;
+constants are derived in `docs/theory/acceleration.md`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from softmap.errors import OptionError
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.paper.algorithms import lemma_gain, printed_gain, proved_gain
+from softmap.paper.blocks import Order, edges, stars
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
 
@@ -35,6 +38,11 @@ class Blocks(Enum):
 
     EDGES = "one half-edge (e, i), uniformly"
     STARS = "all half-edges of a vertex i, with probability |N_i| / N"
+
+    @property
+    def order(self) -> Order:
+        """The same blocks as lists: `edges` or `stars`."""
+        return edges if self is Blocks.EDGES else stars
 
 
 def block_size(model: Model, blocks: Blocks) -> Floats:
@@ -57,55 +65,30 @@ def block_curvature(model: Model, blocks: Blocks, eta: float) -> Floats:
     return eta * (block_size(model, blocks) + 1.0) / 2.0
 
 
-def proved_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
-    """p_b / L_b: the step of v, times θ_k, of the estimate sequence in the block norm.
-
-    It is the largest step for which the proof holds: the quadratic of φ_0 is
-    Σ_b (L_b / p_b²) ‖λ_b - λ⁰_b‖² / 2. Edges: 1 / (2mη), as printed in Algorithm 2. Stars:
-    2 |N_i| / ((|N_i| + 1) N η).
-    """
-    return block_probability(model, blocks) / block_curvature(model, blocks, eta)
-
-
-def lemma_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
-    """The step of v, times θ_k, that Lemmas "est-seq" and "est-seq-smp" give with their γ_0.
-
-    Edges: qθ/γ = 1 / (2qη) with q = 2m. Stars: θ/(p_i γ) = min_j |N_j| / (4 p_i η N²).
-    """
-    halves = max(2 * model.m, 1)
-    if blocks is Blocks.EDGES:
-        return np.full(model.n, 1.0 / (2.0 * halves * eta))
-    p = block_probability(model, blocks)
-    return _least_degree(model) / (4.0 * p * eta * halves**2)
-
-
-def printed_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
-    """The step of v, times θ_k, as Algorithms 2 and 3 print it.
-
-    Edges: 1 / (2mη). Stars: min_j |N_j| / (2 p_i η N), a factor of order N above what is proved.
-    """
-    halves = max(2 * model.m, 1)
-    if blocks is Blocks.EDGES:
-        return np.full(model.n, 1.0 / (halves * eta))
-    return _least_degree(model) / (2.0 * block_probability(model, blocks) * eta * halves)
-
-
 UNSEEN = 256  # updates between two looks at a deadline; each takes some microseconds
 
 GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
 
 def gain(name: str, model: Model, blocks: Blocks, eta: float) -> Floats:
-    """Return `proved_gain` ("sharp"), `lemma_gain` ("lemma") or `printed_gain` ("printed")."""
+    """Return the step of v, times θ_k, of the block at each vertex; 0 without edges.
+
+    Parameters
+    ----------
+    name : {"sharp", "lemma", "printed"}
+        The function of `softmap.paper.algorithms`: `proved_gain`, `lemma_gain` or `printed_gain`.
+    model : Model
+    blocks : Blocks
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    """
     if name not in GAINS:
         raise OptionError(f"constants must be one of {', '.join(GAINS)}, not {name!r}")
-    return GAINS[name](model, blocks, eta)
-
-
-def _least_degree(model: Model) -> float:
-    """min_j |N_j| over the vertices that have an edge."""
-    degree = model.graph.degree
-    return float(degree[degree > 0].min(initial=np.iinfo(np.int64).max)) if model.m else 1.0
+    out, drawn = np.zeros(model.n), model.graph.degree > 0
+    if model.m:
+        size, p = block_size(model, blocks)[drawn], block_probability(model, blocks)[drawn]
+        out[drawn] = GAINS[name](model, blocks.order, eta, size, p)
+    return out
 
 
 @dataclass(frozen=True)
@@ -432,4 +415,11 @@ class AccelSMPPrinted(AccelSMP):
     """Algorithm 3 exactly as printed: λ^(k+1) = λ^(k) off the block, printed v-step."""
 
     name = "accel-smp-printed"
+    printed = True
+
+
+class AccelBCDPrinted(AccelBCD):
+    """Accelerated block-coordinate descent in the scheme that Algorithm 2 prints."""
+
+    name = "accel-bcd-printed"
     printed = True

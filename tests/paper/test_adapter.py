@@ -1,0 +1,84 @@
+"""Methods from a rule in Python: the compiled methods' iterates, runs, checkpoints, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap import generators, paper
+from softmap.errors import OptionError
+from softmap.methods.base import make
+from softmap.model import Model
+from softmap.relaxation.consistency import tighten
+
+
+@pytest.fixture
+def listed():
+    """Lists a method for a test."""
+    added = []
+
+    def add(*parts, name, **options):
+        added.append(name)
+        softmap.METHODS[name] = paper.as_method(*parts, name=name, **options)
+
+    yield add
+    for name in added:
+        del softmap.METHODS[name]
+
+
+@pytest.mark.parametrize("name", paper.ALGORITHMS)
+def test_the_text_as_a_method_is_the_compiled_method(name):
+    """The same blocks, proposals, work and number of updates, in pieces of any length."""
+    model, eta = tighten(generators.ragged_constrained(7, seed=3)), 30.0
+    compiled, written = make(name, eta=eta), paper.as_method(*paper.ALGORITHMS[name])(eta)
+    first = compiled.init(model, None, 4)
+    second = written.init(model, None, 4)
+    for count in (1, 0, 13, 26):
+        compiled.step(first, count)
+        written.step(second, count)
+        lam = compiled.propose(first).lam
+        np.testing.assert_allclose(written.propose(second).lam, lam, rtol=1e-9, atol=1e-9)
+        assert (second.work, second.updates) == (first.work, first.updates)
+    if paper.ALGORITHMS[name][2] is paper.STANDARD:
+        np.testing.assert_allclose(second.current(), first.current(), rtol=1e-9, atol=1e-9)
+        assert second.least == pytest.approx(first.total[2], rel=1e-9)
+
+
+def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):
+    """A run that stops at a checkpoint and goes on ends where a whole run does."""
+    listed(paper.smp, paper.stars, paper.PROVED, name="mine")
+    model, path = generators.erdos_renyi(12, 3, seed=2), tmp_path / "run.ckpt"
+    whole = softmap.solve(model, method="mine", eta=50.0, updates=120, goal="lp")
+    compiled = softmap.solve(model, method="accel-smp", eta=50.0, updates=120, goal="lp")
+    assert whole.method == "mine"
+    assert whole.bound == pytest.approx(compiled.bound, abs=1e-9)
+    assert whole.bound <= softmap.lp.solve(model).value + 1e-9
+    softmap.solve(model, method="mine", eta=50.0, updates=60, goal="lp", checkpoint=path, every=60)
+    resumed = softmap.resume(path, model, updates=120)
+    np.testing.assert_array_equal(resumed.lam, whole.lam)
+
+
+def test_a_rule_that_returns_nonsense_stops_the_run(listed):
+    listed(lambda model, lam, eta, block: [0.0], name="short")
+    with pytest.raises(OptionError, match=r"returned an array of shape \(1,\) for the block"):
+        softmap.solve(generators.erdos_renyi(9, 3, seed=0), method="short", eta=1.0, updates=5)
+
+
+def test_a_model_without_edges_has_no_updates():
+    alone = Model([[0.0, 1.0]] * 3, None, [])
+    method = paper.as_method(paper.emp)(10.0)
+    state = method.init(alone, None, 0)
+    method.step(state, 10)
+    assert (state.updates, state.work, method.propose(state).lam.size) == (0, 0, 0)
+
+
+def test_P_is_that_of_the_run():
+    """All weight on one vertex: no other multiplier moves."""
+    model = generators.erdos_renyi(8, 2, seed=1)
+    P = np.eye(8)[3]
+    method = paper.as_method(paper.smp, paper.stars, P=P)(20.0)
+    state = method.init(model, None, 0)
+    method.step(state, 5)
+    changed = np.flatnonzero(state.current())
+    np.testing.assert_array_equal(changed, np.sort(paper.entries(model, paper.N(model, 3))))
