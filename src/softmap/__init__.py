@@ -6,7 +6,7 @@ Submodules are imported on first use, so that ``import softmap`` is fast.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is computed
     from softmap import codes as codes

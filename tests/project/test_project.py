@@ -1,6 +1,7 @@
 """The project itself: cheap to import, documented, small pieces, and a README that is true."""
 
 import ast
+import importlib.util
 import inspect
 import json
 import re
@@ -13,6 +14,9 @@ import pytest
 import softmap
 from support.data import ROOT
 
+_SPEC = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
+release = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(release)
 SOURCES = sorted((ROOT / "src" / "softmap").rglob("*.py"))
 HEAVY = {"scipy", "highspy", "matplotlib", "plotly", "h5py", "typer", "pandas", "jax"}
 
@@ -87,10 +91,66 @@ def test_the_version_has_an_entry_or_is_under_way():
     assert f"## {softmap.__version__}" in changelog or "## Unreleased" in changelog
 
 
+def test_version_changelog_citation_and_recipe_agree():
+    assert release.faults() == [], "python tools/release.py"
+
+
+@pytest.mark.parametrize(
+    ("version", "changelog", "tag", "said"),
+    [
+        ("0.3.0.dev0", "## Unreleased\n\n## 0.2.0", None, ""),
+        ("0.3.0.dev0", "## 0.3.0\n\n## 0.2.0", None, "begins with 0.3.0; expected Unreleased"),
+        (
+            "0.3.0.dev0",
+            "## Unreleased\n\n## 0.1.0",
+            None,
+            "CITATION.cff says 0.2.0; expected 0.1.0",
+        ),
+        ("0.3.0.dev0", "## Unreleased\n\n## 0.2.0", "v0.3.0", "expected v0.3.0.dev0"),
+        ("0.2.0", "## 0.2.0\n\n## 0.1.0", "v0.2.0", ""),
+        ("0.2.0", "## Unreleased\n\n## 0.2.0", "v0.2.0", "begins with Unreleased; expected 0.2.0"),
+        ("0.2.0", "## 0.2.0", "v0.2.1", "the tag is v0.2.1; expected v0.2.0"),
+        ("0.3.0", "## 0.3.0\n\n## 0.2.0", "v0.3.0", "meta.yaml says 0.2.0; expected 0.3.0"),
+    ],
+)
+def test_a_release_whose_parts_disagree_is_refused(
+    version, changelog, tag, said, tmp_path, monkeypatch
+):
+    files = {
+        "src/softmap/__init__.py": f'__version__ = "{version}"\n',
+        "CHANGELOG.md": f"# Changelog\n\n{changelog}\n",
+        "CITATION.cff": "version: 0.2.0\n",
+        "tools/conda/meta.yaml": '{% set version = "0.2.0" %}\n',
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    sentences = release.faults(tag)
+    assert bool(sentences) == bool(said)
+    assert said in "; ".join(sentences)
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_pin_actions_and_ask_for_no_more_than_they_need(path):
+    """Actions are pinned by digest, jobs read the repository only, and checkouts keep no token."""
+    text = path.read_text("utf-8")
+    actions = re.findall(r"uses: (\S+)(.*)", text)
+    assert actions
+    for action, comment in actions:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+(\.\d+)+", comment), action
+    assert "\npermissions:\n  contents: read\n" in text
+    assert text.count("persist-credentials: false") == text.count("actions/checkout@")
+
+
 def test_the_conda_recipe_asks_for_what_the_project_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     recipe = (ROOT / "tools" / "conda" / "meta.yaml").read_text("utf-8")
     for requirement in project["dependencies"]:
         name = re.match(r"[\w-]+", requirement)[0]
         assert f"- {name} {requirement.removeprefix(name)}\n" in recipe
-    assert f'version = "{softmap.__version__}"' in recipe

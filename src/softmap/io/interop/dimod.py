@@ -446,6 +446,20 @@ def _best(
     return [converted.assignment(entry.labels) for entry in found], info
 
 
+def _feasible(cqm: Any, options: dict[str, Any]) -> tuple[list[dict[Any, int]], dict[str, Any]]:
+    """Return the samples of a constrained model as `_solved`; none if it is infeasible."""
+    try:
+        return _solved(from_cqm(cqm), options)
+    except InfeasibleModel as error:
+        return [], {"status": f"infeasible: {error}"}
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in REFUSED:
+            raise OptionError(f"{name} does not apply: {REFUSED[name]}")
+
+
 @cache
 def _sampler() -> Any:
     """Return the class `Sampler`, derived from the installed dimod."""
@@ -478,11 +492,8 @@ def _sampler() -> Any:
 
         def remove_unknown_kwargs(self, **options: Any) -> dict[str, Any]:
             """Refuse options of annealers; remove other unknown ones with dimod's warning."""
-            for name in options:
-                if name in REFUSED:
-                    raise OptionError(f"{name} does not apply: {REFUSED[name]}")
-            known: dict[str, Any] = super().remove_unknown_kwargs(**options)
-            return known
+            _refuse(options)
+            return dict(super().remove_unknown_kwargs(**options))
 
         def sample(self, bqm: Any, **options: Any) -> Any:
             """Return the best sample of a `BinaryQuadraticModel`."""
@@ -503,11 +514,7 @@ def _sampler() -> Any:
 
         def sample_cqm(self, cqm: Any, **options: Any) -> Any:
             """Return the best sample of a `ConstrainedQuadraticModel`."""
-            options = self.remove_unknown_kwargs(**options)
-            try:
-                samples, info = _solved(from_cqm(cqm), options)
-            except InfeasibleModel as error:
-                samples, info = [], {"status": f"infeasible: {error}"}
+            samples, info = _feasible(cqm, self.remove_unknown_kwargs(**options))
             return dimod.SampleSet.from_samples_cqm(samples, cqm, info=info)
 
     Sampler.__module__, Sampler.__qualname__ = __name__, "Sampler"
