@@ -45,6 +45,18 @@ def test_the_readme_runs_from_top_to_bottom(folder):
     assert {"photo-pair.png", "photo-convergence.png", "report.html"} <= written
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_the_first_lines_print_what_stands_below_them(name, folder):
+    text = (ROOT / name).read_text("utf-8")
+    code, output = re.search(
+        r"```python\n(.*?)```\n\n```output\n(.*?)```", text, re.DOTALL
+    ).groups()
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(code, {})
+    assert shown.getvalue() == output
+
+
 def test_an_image_file_is_read_without_extras(folder):
     both = f"{first_minute.PICTURE}; {first_minute.SEGMENTED}"
     first_minute.run([first_minute.sys.executable, "-c", both], folder)
