@@ -41,7 +41,7 @@ def row(case: Known, seconds: float, folder: Path) -> tuple[str, bool]:
     result, second = timed(softmap.solve, model, proof=path, **given | {"time_limit": 3 * seconds})
     report, check = timed(softmap.verify, result, proof=path)
     cells = [
-        case.name, result.proof.kind.name.lower(), f"{result.proof.nodes:,}", f"{first:.2f}",
+        case.name, result.proof.kind, f"{result.proof.nodes:,}", f"{first:.2f}",
         f"{second:.2f}", f"{path.stat().st_size / 1e6:.2f}", f"{check:.2f}",
         f"{check / first:.1f}",
         report["bound"].verdict.value if report.holds else report["proof"].numbers,

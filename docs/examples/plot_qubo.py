@@ -29,7 +29,7 @@ model = softmap.Model(np.zeros((36, 2)), edges, softmap.Potts(-1.0))
 
 result = softmap.solve(model, time_limit=10)
 print(f"{-result.energy:.0f} of {len(edges)} edges are cut; no cut has over {-result.bound:.2f}")
-print(result.proof.kind)
+print(result.proof)
 
 plt.figure(figsize=(4.5, 3.5), layout="constrained")
 for a, b in edges:

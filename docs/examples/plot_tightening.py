@@ -28,7 +28,7 @@ model = softmap.Model.grid(rng.normal(0, 0.45, (12, 12, 2)), softmap.Potts(weigh
 relaxed = softmap.solve(model, goal="lp")
 whole = softmap.solve(model, time_limit=10)
 for result in (relaxed, whole):
-    print(f"energy {result.energy:.4f}, bound {result.bound:.4f}, by {result.proof.kind}")
+    print(f"energy {result.energy:.4f}, bound {result.bound:.4f}, by {result.proof}")
 
 doubt = 1 - relaxed.node_marginals.reshape(12, 12, 2).max(axis=2)
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), layout="constrained")

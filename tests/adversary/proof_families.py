@@ -35,14 +35,13 @@ from adversary.proofs import changed, energies, false_rank, proved, random_model
 from softmap import core
 from softmap.errors import FormatError
 from softmap.proof.cores.search import CoreGuided
-from softmap.proof.search.exact import Log
 from softmap.proof.spins.form import SpinForm
 from softmap.proof.spins.indicators import IndicatorForm
 from softmap.proof.spins.squares import SquareBound
 from softmap.proof.spins.tree import SpinTree
 from softmap.relaxation.consistency import tighten
 from softmap.solving.problem import Problem
-from softmap.solving.prooffile import _cores
+from softmap.solving.stages.cores import CoreRecords
 from softmap.tuning import SpinSteps
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused
@@ -169,11 +168,12 @@ def assignments(rng: np.random.Generator, folder: Path) -> Made:
         result = softmap.solve(model, threads=1, proof=path)
     except softmap.InfeasibleModel:
         return None
-    given = result.proof.multipliers
+    start = result.proof.start if result.proof.stated else result.proof
+    given = getattr(start, "multipliers", None)
     if given is not None and rng.random() < 0.7:
         shape = [*given.columns.shape[:2], given.exponent]
         arrays = [one.ravel().tolist() for one in (given.rows, given.columns, given.labels)]
-        write_proof(path, model, packed([("ASSIGNMENT", [shape, *arrays]), concluded(given.bound)]))
+        write_proof(path, model, packed([("ASSIGNMENT", [shape, *arrays]), concluded(start.value)]))
     return None if len(model.running) else (model, path)
 
 
@@ -188,7 +188,7 @@ def cores(rng: np.random.Generator, folder: Path) -> Made:
         if math.isinf(search.bound):  # without any labelling there is no bound to prove
             return None
         steps = folder / "steps"
-        body = b"".join(_cores(search, Log(steps, search.write(steps))))
+        body = b"".join(CoreRecords(search).records(problem, lambda: steps))
         write_proof(path, problem.given, body, problem.exponent)
         return problem.given, path
     return None

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import softmap
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
+from softmap.solving.clusters import ClusterEvidence
+from softmap.solving.evidence import Stated
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
 
 MODEL = softmap.generators.random_grid(3, 3, 3, seed=2)
 OPTIMUM = softmap.solve(MODEL, goal="optimal").energy
@@ -29,8 +30,9 @@ def offer(best: Best, kind: str, seed: int) -> None:
     elif kind == "lp bound":
         best.offer_lp_bound(softmap.relaxation.bounds.dual_bound(model, lam) - 1e-3, lambda: lam)
     elif kind == "bound":
-        stated = rng.choice([ProofKind.SEARCH, ProofKind.TIGHTENED])
-        best.offer_bound(OPTIMUM - rng.exponential(), Proof(stated, nodes=int(rng.integers(99))))
+        value = OPTIMUM - rng.exponential()
+        stated = Stated(value=value, nodes=int(rng.integers(99)))
+        best.offer_bound(rng.choice([stated, ClusterEvidence(value=value)]))
     elif kind == "point":
         nodes = np.concatenate([rng.dirichlet(np.ones(d)) for d in model.num_labels])
         point = PrimalPoint(model, nodes)
@@ -42,7 +44,7 @@ def offer(best: Best, kind: str, seed: int) -> None:
 def values(best: Best) -> dict[str, Any]:
     return {
         "bound": best.bound, "lp_bound": best.lp_bound, "energy": best.energy,
-        "primal": best.primal, "gaps": best.gaps(), "proof": repr(best.proof),
+        "primal": best.primal, "gaps": best.gaps(), "evidence": repr(best.evidence),
         "tight": best.tight, "labels": best.labels.tolist(), "lam": best.lam.tolist(),
         "point": best.point and best.point.node_marginals().tolist(),
     }  # fmt: skip
@@ -91,8 +93,8 @@ def test_a_bound_without_records_is_set_aside_and_not_lost(offers):
     best = offered(offers)
     other = Best(Problem.plain(MODEL))
     other.restore(best.snapshot(), recorded=True)
-    if best.proof.stated:
+    if best.evidence.stated:
         assert other.bound == best.lp_bound
         assert other.take_unrecorded()
-    assert (other.bound, other.proof) == (best.bound, best.proof)
+    assert (other.bound, repr(other.evidence)) == (best.bound, repr(best.evidence))
     assert not other.take_unrecorded()

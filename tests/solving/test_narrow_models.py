@@ -27,7 +27,7 @@ def test_a_narrow_model_whose_relaxation_is_loose_is_proved():
     assert elimination_order(model, 1e9).entries < 5e5
     result = softmap.solve(model, threads=1)
     assert result.status is softmap.Status.OPTIMAL
-    assert result.proof.kind.name == "SEARCH"
+    assert result.proof.kind == "search"
     assert result.sweeps < 20
 
 

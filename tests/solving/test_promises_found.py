@@ -14,8 +14,8 @@ import softmap
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.solving.best import Best
+from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
 from support.oracles import brute_force, dense_lp
 
 # --- the energy is that of the labels -------------------------------------------------------------
@@ -109,11 +109,11 @@ def test_a_bound_that_overtakes_that_of_clusters_has_a_proof_of_its_own(
 ) -> None:
     model = frustrated(seed)
     known = softmap.solve(model, goal="labels", max_work=400_000)
-    assert known.proof.kind is ProofKind.TIGHTENED
+    assert known.proof.kind == "tightened"
     rng = np.random.default_rng(seed)
     other = model.replace(unary=model.unary + rng.normal(size=model.unary.size), constant=constant)
     result = softmap.solve(other, warm_start=known, goal="lp")
-    assert result.proof.kind is ProofKind.RELAXATION
+    assert result.proof.kind == "relaxation"
     assert result.bound == result.lp_bound
     assert softmap.verify(result).holds
 
@@ -133,7 +133,7 @@ def test_turns_stop_growing_before_they_leave_the_range_of_numbers() -> None:
 @pytest.mark.parametrize("clusters", [((0, 1, 999),), ((-999, 0, 1),)])
 def test_a_warm_start_with_a_cluster_out_of_range_is_refused(clusters: tuple) -> None:
     result = softmap.solve(frustrated(8), max_work=1000)
-    proof = Proof(ProofKind.TIGHTENED, clusters, np.zeros(3))
+    proof = ClusterEvidence(clusters=clusters, lam=np.zeros(3))
     with pytest.raises(softmap.OptionError, match="damaged"):
         softmap.solve(result.model, warm_start=replace(result, proof=proof))
 

@@ -9,8 +9,8 @@ import pytest
 
 import softmap
 from softmap.solving.best import Best
+from softmap.solving.evidence import Stated
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.record import Checkpoints
 from softmap.solving.trace import Status
 
@@ -47,7 +47,7 @@ def test_what_a_search_had_found_is_not_lost(tmp_path):
     assert first.bound > first.lp_bound
     again = softmap.resume(path, GRAPH, threads=1, max_work=1)
     not_worse(again, first)
-    assert again.proof.kind is first.proof.kind
+    assert again.proof.kind == first.proof.kind
 
 
 def test_it_is_kept_by_runs_that_do_not_come_as_far(tmp_path):
@@ -98,20 +98,20 @@ def test_values_set_aside_are_taken_once_and_only_if_better():
     labels = np.zeros(GRID.n, dtype=np.int64)
     other.offer_zero()
     other.offer_labels(labels)
-    other.offer_bound(other.bound + 1.0, Proof(ProofKind.SEARCH, nodes=3))
+    other.offer_bound(Stated(value=other.bound + 1.0, nodes=3))
     best.set_aside(other.snapshot())
     assert not best.found
     assert best.bound == -math.inf
     assert best.take_aside()
     assert (best.bound, best.energy) == (other.bound, other.energy)
-    assert best.proof.nodes == 3
+    assert best.evidence.nodes == 3
     assert not best.take_aside()
 
 
 def test_a_stated_bound_is_proved_again_where_a_proof_is_recorded():
     best, other = Best(Problem.plain(GRID)), Best(Problem.plain(GRID))
     other.offer_zero()
-    other.offer_bound(other.bound + 1.0, Proof(ProofKind.SEARCH, nodes=3))
+    other.offer_bound(Stated(value=other.bound + 1.0, nodes=3))
     best.set_aside(other.snapshot(), recorded=True)
     best.take_aside()
     assert best.bound == other.lp_bound

@@ -15,8 +15,8 @@ import softmap
 from softmap import generators
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.evidence import Stated
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import _gained
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
 from softmap.solving.stage import Share
@@ -172,7 +172,7 @@ def test_the_fraction_of_the_gap_that_is_closed():
     assert _gained((bound, math.inf), best) == 1.0
     before = bound, best.energy
     assert _gained(before, best) == 0.0
-    best.offer_bound(bound + 0.25 * (best.energy - bound), Proof(ProofKind.SEARCH))
+    best.offer_bound(Stated(value=bound + 0.25 * (best.energy - bound)))
     assert _gained(before, best) == pytest.approx(0.25)
 
 
@@ -202,7 +202,7 @@ def test_tightening_that_is_cut_off_goes_on_in_its_next_slice():
         assert slices < 10_000
     assert slices > 3
     assert run.tight.clusters
-    assert best.proof.kind is ProofKind.TIGHTENED
+    assert best.evidence.kind == "tightened"
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])

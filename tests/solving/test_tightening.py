@@ -19,8 +19,8 @@ from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.solving.budget import Budget
+from softmap.solving.evidence import Stated
 from softmap.solving.options import Options
-from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Share
 from softmap.solving.stages.tighten import Tighten
 from softmap.solving.tightening import Tightening
@@ -42,9 +42,9 @@ def test_bounds_and_labels_against_brute_force(family, seed):
     optimum = brute_force(model)[0]
     assert found.bound <= optimum + 1e-9 <= found.energy + 2e-9
     assert found.energy == model.energy(found.labels)
-    if found.proof.kind is ProofKind.TIGHTENED:
-        tight = build(model, found.proof.clusters)
-        assert dual_bound(tight.model, found.proof.lam) == pytest.approx(found.bound, abs=1e-9)
+    if found.evidence.kind == "tightened":
+        tight = build(model, found.evidence.clusters)
+        assert dual_bound(tight.model, found.evidence.lam) == pytest.approx(found.bound, abs=1e-9)
     assert dual_bound(model, lam) <= found.bound
 
 
@@ -74,7 +74,7 @@ def test_unions_wait_until_passes_over_cycles_gain_nothing(monkeypatch):
     found, _ = tightened(model, *start(model), max_work=3_000_000)
     assert [left for left, _ in seen[1:]] == [("cycles", "unions"), ("unions",)]
     assert all(smoothing < TUNING.tighten_smoothing for _, smoothing in seen[1:])
-    assert max(map(len, found.proof.clusters)) > 4  # unions of faces
+    assert max(map(len, found.evidence.clusters)) > 4  # unions of faces
     assert found.energy - found.bound <= 1e-6 * abs(found.bound)
 
 
@@ -102,7 +102,7 @@ def test_trees_have_nothing_to_add():
     model = softmap.generators.random_tree(20, 3, seed=1)
     found, active = tightened(model, *start(model), max_work=100_000)
     assert not active
-    assert found.proof.kind is ProofKind.RELAXATION
+    assert found.evidence.kind == "relaxation"
 
 
 def test_a_triangle_that_cannot_be_coloured_is_infeasible():
@@ -139,7 +139,7 @@ def stopped_run(model, *, seconds=np.inf, threads=1, work=300_000):
 
 
 def same(a, b):
-    lams = [run.best.proof.lam for run in (a, b)]
+    lams = [run.best.evidence.lam for run in (a, b)]
     return a.tight.clusters == b.tight.clusters and np.array_equal(*lams)
 
 
@@ -175,7 +175,7 @@ def test_set_up_counts_as_idle_if_another_bound_is_far_ahead(ahead, counts):
     best = begun(model, *start(model))
     run = Tightening(best.problem, best, TUNING)
     bound = best.bound + ahead * (best.energy - best.bound)
-    best.offer_bound(bound, Proof(ProofKind.SEARCH, nodes=1))
+    best.offer_bound(Stated(value=bound, nodes=1))
     run.run(Share(Budget()), 100_000, 0.0)
     assert (run.prepared > 0.0) == counts
 
@@ -186,7 +186,7 @@ def test_a_stage_whose_run_ends_proves_what_it_has():
     stage = Tighten(best.problem, Options())
     assert stage.applies()
     assert stage(best, Share(Budget(), work=1_000_000)).active
-    assert best.proof.clusters
+    assert best.evidence.clusters
     before = best.bound
     ended = stage(best, Share(Budget(time_limit=1e-6), time.perf_counter() + 0.05))
     assert not ended.active  # otherwise it gets slices that it cannot use, again and again
@@ -208,7 +208,7 @@ import sys, numpy as np, softmap
 from support.stage_runs import tightened
 model = softmap.generators.erdos_renyi(60, seed=1)
 lam, labels = np.zeros(int(model.half_offset[-1])), np.zeros(60, dtype=np.int64)
-assert tightened(model, lam, labels, max_work=300_000)[0].proof.clusters
+assert tightened(model, lam, labels, max_work=300_000)[0].evidence.clusters
 assert "scipy" not in sys.modules
 """
     path = os.pathsep.join(sys.path)

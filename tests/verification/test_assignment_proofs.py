@@ -20,10 +20,10 @@ from softmap.errors import FormatError, ProofWarning
 from softmap.labels.permutations import Permutation, PermutationLog
 from softmap.solving import memory
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.prooffile import _arrays
+from softmap.solving.records import record
 from softmap.solving.result import load_result
 from softmap.solving.stages import permute
+from softmap.solving.stages.multipliers import AssignmentEvidence
 from softmap.solving.trace import Status
 from softmap.verification import Verdict
 from softmap.verification.assignment import (
@@ -128,26 +128,25 @@ def weak_problem() -> softmap.Model:
 def weak() -> softmap.Result:
     """The result of a search, with the bound of the multipliers that it started from."""
     result = softmap.solve(weak_problem(), threads=1)
-    given = result.proof.multipliers
-    assert result.proof.kind is ProofKind.SEARCH
-    assert given.bound < result.energy
-    proof = Proof(ProofKind.ASSIGNMENT, multipliers=given)
-    return replace(result, bound=given.bound, proof=proof, status=Status.EXHAUSTED)
+    start = result.proof.start
+    assert result.proof.kind == "search"
+    assert start.value < result.energy
+    return replace(result, bound=start.value, proof=start, status=Status.EXHAUSTED)
 
 
 def test_a_bound_by_multipliers_is_checked_stored_and_written(weak, tmp_path):
-    assert weak.proof.kind is ProofKind.ASSIGNMENT
+    assert weak.proof.kind == "assignment"
     assert softmap.verify(weak)["bound"].verdict is Verdict.CHECKED
     above = replace(weak, bound=math.nextafter(weak.bound, math.inf))
     assert softmap.verify(above)["bound"].verdict is Verdict.FALSE
     for bound in (math.inf, math.nan):
         assert softmap.verify(replace(weak, bound=bound))["bound"].verdict is Verdict.FALSE
-    none = replace(weak, proof=Proof(ProofKind.ASSIGNMENT))
+    none = replace(weak, proof=AssignmentEvidence())
     assert softmap.verify(none)["bound"].verdict is Verdict.FALSE
     weak.save(tmp_path / "result.npz")
     loaded = load_result(tmp_path / "result.npz", weak.model)
     assert softmap.verify(loaded)["bound"].verdict is Verdict.CHECKED
-    assert loaded.proof.multipliers.bound == weak.proof.multipliers.bound
+    assert loaded.proof.value == weak.proof.value
 
 
 def given_arrays(result: softmap.Result) -> list[np.ndarray]:
@@ -203,7 +202,7 @@ def test_a_search_is_checked_by_its_file_and_stated_if_the_proof_is_too_large(
     path = tmp_path / "run.proof"
     result = softmap.solve(weak.model, threads=1, proof=path)
     assert result.status is Status.OPTIMAL
-    assert result.proof.kind is ProofKind.SEARCH
+    assert result.proof.kind == "search"
     assert softmap.verify(result, proof=path).verdict is Verdict.CHECKED
     monkeypatch.setattr(permute, "TAKES", replace(memory.TAKES, logged=8_000))
     with pytest.warns(ProofWarning, match="stated only"):
@@ -512,7 +511,7 @@ def trees(tmp_path_factory) -> list[tuple[softmap.Model, Path, Fraction]]:
         assert search.run(1 << 60, None)
         log = PermutationLog(costs, search, maps)
         arrays = log.records(problem.exponent)
-        body = b"".join(part for own in arrays for part in (bytes([23]), *_arrays(*own)))
+        body = b"".join(part for own in arrays for part in record(23, *own))
         write_proof(path, model, body)
         found.append((model, path, best))
     return found

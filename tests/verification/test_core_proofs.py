@@ -15,9 +15,9 @@ import softmap
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.proof.cores.search import CoreGuided
-from softmap.proof.search.exact import Log
 from softmap.solving.problem import Problem
-from softmap.solving.prooffile import _arrays, _cores
+from softmap.solving.records import record
+from softmap.solving.stages.cores import CoreRecords
 from softmap.verification.hints import Constraints, LiteralSum
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
@@ -37,7 +37,7 @@ def written(problem, folder, conflicts, told=math.inf):
     while not search.done:
         search.run(energy=told, conflicts=conflicts)
     steps, path = folder / "steps", folder / "run.proof"
-    body = b"".join(_cores(search, Log(steps, search.write(steps))))
+    body = b"".join(CoreRecords(search).records(problem, lambda: steps))
     write_proof(path, problem.given, body, problem.exponent)
     return search, path
 
@@ -99,8 +99,8 @@ def test_no_labelling_is_a_conclusion_of_its_own(folder):
     assert math.isinf(search.bound)
     with pytest.raises(FormatError, match="no labelling"):
         check_proof(path, model)
-    body = b"".join(_cores(search, Log(folder / "steps", (folder / "steps").stat().st_size)))
-    end = bytes([20]) + b"".join(_arrays([2], []))
+    body = b"".join(CoreRecords(search).records(problem, lambda: folder / "steps"))
+    end = b"".join(record(20, [2], []))
     write_proof(path, model, bytes([21]) + body + end)
     assert check_proof(path, model).conclusion is not None
 

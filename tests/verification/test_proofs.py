@@ -13,7 +13,7 @@ from adversary import proof_families
 from adversary.proofs import campaign
 from softmap.errors import FormatError
 from softmap.proof.search.exact import ExactSearch
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.evidence import Stated
 from softmap.verification import Verdict
 from softmap.verification.integers import Flat, Scale
 from softmap.verification.proof import check_proof
@@ -61,7 +61,7 @@ def test_a_bound_beside_a_large_constant_is_no_more_than_is_proved():
 
 def test_a_checked_proof_makes_a_search_checked(searched):
     model, result, path = searched
-    assert result.proof.kind is ProofKind.SEARCH
+    assert result.proof.kind == "search"
     assert softmap.verify(result).verdict is Verdict.STATED
     report = softmap.verify(result, model, proof=path)
     assert report.checked
@@ -75,9 +75,7 @@ def test_a_forged_bound_stays_stated_beside_an_honest_proof(searched):
     x = result.labels.copy()
     x[0] = 1 - x[0]
     worse = float(model.energy(x))
-    forged = replace(
-        result, labels=x, energy=worse, bound=worse, proof=Proof(ProofKind.SEARCH, nodes=9)
-    )
+    forged = replace(result, labels=x, energy=worse, bound=worse, proof=Stated(nodes=9))
     report = softmap.verify(forged, proof=path)
     assert report["proof"].verdict is Verdict.CHECKED
     assert "less than was stated" in report["proof"].numbers
@@ -156,16 +154,16 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path, searched):
 @pytest.mark.parametrize(
     ("model", "options", "kind"),
     [
-        (softmap.generators.random_tree(20, seed=1), {}, ProofKind.RELAXATION),
-        (softmap.generators.potts_grid(30, 30, 3, seed=1), {}, ProofKind.SEARCH),
-        (softmap.generators.erdos_renyi(14, seed=3), {"goal": "lp"}, ProofKind.RELAXATION),
+        (softmap.generators.random_tree(20, seed=1), {}, "relaxation"),
+        (softmap.generators.potts_grid(30, 30, 3, seed=1), {}, "search"),
+        (softmap.generators.erdos_renyi(14, seed=3), {"goal": "lp"}, "relaxation"),
     ],
     ids=["tree", "search", "lp"],
 )
 def test_every_bound_of_a_run_is_checked(tmp_path, model, options, kind):
     path = tmp_path / "run.proof"
     result = softmap.solve(model, proof=path, **options)
-    assert result.proof.kind is kind
+    assert result.proof.kind == kind
     assert softmap.verify(result, proof=path).checked
 
 
@@ -187,7 +185,7 @@ def test_clusters_prove_their_bound(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search.Search, "applies", lambda self: False)
         result = softmap.solve(model, proof=path)
-    assert result.proof.kind is ProofKind.TIGHTENED
+    assert result.proof.kind == "tightened"
     assert softmap.verify(result, proof=path)["bound"].verdict is Verdict.CHECKED
 
 

@@ -13,7 +13,6 @@ import pytest
 import softmap
 from adversary.proofs import energies
 from softmap.errors import FormatError
-from softmap.solving.proof import ProofKind
 from softmap.tuning import ClusterSizes, Tuning
 from softmap.verification.integers import Flat
 from softmap.verification.limit import Refused, TableLimit
@@ -185,7 +184,7 @@ def proved(tmp_path_factory):
 
 def test_a_run_writes_squares_that_prove_its_bound(proved):
     model, result, path = proved
-    assert result.proof.kind is ProofKind.SEMIDEFINITE
+    assert result.proof.kind == "semidefinite"
     assert result.bound > result.lp_bound
     assert [name for name, _ in taken_apart(path)[1]] == ["SQUARES", "LABELS", "CONCLUDE"]
     found = check_proof(path, model)

@@ -12,7 +12,8 @@ import pytest
 import softmap
 from softmap.errors import OptionError
 from softmap.relaxation.gaps import PROVED
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.clusters import ClusterEvidence
+from softmap.solving.evidence import Stated
 from softmap.solving.trace import Status, Trace
 from softmap.verification import Report, Statement, Verdict, checks, verify
 from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
@@ -414,14 +415,14 @@ def test_gaps_between_tiny_costs_are_stated(loose):
 
 def test_clusters_without_a_lam_are_none(loose):
     model = softmap.Model(np.zeros((3, 1)), [[0, 1]], np.zeros((1, 1, 1)))
-    proof = Proof(ProofKind.TIGHTENED, ((0, 1, 2),), None)
+    proof = ClusterEvidence(clusters=((0, 1, 2),))
     report = verify(dataclasses.replace(softmap.solve(model), proof=proof))
     assert report["bound"].verdict is FALSE
     assert "λ has 0 numbers" in report["bound"].numbers
 
 
 def test_what_rests_on_a_search_is_stated(loose):
-    searched = {"proof": Proof(ProofKind.SEARCH, nodes=5), "bound": loose.energy}
+    searched = {"proof": Stated(nodes=5), "bound": loose.energy}
     assert status(loose, status=Status.OPTIMAL, **searched) is STATED
     assert verdict(loose, "bound", **searched) is STATED
     worse = {**searched, "bound": loose.bound - 1.0}
@@ -643,7 +644,7 @@ def test_the_exact_bound_is_that_of_fractions(seed, forbidden):
 def test_the_bound_and_that_of_the_relaxation_are_checked_each(bound, relaxed):
     """λ proves both; they are checked together only if they are equal."""
     result = softmap.solve(softmap.generators.random_tree(12, seed=1), goal="lp")
-    assert result.proof.kind is ProofKind.RELAXATION
+    assert result.proof.kind == "relaxation"
     unit = 1e-3 * abs(result.lp_bound)
     stated = dataclasses.replace(
         result, bound=result.lp_bound + bound * unit, lp_bound=result.lp_bound + relaxed * unit

@@ -15,7 +15,8 @@ import pytest
 import softmap
 from softmap.model.drawing import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.clusters import ClusterEvidence
+from softmap.solving.evidence import Relaxation, Stated
 from softmap.solving.trace import StageName
 from softmap.views.page import STAGES, likeliest, render
 from softmap.views.words import certificate_sentences, headline
@@ -98,9 +99,9 @@ def test_stages_lie_on_the_time_axis():
 
 
 def test_the_size_of_the_proof_is_among_the_numbers(small):
-    searched = replace(small, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    searched = replace(small, proof=Stated(nodes=5678))
     assert "<dt>nodes of the search tree</dt><dd>5,678</dd>" in render(searched)
-    tightened = replace(small, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
+    tightened = replace(small, proof=ClusterEvidence(clusters=((0, 1, 2),) * 12))
     assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
 
 
@@ -142,7 +143,7 @@ def test_the_pictures_of_a_grid():
     assert "The labelling, 8 rows by 9 columns" in page
     fractional = (solved.node_marginals.reshape(-1, 3).max(axis=1) < 1 - 1e-3).sum()
     assert (f"fractional at {fractional:,} of 72" in page) == (fractional > 0)
-    tightened = replace(solved, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 10), (3, 4, 12, 13))))
+    tightened = replace(solved, proof=ClusterEvidence(clusters=((0, 1, 10), (3, 4, 12, 13))))
     shown = render(tightened)
     assert "2 clusters of variables (1 of 3, 1 of 4)" in shown
     assert "0, 1, 10; 3, 4, 12, 13" in shown
@@ -206,7 +207,7 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    other = {"gap_unit": 10.0, "proof": Proof(), "status": softmap.Status.LP_GAP}
+    other = {"gap_unit": 10.0, "proof": Relaxation(), "status": softmap.Status.LP_GAP}
     other |= {"upper_bound": np.inf, "tolerances": (1e-4, 1e-6)}
     return SimpleNamespace(**(other | values | changes))
 
@@ -245,20 +246,20 @@ def test_words_say_what_the_bound_rests_on():
     def words(proof):
         return " ".join(certificate_sentences(outcome(proof=proof)))
 
-    assert "proved by the dual of the LP relaxation." in words(Proof())
-    tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
+    assert "proved by the dual of the LP relaxation." in words(Relaxation())
+    tightened = ClusterEvidence(clusters=((0, 1, 2),) * 1234)
     assert "tightened by clusters (1,234 of them)." in words(tightened)
-    searched = words(Proof(ProofKind.SEARCH, nodes=5678))
+    searched = words(Stated(nodes=5678))
     assert (
         "stated by an exact search (5,678 nodes), which softmap verify can check only" in searched
     )
     assert "proved by" not in searched
-    assert "stated by an exact search (1 node)," in words(Proof(ProofKind.SEARCH, nodes=1))
+    assert "stated by an exact search (1 node)," in words(Stated(nodes=1))
 
 
 def test_the_title_says_what_was_solved_and_how_well():
     assert headline(outcome()) == "optimal, proved by the dual of the LP relaxation"
-    searched = Proof(ProofKind.SEARCH, nodes=9)
+    searched = Stated(nodes=9)
     assert headline(outcome(proof=searched)) == "optimal, stated by an exact search"
     digits = outcome(energy=10.0000003, gap=3e-7)
     assert headline(digits).startswith("optimal to 7 digits, proved by")
@@ -284,7 +285,7 @@ def test_the_title_names_the_sizes_unless_it_is_given():
 
 def test_the_page_says_whether_the_bound_is_checked_or_stated(small):
     assert "the dual of the LP relaxation (to be checked by softmap verify)" in render(small)
-    searched = replace(small, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    searched = replace(small, proof=Stated(nodes=5678))
     assert "an exact search (stated)" in render(searched)
 
 

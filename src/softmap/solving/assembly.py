@@ -13,12 +13,13 @@ from softmap.model.layout import layout
 from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
+from softmap.solving.evidence import Relaxation
 from softmap.solving.failures import StageFailure
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import Status, Trace
+from softmap.solving.values import Penalty
 
 __all__ = ["Spent", "assembled", "by_relaxation", "cautious", "claims", "primal_back"]
 
@@ -108,7 +109,8 @@ def by_relaxation(result: Result) -> Result:
         if result.status not in known:
             return result
     large = {name: unmade(result, name) for name in ("lam", "messages")}
-    plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
+    relaxation = Relaxation(value=result.lp_bound)
+    plain = replace(result, bound=result.lp_bound, proof=relaxation, **large)
     most = claims(plain).get(result.status, math.inf)
     return plain if plain.relative_gap(plain.claimed_gap) <= most else result
 
@@ -119,30 +121,22 @@ def _penalty_back(problem: Problem, penalty: Penalty) -> Penalty:
 
 
 def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
-    """Return bounds and proof in the user's units.
+    """Return bounds and evidence in the user's units.
 
     They are recomputed from λ and the user's costs if scaling was not exact.
     """
     if problem.given is problem.scaled:
-        return {"bound": best.bound, "lp_bound": best.lp_bound, "proof": best.proof}
+        return {"bound": best.bound, "lp_bound": best.lp_bound, "proof": best.evidence.plain}
     exact = problem.costs_survive_scaling() or not math.isfinite(best.bound)
     if exact and (not problem.exponent or problem.survives_scaling(best.lam)):
         lower = problem.bound_back(best.lp_bound)
     else:
         outer, lam = problem.without_unsupported(), problem.lam_back(best.lam)
         lower = float(core.dual_bound(layout(outer), lam, outer.constant, problem.threads))
-    proof, bound = best.proof, problem.bound_back(best.bound)
-    if not exact or not problem.survives_scaling(proof.lam) or bound <= lower:
-        proof = Proof()
-    if proof.kind is ProofKind.RELAXATION:
-        return {"bound": lower, "lp_bound": lower, "proof": proof}
-    if proof.lam is not None:
-        beliefs = problem.beliefs_back(proof.beliefs)
-        proof = replace(proof, lam=problem.lam_back(proof.lam), beliefs=beliefs)
-    if (given := proof.multipliers) is not None:
-        given = given.scaled(-problem.exponent, problem.bound_back(given.bound))
-        proof = replace(proof, multipliers=given)
-    return {"bound": bound, "lp_bound": lower, "proof": proof}
+    evidence = best.evidence.back(problem) if exact else None
+    if evidence is None or evidence.value <= lower:
+        return {"bound": lower, "lp_bound": lower, "proof": Relaxation(value=lower)}
+    return {"bound": evidence.value, "lp_bound": lower, "proof": evidence}
 
 
 def claims(result: Result) -> dict[Status, float]:

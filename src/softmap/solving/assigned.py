@@ -18,8 +18,8 @@ from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import PROVED
 from softmap.relaxation.polytope import PrimalPoint
+from softmap.solving.evidence import Relaxation
 from softmap.solving.options import Options
-from softmap.solving.proof import Proof
 from softmap.solving.result import Result
 from softmap.solving.trace import Row, StageName, Status, Trace
 
@@ -87,6 +87,6 @@ def _result(
         model=model, method=options.method, status=Status.OPTIMAL, labels=labels, energy=energy,
         bound=bound, primal=energy, lam=lam, messages=lam, eta=row.eta, trace=Trace([row]), work=0,
         sweeps=0.0, seconds=seconds, setup_seconds=0.0, threads=options.threads or usable_cores(),
-        point=PrimalPoint(model, labels=labels), lp_bound=bound, proof=Proof(),
+        point=PrimalPoint(model, labels=labels), lp_bound=bound, proof=Relaxation(value=bound),
         tolerances=(options.lp_gap, options.gap),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,9 @@ from softmap.model.potentials.base import is_one_value, offsets
 from softmap.model.structure import PIECE
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint
+from softmap.solving.evidence import Evidence, Relaxation
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Penalty, Proof
-from softmap.solving.values import BestValues
-
-if TYPE_CHECKING:
-    from softmap.labels.permutations import PermutationLog
-    from softmap.proof.cores.search import CoreGuided
-    from softmap.proof.search.exact import Log
-    from softmap.proof.spins.indicators import Squares
-    from softmap.proof.spins.tree import Leaf
-
-    Logged: TypeAlias = Log | CoreGuided | PermutationLog | Squares | list[Leaf] | None
+from softmap.solving.values import BestValues, Penalty
 
 __all__ = ["Best"]
 
@@ -41,16 +32,8 @@ Labels = NDArray[np.int64]
 GRAIN = 2.0**-50  # rounding error of a bound per node and edge, relative to the largest cost
 
 
-class _Proved(NamedTuple):
-    """A bound on the MAP optimum, its proof, and the records of a search where they are kept."""
-
-    bound: float = -math.inf
-    proof: Proof = Proof()
-    log: Logged = None
-
-
 class Best(BestValues):
-    """The best bound, point and labelling of one problem, with the proof of the bound.
+    """The best bound, point and labelling of one problem, with the evidence for the bound.
 
     Parameters
     ----------
@@ -76,24 +59,24 @@ class Best(BestValues):
         # λ = 0, made when asked for: it may be much larger than the model
         self._zeros: Any = partial(np.zeros, problem.model.half_size)
         super().__init__(problem.unit, self._zeros, labels, cutoff)
-        self._proved = _Proved()  # the best bound that λ alone does not prove
-        self._unrecorded = _Proved()  # of a resumed run: it is to be proved again
+        # of the best bound that λ alone does not prove
+        self._evidence: Evidence = Relaxation()
+        # of a resumed run whose search has to be done again
+        self._unrecorded: Evidence = Relaxation()
         self._aside: dict[str, Any] | None = None  # what a resumed run takes at its end
         self.penalty: Penalty | None = None
         self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
     @property
-    def _best_proved(self) -> _Proved:
-        return self._proved if self._proved.bound > self.lp_bound else _Proved(self.lp_bound)
+    def evidence(self) -> Evidence:
+        """What proves `bound`."""
+        if self._evidence.value > self.lp_bound:
+            return self._evidence
+        return Relaxation(value=self.lp_bound)
 
     @property
     def bound(self) -> float:
-        return self._best_proved.bound
-
-    @property
-    def proof(self) -> Proof:
-        """The proof of `bound`."""
-        return self._best_proved.proof
+        return max(self._evidence.value, self.lp_bound)
 
     @property
     def values(self) -> tuple[float, float, float, float]:
@@ -101,14 +84,9 @@ class Best(BestValues):
         return self.bound, self.lp_bound, self.point_cost, self.energy
 
     @property
-    def log(self) -> Logged:
-        """What `bound` rests on, for a proof file: records of a search, or leaves; else None."""
-        return self._best_proved.log
-
-    @property
     def unrecorded(self) -> bool:
         """Whether a search proved `bound` before the run was resumed, and none did again."""
-        return self._best_proved is self._unrecorded
+        return self.evidence is self._unrecorded
 
     # --- offers -----------------------------------------------------------------------------------
 
@@ -139,19 +117,11 @@ class Best(BestValues):
         self._sharpen()
         return True
 
-    def offer_bound(self, bound: float, proof: Proof, log: Logged = None) -> bool:
-        """Offer a bound on the MAP optimum, with its proof; whether it was kept.
-
-        Parameters
-        ----------
-        bound : float
-        proof : Proof
-        log : Log, CoreGuided, PermutationLog, Squares or list of Leaf, optional
-            The records of a search, or those of a semidefinite bound, where they are kept.
-        """
-        if not bound > self.bound:
+    def offer_bound(self, evidence: Evidence) -> bool:
+        """Offer evidence for a bound on the MAP optimum; whether it was kept."""
+        if not evidence.value > self.bound:
             return False
-        self._proved = _Proved(bound, proof, log)
+        self._evidence = evidence
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
@@ -184,11 +154,11 @@ class Best(BestValues):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all values, for a checkpoint."""
-        proved = max(self._proved, self._unrecorded, key=lambda one: one.bound)
+        evidence = max(self._evidence, self._unrecorded, key=lambda one: one.value)
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
-            "proved": proved.bound, "proof": proved.proof, "rounded": self._rounded,
+            "evidence": evidence.plain, "rounded": self._rounded,
         }  # fmt: skip
 
     def restore(self, kept: dict[str, Any], *, recorded: bool = False) -> None:
@@ -205,9 +175,9 @@ class Best(BestValues):
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        proved = _Proved(kept["proved"], kept["proof"])
-        again = recorded and proved.proof.stated
-        self._proved, self._unrecorded = (_Proved(), proved) if again else (proved, _Proved())
+        self._evidence, self._unrecorded = kept["evidence"], Relaxation()
+        if recorded and self._evidence.stated:
+            self._evidence, self._unrecorded = Relaxation(), self._evidence
         self._rounded = kept["rounded"]
 
     def set_aside(self, kept: dict[str, Any], *, recorded: bool = False) -> None:
@@ -221,9 +191,10 @@ class Best(BestValues):
             As for `restore`.
         """
         self._aside = dict(kept)
-        if recorded and kept["proof"].stated and kept["proved"] > self._unrecorded.bound:
-            self._unrecorded = _Proved(kept["proved"], kept["proof"])
-            self._aside |= {"proved": -math.inf, "proof": Proof()}
+        evidence = kept["evidence"]
+        if recorded and evidence.stated and evidence.value > self._unrecorded.value:
+            self._unrecorded = evidence
+            self._aside["evidence"] = Relaxation()
 
     @property
     def aside(self) -> dict[str, Any] | None:
@@ -239,7 +210,7 @@ class Best(BestValues):
         if kept["lp_bound"] > self.lp_bound:
             self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
             self._rounded = kept["rounded"]
-        self.offer_bound(kept["proved"], kept["proof"])
+        self.offer_bound(kept["evidence"])
         if math.isfinite(kept["energy"]):
             point = PrimalPoint(self.problem.model, labels=kept["labels"])
             self.offer_labelling(kept["labels"], kept["energy"], point)
@@ -249,9 +220,9 @@ class Best(BestValues):
 
     def take_unrecorded(self) -> bool:
         """Take the bound that was set aside, if it is the better one; return whether it is."""
-        better = self._unrecorded.bound > self.bound
+        better = self._unrecorded.value > self.bound
         if better:
-            self._proved = self._unrecorded
+            self._evidence = self._unrecorded
         return better
 
     # --- internal ---------------------------------------------------------------------------------

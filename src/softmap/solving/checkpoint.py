@@ -16,8 +16,8 @@ from softmap.model import Model
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.evidence import Evidence, evidence_arrays, evidence_from_arrays
 from softmap.solving.options import Options
-from softmap.solving.proof import proof_arrays, proof_from_arrays
 from softmap.solving.result import point_arrays, point_from_arrays
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.passes import Passes
@@ -25,7 +25,7 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 11
+KIND, VERSION = "checkpoint", 12
 # options that a checkpoint stores
 SETTINGS = (
     "method", "eta", "dtype", "seed", "updates", "every", "lp_gap", "gap", "goal", "backend",
@@ -53,7 +53,7 @@ class Checkpoint:
         """The trace of the stored run; without the bounds that `restore` sets aside."""
         try:
             trace = Trace.from_array(self.arrays["trace"])
-            stated = recorded and proof_from_arrays(under("proof", self.arrays)).stated
+            stated = recorded and _evidence(self.arrays).stated
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
         return trace.relaxed() if stated else trace
@@ -106,21 +106,27 @@ class Checkpoint:
 
 def _best_arrays(kept: dict[str, Any]) -> dict[str, Any]:
     """The arrays of values of `Best.snapshot`."""
-    arrays = {name: value for name, value in kept.items() if name not in ("point", "proof")}
+    evidence = kept["evidence"]
+    arrays = {name: value for name, value in kept.items() if name not in ("point", "evidence")}
+    arrays["proved"] = evidence.value
     if kept["point"] is not None:
         arrays |= {f"point/{name}": a for name, a in point_arrays(kept["point"]).items()}
-    return arrays | {f"proof/{name}": a for name, a in proof_arrays(kept["proof"]).items()}
+    return arrays | {f"proof/{name}": a for name, a in evidence_arrays(evidence).items()}
+
+
+def _evidence(arrays: Arrays) -> Evidence:
+    return evidence_from_arrays(under("proof", arrays), float(arrays["proved"]))
 
 
 def _best_values(best: Best, arrays: Arrays) -> dict[str, Any]:
     """The values for `Best.restore`, checked against the model."""
     point = under("point", arrays)
-    numbers = ("lp_bound", "point_cost", "energy", "proved")
+    numbers = ("lp_bound", "point_cost", "energy")
     return {name: float(arrays[name]) for name in numbers} | {
         "lam": _like("lam", arrays["lam"], best.lam),
         "labels": _labels(best, arrays["labels"]),
         "point": point_from_arrays(best.problem.given, point) if point else None,
-        "proof": proof_from_arrays(under("proof", arrays)),
+        "evidence": _evidence(arrays),
         "rounded": bool(arrays["rounded"]),
     }
 

@@ -6,7 +6,7 @@ import json
 import math
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -19,30 +19,24 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
-from softmap.labels.permutations import PermutationLog
 from softmap.model import Model
 from softmap.model.potentials.base import Ints
-from softmap.proof.cores.search import CoreGuided
 from softmap.proof.search.exact import ExactSearch, Log
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
+from softmap.solving.records import Recorded, bits, copied, dual_record, record
 from softmap.solving.trace import Status
 
 if TYPE_CHECKING:
-    from softmap.proof.spins.indicators import Squares
-    from softmap.proof.spins.tree import Leaf
     from softmap.solving.problem import Problem
-    from softmap.solving.proof import Multipliers
     from softmap.solving.result import Result
 
 __all__ = ["ProofFile", "Searched", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 3
-LOAD, DUAL, LABELS, CONCLUDE, HARD, SPINS, ASSIGNMENT = 1, 17, *range(19, 24)  # kinds
-BOOLEANS, COSTS = 24, 25  # kinds of proofs by cores
-EXCEPT, PART, RANKS, SQUARES = range(30, 34)  # kinds of m-best proofs, and of many labels
+LOAD, LABELS, CONCLUDE, HARD = 1, 19, 20, 21  # kinds of records
+EXCEPT, PART, RANKS = 30, 31, 32  # kinds of records of m-best proofs
 BOUND, WITHIN, INFEASIBLE, NONE_BELOW = range(4)  # conclusions
-CHUNK = 1 << 20
 
 
 class Searched(NamedTuple):
@@ -93,48 +87,32 @@ class ProofFile:
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
-    def write(
-        self,
-        problem: Problem,
-        result: Result,
-        logged: Log | CoreGuided | PermutationLog | Squares | list[Leaf] | None,
-    ) -> bool:
-        """Write the proof; return False if it proves only the bound of λ, or of multipliers."""
-        proof = result.proof
-        lam = result.lam if proof.lam is None else proof.lam
+    def write(self, problem: Problem, result: Result, log: Recorded | None) -> bool:
+        """Write the proof; return False if it proves less than the bound of the result.
 
-        whole = logged is not None or not proof.stated
-        less = result.lp_bound if proof.multipliers is None else proof.multipliers.bound
+        Parameters
+        ----------
+        problem : Problem
+            The model, and its units.
+        result : Result
+            The result of the run.
+        log : Recorded or None
+            What was kept of the search that the bound rests on, if it rests on one.
+        """
+        proof = result.proof
+        whole = log is not None or not proof.stated
+        less = result.lp_bound if proof.recorded is None else proof.recorded
         last = list(_conclusion(result, result.bound if whole else less))
 
         def parts() -> Iterator[bytes]:
-            if isinstance(logged, Log):
-                yield from _copied(logged)
-            elif isinstance(logged, CoreGuided):
-                yield from _cores(logged, self._written(logged))
-            elif isinstance(logged, PermutationLog):
-                for arrays in logged.records(problem.exponent):
-                    yield bytes([ASSIGNMENT])
-                    yield from _arrays(*arrays)
-            elif isinstance(logged, list):
-                yield from _spins(problem, logged)
-            elif logged is not None:
-                yield from _squares(problem, logged)
-            elif proof.multipliers is not None:
-                yield from _assignment(proof.multipliers)
+            if log is None:
+                yield from proof.records(result.lam)
             else:
-                yield from _dual(proof.clusters, lam)
+                yield from log.records(problem, self.fresh)
             yield from last
 
         _write(self.target, problem.given, problem.exponent, parts)
         return whole
-
-    def _written(self, search: CoreGuided) -> Log:
-        """Write the steps of a core-guided search to a temporary file."""
-        path = self.fresh()
-        if not (size := search.write(path)):
-            raise WriteError(self.target, OSError("its temporary file cannot be written"))
-        return Log(path, size)
 
     def write_infeasible(self, model: Model, deadline: core.Deadline | None = None) -> bool:
         """Write a proof that no labelling has finite cost; return False if none is found.
@@ -155,14 +133,12 @@ class ProofFile:
                 return False
 
         def parts() -> Iterator[bytes]:
-            yield bytes([HARD])
+            yield from record(HARD)
             if records is None:
-                yield bytes([LOAD])
-                yield from _arrays([1, 0, 0])
+                yield from record(LOAD, [1, 0, 0])
             else:
-                yield from _copied(records)
-            yield bytes([CONCLUDE])
-            yield from _arrays([INFEASIBLE], [])
+                yield from copied(records.path, records.size)
+            yield from record(CONCLUDE, [INFEASIBLE], [])
 
         _write(self.target, model, 0, parts)
         return True
@@ -209,19 +185,16 @@ class ProofFile:
             bounds.append(min(bound, least))
 
         def parts() -> Iterator[bytes]:
-            yield bytes([EXCEPT])
-            yield from _arrays(order, rows.ravel())
-            yield from _dual((), problem.lam_back(lam))
+            yield from record(EXCEPT, order, rows.ravel())
+            yield from dual_record((), problem.lam_back(lam))
             for part in searched:
-                yield bytes([PART])
                 # all labellings are a part of which nothing is fixed, whatever it starts from
                 fixed = part.depth > 0 or part.excluded
                 row = place[part.start[: len(order)].tobytes()] if fixed else 0
-                yield from _arrays([row, part.depth], sorted(part.excluded))
-                yield bytes([HARD]) if part.hard else b""
-                yield from _copied(part.log)
-            yield bytes([RANKS])
-            yield from _arrays(_bits(bounds[::-1]))
+                yield from record(PART, [row, part.depth], sorted(part.excluded))
+                yield from record(HARD) if part.hard else ()
+                yield from copied(part.log.path, part.log.size)
+            yield from record(RANKS, bits(bounds[::-1]))
 
         _write(self.target, problem.given, problem.exponent, parts)
 
@@ -249,7 +222,7 @@ def write_dual(
         A labelling of finite cost; the file concludes how far it is from the optimum at most.
     """
     last = [] if math.isnan(bound) else list(_concluded(model, labels, bound))
-    _write(target, model, 0, lambda: chain(_dual((), lam), last))
+    _write(target, model, 0, lambda: chain(dual_record((), lam), last))
 
 
 def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
@@ -270,8 +243,7 @@ def _conclusion(result: Result, bound: float) -> Iterator[bytes]:
     """Yield the labelling and what follows from the bound that the file proves."""
     if result.status is Status.NONE_BELOW:
         gap = max(0.0, _rounded_up(Fraction(result.upper_bound) - Fraction(bound)))
-        yield bytes([CONCLUDE])
-        yield from _arrays([NONE_BELOW], _bits([result.upper_bound, gap]))
+        yield from record(CONCLUDE, [NONE_BELOW], bits([result.upper_bound, gap]))
     elif math.isfinite(bound):
         yield from _concluded(result.model, result.labels if result.found else None, bound)
 
@@ -280,12 +252,10 @@ def _concluded(model: Model, labels: Any, bound: float) -> Iterator[bytes]:
     """Yield the labelling, if there is one, and its distance from the bound; else the bound."""
     what, numbers = BOUND, [bound]
     if labels is not None:
-        yield bytes([LABELS])
-        yield from _arrays(np.asarray(labels).reshape(-1))
+        yield from record(LABELS, np.asarray(labels).reshape(-1))
         energy = _exact_sum(model.cost_terms(labels).tolist())
         what, numbers = WITHIN, [max(0.0, _rounded_up(energy - Fraction(bound)))]
-    yield bytes([CONCLUDE])
-    yield from _arrays([what], _bits(numbers))
+    yield from record(CONCLUDE, [what], bits(numbers))
 
 
 def _exact_sum(terms: list[float]) -> Fraction:
@@ -308,74 +278,3 @@ def _hard_constraints(flat: FlatModel) -> FlatModel:
         np.where(np.isfinite(costs), 0.0, np.inf) for costs in (flat.unary, flat.tables)
     )
     return replace(flat, unary=unary, tables=tables, constant=0.0)
-
-
-def _copied(log: Log) -> Iterator[bytes]:
-    left = log.size
-    with log.path.open("rb") as file:
-        while left > 0 and (part := file.read(min(left, CHUNK))):
-            left -= len(part)
-            yield part
-
-
-def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
-    """Yield the record of λ, with the clusters of its relaxation."""
-    sizes = [len(scope) for scope in clusters]
-    yield bytes([DUAL])
-    yield from _arrays(sizes, [i for scope in clusters for i in scope], _bits(lam))
-
-
-def _assignment(given: Multipliers) -> Iterator[bytes]:
-    """Yield the record of multipliers of assignment problems."""
-    yield bytes([ASSIGNMENT])
-    yield from _arrays([*given.columns.shape[:2], given.exponent])
-    yield from _arrays(given.rows.ravel(), given.columns.ravel(), given.labels)
-
-
-def _cores(search: CoreGuided, records: Log) -> Iterator[bytes]:
-    """Yield the Boolean variables, the costs of all tables, and the steps of the search."""
-    found = search.encoding
-    yield bytes([BOOLEANS])
-    yield from _arrays([found.units.whole, found.units.exponent, found.variables], found.chosen)
-    for table, literals in found.paid():
-        yield bytes([COSTS])
-        yield from _arrays([table], literals)
-    yield from _copied(records)
-
-
-def _spins(problem: Problem, leaves: list[Leaf]) -> Iterator[bytes]:
-    """Yield the decisions and multipliers of each leaf."""
-    for leaf in leaves:
-        labels = [int(sign < 0) for sign in leaf.signs]
-        found = leaf.multipliers
-        yield bytes([SPINS])
-        yield from _arrays(
-            [part for pair in zip(leaf.spins, labels, strict=True) for part in pair],
-            _bits(problem.lam_back(found.diagonal)),
-            found.triangles.ravel(),
-            _bits(problem.lam_back(found.weights)),
-        )
-
-
-def _squares(problem: Problem, found: Squares) -> Iterator[bytes]:
-    """Yield the squares and moved costs of all labels, in the units of the problem."""
-    yield bytes([SQUARES])
-    yield from _arrays([-problem.exponent])
-    for rows in (2 * found.moved, found.factor):
-        every = np.zeros((len(found.possible), rows.shape[1]))
-        every[found.possible] = rows
-        yield from _arrays(_bits(every.ravel()))
-
-
-def _bits(values: Any) -> Any:
-    """Reinterpret float64 values as int64 with the same bits."""
-    return np.ascontiguousarray(values, dtype="<f8").view("<i8")
-
-
-def _arrays(*arrays: Any) -> Iterator[bytes]:
-    for array in arrays:
-        flat = np.asarray(array, dtype=np.int64)
-        yield bytes([min(len(flat), 63) << 2 | 3])
-        if len(flat) >= 63:
-            yield len(flat).to_bytes(8, "little")
-        yield flat.astype("<i8").tobytes()

@@ -27,17 +27,22 @@ from softmap.solving.archive import (
     under,
     write_archive,
 )
+from softmap.solving.evidence import (
+    Evidence,
+    RelaxedPoint,
+    evidence_arrays,
+    evidence_from_arrays,
+)
 from softmap.solving.failures import StageFailure
-from softmap.solving.proof import Penalty, Proof, ProofKind, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
+from softmap.solving.values import Penalty
 
 if TYPE_CHECKING:
     from softmap.methods.marginals import SoftMarginals
-    from softmap.proof.tightening.point import TightenedPoint
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
 
-KIND, VERSION = "result", 2
+KIND, VERSION = "result", 3
 NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
     "threads", "lp_bound", "upper_bound", "tolerances",
@@ -115,7 +120,7 @@ class Result(Gaps):
     messages: Floats
     point: PrimalPoint
     lp_bound: float
-    proof: Proof
+    proof: Evidence
     tolerances: tuple[float, float] = (1e-4, 1e-6)
     upper_bound: float = math.inf
     penalty: Penalty | None = None
@@ -187,19 +192,13 @@ class Result(Gaps):
         return self.point.edge_marginals()
 
     @cached_property
-    def tightened(self) -> TightenedPoint | None:
+    def tightened(self) -> RelaxedPoint | None:
         """A point of the tightened relaxation, lazily computed; None if `proof` has no clusters.
 
         `primal`, `lp_bound` and the marginals belong to the relaxation without clusters.
         """
-        proof = self.proof
-        if proof.kind is not ProofKind.TIGHTENED or proof.beliefs is None:
-            return None
-        from softmap.proof.tightening.point import TightenedPoint, tightened_point
-
         labels = self.model.with_running(self.labels) if self.found else None
-        primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
-        return TightenedPoint(proof.clusters, self.bound, primal, nodes)
+        return self.proof.point(self.model, labels)
 
     def marginals(self, eta: float) -> SoftMarginals:
         """Return the marginals of the smoothed relaxation at inverse temperature η.
@@ -278,7 +277,7 @@ class Result(Gaps):
         arrays: dict[str, Any] = {name: getattr(self, name).reshape(-1) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
-        arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
+        arrays |= {f"proof/{name}": array for name, array in evidence_arrays(self.proof).items()}
         if flag("with_model", with_model):
             from softmap.io.npz import model_arrays
 
@@ -296,7 +295,7 @@ class Result(Gaps):
             same
             and self.trace == other.trace
             and _equal(point_arrays(self.point), point_arrays(other.point))
-            and _equal(proof_arrays(self.proof), proof_arrays(other.proof))
+            and _equal(evidence_arrays(self.proof), evidence_arrays(other.proof))
             and (self.model is other.model or self.model.fingerprint() == other.model.fingerprint())
         )
 
@@ -370,7 +369,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=Trace.from_array(arrays["trace"]),
         point=point_from_arrays(model, under("point", arrays)),
-        proof=proof_from_arrays(under("proof", arrays)),
+        proof=evidence_from_arrays(under("proof", arrays), parts["bound"]),
         tolerances=(lp_gap, gap),
         failures=tuple(
             StageFailure(str(stage), str(error)) for stage, error in header.get("failures", [])

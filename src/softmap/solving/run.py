@@ -372,10 +372,10 @@ def write_proof(proof: ProofFile, best: Best, result: Result, interrupts: Interr
     interrupts : Interrupts
         The Ctrl-C flag.
     """
-    searched = best.log if result.proof.stated else None
+    log = best.evidence.log if result.proof.stated else None
     try:
         with interrupts.finishing():
-            whole = proof.write(best.problem, result, searched)
+            whole = proof.write(best.problem, result, log)
     except (Exception, KeyboardInterrupt) as error:
         if debugging() and not isinstance(error, OSError | MemoryError | KeyboardInterrupt):
             raise
@@ -387,7 +387,7 @@ def write_proof(proof: ProofFile, best: Best, result: Result, interrupts: Interr
             why = "no record of it was kept"
             if best.unrecorded:
                 why = "it was proved before the run was resumed, and not again"
-            said = f"the proof is that of a relaxation; the bound, by {result.proof.kind}, "
+            said = f"the proof is that of a relaxation; the bound, by {result.proof}, "
             said += f"is stated only: {why}"
             _warn_of_proof(proof, said, written=True)
 
@@ -446,7 +446,7 @@ def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | N
 
     labels = start_labels(problem.given, options.labels, options.warm_start)
     if labels is None:
-        return warm_start(problem, options.warm_start)
+        return warm_start(problem, options.warm_start, options.tuning)
     best.offer_labels(labels)
     return None
 

@@ -33,7 +33,7 @@ from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
     from softmap.labels.cuts import Expansions
-    from softmap.solving.clusters import Clusters
+    from softmap.solving.evidence import Evidence
     from softmap.solving.prooffile import ProofFile
 
 __all__ = [
@@ -118,13 +118,13 @@ class Handed:
         The last check of the relaxation.
     expansions : Expansions or None
         Expansion moves that can be continued.
-    clusters : Clusters or None
-        Clusters of an earlier proof.
+    evidence : Evidence or None
+        Evidence of an earlier result.
     """
 
     seen: Seen | None = None
     expansions: Expansions | None = None
-    clusters: Clusters | None = None
+    evidence: Evidence | None = None
 
     def decoded(self) -> Handed:
         """This record, without the marginals and messages that labels were decoded from."""
@@ -136,7 +136,7 @@ class Handed:
         return Handed(
             outcome.seen or self.seen,
             outcome.expansions or self.expansions,
-            outcome.clusters or self.clusters,
+            outcome.evidence or self.evidence,
         )
 
 

@@ -20,9 +20,8 @@ from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.solving.best import Best
 from softmap.solving.clustered import Clustered
-from softmap.solving.clusters import Clusters
+from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Share
 from softmap.tuning import ClusterSizes, Tuning
 
@@ -114,9 +113,10 @@ class Tightening:
         """The gap between the best energy and the best bound of this stage."""
         return max(0.0, self.best.energy - self._proved)
 
-    def adopt(self, known: Clusters) -> None:
+    def adopt(self, known: ClusterEvidence) -> None:
         """Start from clusters of an earlier run; λ and beliefs belong to the model with them."""
         tight = build(self.problem.model, list(known.clusters))
+        assert known.lam is not None
         flat = check_lam(tight.model, known.lam)
         self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
         self._enter(tight, flat, self._eta)
@@ -270,8 +270,9 @@ class Tightening:
         """Offer a bound of a tightened model; without clusters it is the plain LP bound."""
         self._proved = max(self._proved, bound)
         if len(tight.scopes):
-            proof = Proof(ProofKind.TIGHTENED, tight.clusters, lam, beliefs=beliefs)
-            self.best.offer_bound(bound, proof)
+            clusters = tight.clusters
+            proof = ClusterEvidence(value=bound, clusters=clusters, lam=lam, beliefs=beliefs)
+            self.best.offer_bound(proof)
 
     def _decode(self, nodes: Floats) -> Generator[None, None, None]:
         """Decode labels; less and less often while that finds no better ones."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from softmap.later import later
 from softmap.relaxation.gaps import PROVED, relative_gap, stated_primal
 from softmap.solving.trace import Status
 
-__all__ = ["BestValues", "RelativeGaps", "Tolerances"]
+__all__ = ["BestValues", "Penalty", "RelativeGaps", "Tolerances"]
 
 
 class RelativeGaps(NamedTuple):
@@ -36,6 +37,23 @@ class Tolerances(NamedTuple):
 
     lp_gap: float
     gap: float
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Costs that stand for hard constraints, because they exceed all other costs together.
+
+    Attributes
+    ----------
+    cost : float
+        The least of these costs, counted from the least entry of its table.
+    verdict : str
+        "avoided": the labels pay none of them. "needed": every labelling pays one, by a proof.
+        "open": neither is known.
+    """
+
+    cost: float
+    verdict: str
 
 
 @later("lam", "point")

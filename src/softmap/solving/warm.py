@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,15 +24,15 @@ from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.gaps import PROVED, scaled
-from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
+from softmap.relaxation.polytope import checked_marginals
 from softmap.solving.best import Best
-from softmap.solving.clusters import Clusters
+from softmap.solving.evidence import Evidence
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
 from softmap.solving.trace import Status
-from softmap.tuning import TUNING
+from softmap.tuning import TUNING, Tuning
 
 __all__ = ["WarmStart", "start_labels", "warm_start"]
 
@@ -51,12 +51,15 @@ class WarmStart:
         The earlier result; None if only λ was given.
     same : bool
         Whether it is a result of the same model.
+    tuning : Tuning
+        The numbers of the run.
     """
 
     lam: Floats
     problem: Problem
     result: Result | None = None
     same: bool = False
+    tuning: Tuning = TUNING
 
     def eta(self, method: str) -> float | None:
         """Return the initial η, if the earlier run used the same annealed method, else None."""
@@ -87,27 +90,10 @@ class WarmStart:
         return known.proof.stated
 
     @cached_property
-    def clusters(self) -> Clusters | None:
-        """Return the clusters of the earlier proof with their λ, if they can be built."""
-        proof = None if self.result is None else self.result.proof
-        if proof is None or proof.lam is None or not proof.clusters:
-            return None
-        labels = self.problem.given.num_labels
-        if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
-            raise OptionError("warm_start: this result is damaged (a cluster is out of range)")
-        states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
-        if states > TUNING.clusters.states:
-            return None
-        return Clusters(
-            proof.clusters, self.problem.lam_as_is(proof.lam), self._beliefs(proof.beliefs)
-        )
-
-    def _beliefs(self, given: ClusterBeliefs | None) -> ClusterBeliefs | None:
-        if given is None:
-            return None
-        eta = self.problem.eta(given.eta)
-        assert eta is not None
-        return replace(given, coupling=self.problem.lam_as_is(given.coupling), eta=eta)
+    def evidence(self) -> Evidence | None:
+        """The evidence of the earlier result for the costs of this run, if it needs no search."""
+        known = self.result
+        return None if known is None else known.proof.renewed(self.problem, self.tuning)
 
     def ended(self, best: Best, options: Options) -> Status | None:
         """Return a status if the relaxation need not be solved: the earlier gap is reached.
@@ -138,8 +124,8 @@ class WarmStart:
         if not self.same:
             priced = best.labels, best.energy
             best.offer_labels(*labels.improve(priced, best.lp_bound, seed))
-        if (clusters := self.clusters) is not None:
-            best.offer_bound(*clusters.proved(self.problem.model))
+        if (evidence := self.evidence) is not None:
+            best.offer_bound(evidence)
 
     def _recall_point(self, judge: Judge, known: Result) -> None:
         """Offer the bound of λ and the primal point, with edge marginals for the new costs."""
@@ -202,7 +188,7 @@ def _is_labelling(model: Model, given: Any) -> bool:
     return array.dtype.kind in "iu" and array.size in (model.num_visible, model.num_variables)
 
 
-def warm_start(problem: Problem, given: Any) -> WarmStart | None:
+def warm_start(problem: Problem, given: Any, tuning: Tuning = TUNING) -> WarmStart | None:
     """Return the warm start for the option `warm_start`: None, λ, or an earlier result."""
     if given is None:
         return None
@@ -218,7 +204,7 @@ def warm_start(problem: Problem, given: Any) -> WarmStart | None:
     if result is None or not _fits(problem, result):
         return WarmStart(flat, problem)
     _check(problem, result)
-    return WarmStart(flat, problem, result, _same(problem.given, result.model))
+    return WarmStart(flat, problem, result, _same(problem.given, result.model), tuning)
 
 
 def _same(ours: Model, theirs: Model) -> bool:

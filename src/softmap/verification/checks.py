@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +15,7 @@ from softmap.errors import FormatError, OptionError
 from softmap.model import Model
 from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.solving.archive import checked_path
-from softmap.solving.proof import ProofKind
+from softmap.solving.evidence import Relaxation
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import Status
 from softmap.verification.assignment import assignment_bound
@@ -219,27 +219,33 @@ def _bound(result: Result, checked: Checked | None, relaxed: Statement) -> State
     proof = result.proof
     if checked is not None and checked.proves(result.bound):
         return Statement("bound", Verdict.CHECKED, f"{result.bound!r} stated, the proof proves it")
-    if proof.kind is ProofKind.RELAXATION:
-        if result.bound == result.lp_bound:
-            return replace(relaxed, name="bound")
-        return _relaxed("bound", result.model, result.lam, result.bound, "λ")
-    if proof.kind is ProofKind.TIGHTENED:
-        held = 0 if proof.lam is None else np.size(proof.lam)
-        try:
-            model = tightened(result.model, proof.clusters, held)
-        except ValueError as error:
-            return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
-        by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
-        return _relaxed("bound", model, proof.lam, result.bound, by)
-    if proof.kind is ProofKind.ASSIGNMENT:
-        return _by_assignment(result)
-    said = f"{result.bound!r}, by {proof.kind} of {proof.nodes} nodes, which was not done again"
+    if proof.kind == Relaxation.kind and result.bound == result.lp_bound:
+        return replace(relaxed, name="bound")
+    if proof.kind in CHECKS and not proof.stated:
+        return CHECKS[proof.kind](result, proof)
+    said = f"{result.bound!r}, by {proof} of {proof.nodes} nodes, which was not done again"
     return Statement("bound", Verdict.STATED, said)
 
 
-def _by_assignment(result: Result) -> Statement:
+def _by_lam(result: Result, proof: Any) -> Statement:
+    """Check that λ proves the bound."""
+    return _relaxed("bound", result.model, result.lam, result.bound, "λ")
+
+
+def _by_clusters(result: Result, proof: Any) -> Statement:
+    """Check that λ of the model with clusters proves the bound."""
+    held = 0 if proof.lam is None else np.size(proof.lam)
+    try:
+        model = tightened(result.model, proof.clusters, held)
+    except ValueError as error:
+        return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
+    by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
+    return _relaxed("bound", model, proof.lam, result.bound, by)
+
+
+def _by_assignment(result: Result, proof: Any) -> Statement:
     """Check that multipliers of assignment problems prove the bound."""
-    given = result.proof.multipliers
+    given = proof.multipliers
     try:
         if given is None:
             raise Rejected("there are none")
@@ -271,6 +277,14 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     tight = dual.found - bound <= allowed * dual.size + dual.terms * TINIEST
     said = f"{bound!r} stated, {by} proves {dual.found!r}"
     return Statement(name, Verdict.of(dual.proved and tight), said)
+
+
+# how evidence of each kind is checked without a proof file; the others are stated
+CHECKS: dict[str, Callable[[Result, Any], Statement]] = {
+    "relaxation": _by_lam,
+    "tightened": _by_clusters,
+    "assignment": _by_assignment,
+}
 
 
 def _primal(result: Result) -> Statement:

@@ -126,12 +126,7 @@ def _numbers(result: Subject) -> dict[str, str]:
 def _proof(result: Subject) -> dict[str, str]:
     """Return the kind and size of the proof of the bound."""
     proof = result.proof
-    facts = {"the bound rests on": f"{proof.kind} ({standing(result)})"}
-    if proof.clusters:
-        facts["clusters"] = f"{len(proof.clusters):,}"
-    if proof.nodes:
-        facts["nodes of the search tree"] = f"{proof.nodes:,}"
-    return facts
+    return {"the bound rests on": f"{proof.text} ({standing(result)})", **proof.facts}
 
 
 def _definitions(facts: dict[str, str]) -> str:

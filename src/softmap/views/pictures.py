@@ -157,7 +157,7 @@ def _graph(result: Subject) -> str:
 
 def clusters(result: Subject) -> str:
     """Return HTML of the clusters of a tightened bound, drawn on the image of a grid."""
-    scopes = result.proof.clusters
+    scopes = result.proof.scopes
     if not scopes:
         return ""
     sizes = Counter(len(scope) for scope in scopes)

@@ -31,7 +31,7 @@ TINY = 1e-6
 def headline(result: Subject) -> str:
     """Return a title: the quality of the labelling and the kind of its proof."""
     gap = relative_gap(result.gap, result.gap_unit)
-    how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
+    how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.text}"
     if getattr(result.status, "name", "") == "NONE_BELOW":
         return f"no labelling below the upper bound {result.upper_bound:.10g}, {how}"
     if not math.isfinite(result.energy):
@@ -103,11 +103,7 @@ def _cutoff(result: Subject) -> str:
 def _basis(result: Subject) -> str:
     """Return the kind of proof of the bound, with its size."""
     proof = result.proof
-    if proof.clusters:
-        return f"{proof.kind} ({len(proof.clusters):,} of them)"
-    if proof.nodes:
-        return f"{proof.kind} ({proof.nodes:,} {'node' if proof.nodes == 1 else 'nodes'})"
-    return str(proof.kind)
+    return f"{proof.text} ({proof.size})" if proof.size else proof.text
 
 
 def _verdict(result: Subject) -> str:

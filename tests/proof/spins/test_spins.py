@@ -287,7 +287,7 @@ def test_a_dense_model_is_proved_by_it_and_the_proof_file_is_checked(tmp_path) -
     alone = Tuning(searched_entries=0)  # no other search
     result = softmap.solve(model, proof=file, goal="optimal", tuning=alone)
     assert result.status is softmap.Status.OPTIMAL
-    assert result.proof.kind.name == "SEMIDEFINITE"
+    assert result.proof.kind == "semidefinite"
     assert result.proof.stated
     assert bool(softmap.verify(result, proof=file))
     assert bool(softmap.verify(model, proof=file))

@@ -14,7 +14,6 @@ from softmap.proof.tightening.regions import build
 from softmap.relaxation import polytope
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import ClusterBeliefs
-from softmap.solving.proof import ProofKind
 from support.oracles import violation
 from support.stage_runs import finish, tightened, tightening
 
@@ -86,8 +85,8 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
     assert result.tightened is None
     zeros = np.zeros(int(model.half_offset[-1]))
     best, _ = tightened(model, zeros, result.labels, max_work=100_000)
-    proof = replace(best.proof, beliefs=None)
-    assert proof.kind is ProofKind.TIGHTENED
+    proof = replace(best.evidence, beliefs=None)
+    assert proof.kind == "tightened"
     nodes = random_beliefs(build(model, proof.clusters).model, 1)
     for scale in (1.0, 1e-200, 1e200):
         there = replace(
@@ -99,7 +98,12 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
                 constant=5.0 * scale,
             ),
             bound=(best.bound + 5.0) * scale,
-            proof=replace(proof, beliefs=ClusterBeliefs(nodes, proof.lam * scale, 100.0 / scale)),
+            proof=replace(
+                proof,
+                value=(best.bound + 5.0) * scale,
+                lam=proof.lam * scale,
+                beliefs=ClusterBeliefs(nodes, proof.lam * scale, 100.0 / scale),
+            ),
         )
         point = there.tightened
         assert point.clusters == proof.clusters

@@ -16,7 +16,6 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import ProofKind
 from softmap.solving.prooffile import ProofFile
 from softmap.solving.stage import Share
 from softmap.solving.stages import cores
@@ -55,9 +54,9 @@ def test_the_stage_proves_the_optimum_by_itself(seed: int) -> None:
     least = min(model.energy(np.array(labels)) for labels in every)
     best = _slices(model)
     assert best.problem.bound_back(best.bound) == best.problem.cost_back(best.energy) == least
-    assert best.proof.kind is ProofKind.CORES
-    assert best.proof.stated
-    assert best.log is None
+    assert best.evidence.kind == "cores"
+    assert best.evidence.stated
+    assert best.evidence.log is None
 
 
 def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kept(
@@ -66,7 +65,7 @@ def test_with_a_proof_file_the_stage_offers_bounds_as_long_as_their_proof_is_kep
     proof, model = ProofFile(tmp_path / "run.proof"), _cover(12, 0)
     best = _slices(model, proof)
     assert best.bound == best.energy
-    assert best.log is not None
+    assert best.evidence.log is not None
     monkeypatch.setattr(cores, "TAKES", replace(memory.TAKES, logged=800))
     best = _slices(model, proof)
     proof.close()
@@ -80,7 +79,7 @@ def test_a_run_by_cores_writes_a_proof_that_is_checked(tmp_path: Path, seed: int
     alone = Tuning(searched_entries=0, large=10**9)  # neither branch and bound nor elimination
     result = softmap.solve(model, goal="optimal", proof=path, tuning=alone)
     assert result.status is softmap.Status.OPTIMAL
-    assert result.proof.kind is ProofKind.CORES
+    assert result.proof.kind == "cores"
     found = softmap.verify(result, proof=path)
     assert found.verdict is Verdict.CHECKED
     kinds = {name for name, _ in taken_apart(path)[1]}

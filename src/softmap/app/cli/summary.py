@@ -52,7 +52,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "version": __version__,
         "relative_gap": finite(result.relative_gap(result.gap)) if found else None,
         "relative_lp_gap": finite(result.relative_gap(result.lp_gap)),
-        "proof": result.proof.kind.name.lower(),
+        "proof": result.proof.kind,
         "stated": result.proof.stated,
         "upper_bound": finite(result.upper_bound),
         "penalty": None if result.penalty is None else asdict(result.penalty),

@@ -407,7 +407,7 @@ def _solved(
         "bound": result.bound,
         "gap": result.gap,
         "relative_gap": result.relative_gap(result.gap),
-        "proof": result.proof.kind.name.lower(),
+        "proof": result.proof.kind,
         "status": str(result.status),
         "method": result.method,
     }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmap.errors import InfeasibleModel
+from softmap.errors import InfeasibleModel, WriteError
 from softmap.labels.feasibility import complete_labels
 from softmap.solving.best import Best
+from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.problem import Problem
+from softmap.solving.records import copied, record
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
 from softmap.solving.stages.search import flat_entries
 from softmap.solving.trace import StageName
@@ -18,7 +22,35 @@ from softmap.solving.trace import StageName
 if TYPE_CHECKING:
     from softmap.proof.cores.search import CoreGuided
 
-__all__ = ["Cores"]
+__all__ = ["CoreRecords", "Cores"]
+
+BOOLEANS, COSTS = 24, 25  # kinds of records
+
+
+class CoreRecords:
+    """The proof of a core-guided search: its Boolean variables, the costs, and its steps.
+
+    Parameters
+    ----------
+    search : CoreGuided
+        The search.
+    """
+
+    def __init__(self, search: CoreGuided) -> None:
+        self._search = search
+
+    def records(self, problem: Problem, fresh: Callable[[], Path]) -> Iterator[bytes]:
+        """Yield the Boolean variables, the costs of all tables, and the steps of the search."""
+        path, encoding = fresh(), self._search.encoding
+        if not (size := self._search.write(path)):
+            raise WriteError(path, OSError("it cannot be written"))
+        units = encoding.units
+        yield from record(
+            BOOLEANS, [units.whole, units.exponent, encoding.variables], encoding.chosen
+        )
+        for table, literals in encoding.paid():
+            yield from record(COSTS, [table], literals)
+        yield from copied(path, size)
 
 
 class Cores(Stage):
@@ -73,8 +105,13 @@ class Cores(Stage):
         if whole is not None:
             best.offer_labels(whole)
         if search.proved:
-            log = None if self._proof is None else search
-            best.offer_bound(search.bound, Proof(ProofKind.CORES, nodes=search.cores), log)
+            log = None if self._proof is None else CoreRecords(search)
+            best.offer_bound(
+                Stated(
+                    value=search.bound, kind="cores", text="a core-guided search",
+                    nodes=search.cores, log=log,
+                )
+            )  # fmt: skip
         limit = self.options.seconds
         early = share.run_left > self.tuning.first_share * limit and not best.found
         if early or math.isinf(self._patience) or before != (best.bound, best.energy):

@@ -15,9 +15,9 @@ from softmap.labels.penalties import dominating_penalty
 from softmap.solving.best import Best
 from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import TAKES
-from softmap.solving.proof import Penalty
 from softmap.solving.stage import Once, Outcome, Share
 from softmap.solving.trace import StageName
+from softmap.solving.values import Penalty
 
 __all__ = ["Obey"]
 

@@ -335,9 +335,9 @@ class Passes(Stage):
         labels = LabelSearch(model, threads=self.problem.threads, effort=effort)
         warm.recall(self._checks.judge, labels, self.options.seed)
         ended = warm.ended(best, self.options)
-        clusters = warm.clusters
+        evidence = warm.evidence
         return Outcome(
-            active=ended is None, ended=ended, work=0, seen=self.seen(), clusters=clusters
+            active=ended is None, ended=ended, work=0, seen=self.seen(), evidence=evidence
         )
 
     # --- steps ------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +13,13 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.different import shared_labels
 from softmap.solving.best import Best
+from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
-from softmap.solving.proof import Multipliers, Proof, ProofKind
+from softmap.solving.problem import Problem
+from softmap.solving.records import record
 from softmap.solving.schedule import UNLIMITED
 from softmap.solving.stage import Handed, Once, Outcome, Share, Trait
+from softmap.solving.stages.multipliers import ASSIGNMENT, AssignmentEvidence, Multipliers
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
 
@@ -24,6 +29,24 @@ if TYPE_CHECKING:
 __all__ = ["Permute"]
 
 Labels = NDArray[np.int64]
+
+
+class PermutationRecords:
+    """The multipliers of all nodes of a search, as records of a proof.
+
+    Parameters
+    ----------
+    log : PermutationLog
+        The nodes.
+    """
+
+    def __init__(self, log: PermutationLog) -> None:
+        self._log = log
+
+    def records(self, problem: Problem, fresh: Callable[[], Path]) -> Iterator[bytes]:
+        """Yield the multipliers of each node, from the root on."""
+        for arrays in self._log.records(problem.exponent):
+            yield from record(ASSIGNMENT, *arrays)
 
 
 class Permute(Once):
@@ -179,21 +202,22 @@ class _Parts:
         self._bound = bound
         value = self._value(best, bound)
         if value > best.bound:
-            proof = Proof(ProofKind.ASSIGNMENT, multipliers=self._multipliers(value))
-            best.offer_bound(value, proof)
+            best.offer_bound(self._ascended(value))
 
     def _value(self, best: Best, bound: int) -> float:
         terms = [self._costs.value(bound), best.problem.model.constant]
         return float(core.lower_sum(np.array(terms)))
 
-    def _multipliers(self, value: float) -> Multipliers:
+    def _ascended(self, value: float) -> AssignmentEvidence:
         """The multipliers of the best bound, for the costs of the model."""
         n, d = self._costs.unary.shape
         rows, columns = np.empty(n * d * n, dtype=np.int64), np.empty(n * d * d, dtype=np.int64)
         labels = np.empty(d, dtype=np.int64)
         self._ascent.multipliers(rows, columns, labels)
         row = rows.reshape(n, d, n) + self._costs.shift[:, None, :]
-        return Multipliers(self._costs.exponent, row, columns.reshape(n, d, d), labels, value)
+        columns = columns.reshape(n, d, d)
+        multipliers = Multipliers(self._costs.exponent, row, columns, labels)
+        return AssignmentEvidence(value=value, multipliers=multipliers)
 
     def _branch(self, best: Best, deadline: core.Deadline, work: int) -> bool:
         """Search; return whether it goes on."""
@@ -210,18 +234,18 @@ class _Parts:
             self._offer(best, labels)
         value = self._value(best, max(search.bound, self._bound))
         if value > best.bound:
-            given = self._multipliers(self._value(best, self._bound))
-            proof = Proof(ProofKind.SEARCH, nodes=search.nodes, multipliers=given)
-            best.offer_bound(value, proof, self._log() if ended else None)
+            start = self._ascended(self._value(best, self._bound))
+            log = self._log() if ended else None
+            best.offer_bound(Stated(value=value, nodes=search.nodes, start=start, log=log))
         return not ended
 
-    def _log(self) -> PermutationLog | None:
+    def _log(self) -> PermutationRecords | None:
         """The proof of a search that has ended, if it was kept."""
         from softmap.labels.permutations import PermutationLog  # imported late
 
         if self._search is None or not self._logged or self._search.full:
             return None
-        return PermutationLog(self._costs, self._search, self._maps)
+        return PermutationRecords(PermutationLog(self._costs, self._search, self._maps))
 
     def _new_search(self, most: int) -> core.AssignmentSearch:
         """A search from the best multipliers, in the direction that has more symmetries."""

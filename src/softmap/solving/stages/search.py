@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
-from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch
+from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch, Log
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
+from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.problem import Problem
+from softmap.solving.records import copied
 from softmap.solving.schedule import UNLIMITED
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
 from softmap.solving.trace import StageName
@@ -52,6 +56,23 @@ def search_threads(model: Model, threads: int, spare: float) -> tuple[int, float
     fits = TAKES.share * max(spare, 0.0) / max(each, 1)
     further = int(min(threads - 1, fits))
     return 1 + further, float(further * each)
+
+
+class SearchRecords:
+    """The proof of an exact search, which the search has written to a file.
+
+    Parameters
+    ----------
+    log : Log
+        The file.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def records(self, problem: Problem, fresh: Callable[[], Path]) -> Iterator[bytes]:
+        """Yield the records of the search."""
+        return copied(self._log.path, self._log.size)
 
 
 class Search(Stage):
@@ -169,8 +190,8 @@ class Search(Stage):
         """Offer what was found; return whether the search goes on."""
         if found.labels is not None:
             best.offer_labels(found.labels)
-        proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
-        best.offer_bound(found.lower_bound, proof, found.log)
+        log = None if found.log is None else SearchRecords(found.log)
+        best.offer_bound(Stated(value=found.lower_bound, nodes=found.nodes, log=log))
         self._bound = max(self._bound, found.root_bound)
         # the labels above the cutoff are better than when this search began: search again
         again = self._beyond != self._above(best)

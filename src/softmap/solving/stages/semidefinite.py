@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -13,16 +15,69 @@ from softmap import core
 from softmap.model import Model
 from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
+from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.problem import Problem
+from softmap.solving.records import Recorded, bits, record
 from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
+    from softmap.proof.spins.indicators import Squares
     from softmap.proof.spins.squares import SquareBound
-    from softmap.proof.spins.tree import SpinTree
+    from softmap.proof.spins.tree import Leaf, SpinTree
 
 __all__ = ["Semidefinite", "indicators", "of_pairs"]
+
+SPINS, SQUARES = 22, 33  # kinds of records
+
+
+class SpinRecords:
+    """The leaves of a tree of semidefinite bounds, as records of a proof.
+
+    Parameters
+    ----------
+    leaves : list of Leaf
+        The leaves.
+    """
+
+    def __init__(self, leaves: list[Leaf]) -> None:
+        self._leaves = leaves
+
+    def records(self, problem: Problem, fresh: Callable[[], Path]) -> Iterator[bytes]:
+        """Yield the decisions and multipliers of each leaf."""
+        for leaf in self._leaves:
+            labels = [int(sign < 0) for sign in leaf.signs]
+            multipliers = leaf.multipliers
+            yield from record(
+                SPINS,
+                [part for pair in zip(leaf.spins, labels, strict=True) for part in pair],
+                bits(problem.lam_back(multipliers.diagonal)),
+                multipliers.triangles.ravel(),
+                bits(problem.lam_back(multipliers.weights)),
+            )
+
+
+class SquareRecords:
+    """Squares and moved costs of possible labels, as records of a proof.
+
+    Parameters
+    ----------
+    squares : Squares
+        The squares.
+    """
+
+    def __init__(self, squares: Squares) -> None:
+        self._squares = squares
+
+    def records(self, problem: Problem, fresh: Callable[[], Path]) -> Iterator[bytes]:
+        """Yield the squares and moved costs of all labels, in the units of the problem."""
+        squares, tables = self._squares, []
+        for rows in (2 * squares.moved, squares.factor):
+            every = np.zeros((len(squares.possible), rows.shape[1]))
+            every[squares.possible] = rows
+            tables.append(bits(every.ravel()))
+        return record(SQUARES, [-problem.exponent], *tables)
 
 
 def of_pairs(model: Model) -> bool:
@@ -148,5 +203,16 @@ class Semidefinite(Stage):
     def _offer(self, tree: SpinTree | SquareBound, best: Best) -> None:
         bound = min(tree.bound, best.energy)
         if bound > best.bound:
-            proof = Proof(ProofKind.SEMIDEFINITE, nodes=max(1, tree.nodes))
-            best.offer_bound(bound, proof, tree.leaves)
+            best.offer_bound(
+                Stated(
+                    value=bound, kind="semidefinite", text="a semidefinite relaxation",
+                    nodes=max(1, tree.nodes), log=_records(tree.leaves),
+                )
+            )  # fmt: skip
+
+
+def _records(leaves: list[Leaf] | Squares | None) -> Recorded | None:
+    """The records of a bound, if they were kept."""
+    if leaves is None:
+        return None
+    return SpinRecords(leaves) if isinstance(leaves, list) else SquareRecords(leaves)

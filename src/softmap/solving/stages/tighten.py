@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from softmap import core
 from softmap.solving.best import Best
+from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.memory import TAKES, memory_needed
 from softmap.solving.stage import Estimates, Outcome, Share, Stage
 from softmap.solving.trace import StageName
@@ -55,6 +56,6 @@ class Tighten(Stage):
         states = (self.room - self.memory()) / TAKES.cluster
         limits = replace(limits, states=int(min(limits.states, states)))
         run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
-        if (clusters := share.handed.clusters) is not None:
-            run.adopt(clusters)
+        if isinstance(share.handed.evidence, ClusterEvidence):
+            run.adopt(share.handed.evidence)
         return run
