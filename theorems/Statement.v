@@ -116,5 +116,7 @@ Definition holds (m : model) (v : verdict) : Prop :=
   | Infeasible => forall x, energy m x = Inf
   end.
 
-(** Whatever the model and the log, what the checker says is true. *)
-Definition sound (check : model -> log -> verdict) : Prop := forall m l, holds m (check m l).
+(** The checker computes bounds from a model [low], in which products of a weight and a table entry
+    are rounded down. Whatever [low] and the log, what it says is true of the model. *)
+Definition sound (check : model -> model -> log -> verdict) : Prop :=
+  forall low m l, holds m (check low m l).

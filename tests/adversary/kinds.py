@@ -25,6 +25,7 @@ from adversary.fault_kinds import FAULT_KINDS
 from adversary.file_kinds import FILE_KINDS
 from adversary.making import spec as random_spec
 from adversary.making import written_out
+from adversary.product_kinds import PRODUCT_KINDS
 from adversary.promises import numbers_broken, optimum
 from adversary.specs import Spec
 from adversary.sum_kinds import SUM_KINDS
@@ -387,6 +388,7 @@ KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
     "files": _aliased,
     **EXACT_KINDS,
     **SUM_KINDS,
+    **PRODUCT_KINDS,
     **FILE_KINDS,
     **FAULT_KINDS,
 }

@@ -181,7 +181,7 @@ def test_words_that_the_multipliers_do_not_exclude_are_searched(tmp_path):
     written = decoder.write_proof(tmp_path / "shot", shot)
     assert written.bounds < found.bounds
     bound = float(written.bounds)
-    assert check_proof(tmp_path / "shot", decoder.model(shot), bound).proves(bound)
+    assert check_proof(tmp_path / "shot", decoder.model(shot)).proves(bound)
 
 
 def test_a_proof_of_a_shot_is_checked(tmp_path):
@@ -192,7 +192,7 @@ def test_a_proof_of_a_shot_is_checked(tmp_path):
     shot = matrix @ (rng.random(24) < 0.1) % 2
     found = decoder.write_proof(tmp_path / "shot", shot)
     bound = float(found.bounds)
-    assert check_proof(tmp_path / "shot", decoder.model(shot), bound).proves(bound)
+    assert check_proof(tmp_path / "shot", decoder.model(shot)).proves(bound)
 
 
 def test_received_words_have_costs_of_their_own():

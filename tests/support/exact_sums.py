@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["AllCosts", "Units", "all_costs"]
+__all__ = ["AllCosts", "Units", "all_costs", "below"]
 
 Part = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, float]
 
@@ -134,3 +134,9 @@ def all_costs(sizes: Sequence[int], parts: Sequence[Part], constant: float = 0.0
                     allowed = allowed & fine.transpose(order).reshape(shape)
     whole = np.broadcast_to(total, tuple(sizes))
     return AllCosts(whole, np.broadcast_to(allowed, tuple(sizes)), units.unit)
+
+
+def below(value: Fraction) -> Fraction:
+    """The largest float64 that is at most a number."""
+    near = float(value)
+    return Fraction(near if near <= value else math.nextafter(near, -math.inf))

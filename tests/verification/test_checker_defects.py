@@ -201,3 +201,79 @@ def test_lam_proves_bounds_of_zeros_and_a_large_constant(tmp_path, constant):
     )
     softmap.solve(model, proof=tmp_path / "proof", threads=1)
     assert softmap.verify(model, proof=tmp_path / "proof").checked
+
+
+def bits(*values: float) -> list[int]:
+    """Floats as the integers of a record."""
+    return np.array(values, dtype=np.float64).view(np.int64).tolist()
+
+
+@pytest.fixture(scope="module")
+def cancelled():
+    """Costs of 3 and 0, if a product of 7e16 is rounded to nearest, and of 3 + 4 if it is not."""
+    rng = np.random.default_rng(1)
+    while True:
+        weight = rng.uniform(0.1, 1) * 1e17
+        entry = weight * 0.7
+        if Fraction(weight) * Fraction(0.7) - Fraction(entry) >= 3:
+            break
+    shared = softmap.SharedTables([[[0.0, 1.0], [1.0, 0.7]]], [0], [weight])
+    model = softmap.Model([[entry, 0.0], [3.0, 0.0]], [[0, 1]], shared, constant=-entry)
+    assert (model.energy([0, 0]), model.energy([1, 1])) == (3.0, 0.0)
+    return model, np.array([entry, 0.0, 3.0, 0.0])
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_lam_proves_no_more_than_products_that_are_rounded_down(cancelled, tmp_path, ranked):
+    """The labelling of cost 3 was called optimal: products of weights and entries were exact."""
+    model, lam = cancelled
+    records = [("DUAL", [[], [], bits(*lam)])]
+    if ranked:
+        records = [("EXCEPT", [[0, 1], [0, 0]]), *records, ("RANKS", [bits(3.0, 3.0)])]
+    else:
+        records += [("LABELS", [[0, 0]]), ("CONCLUDE", [[1], bits(0.0)])]
+    write_proof(tmp_path / "proof", model, packed(records))
+    assert softmap.verify(model, proof=tmp_path / "proof").verdict is Verdict.FALSE
+    assert main_exit(model, tmp_path) == 1
+
+
+def main_exit(model: softmap.Model, folder) -> int:
+    """The exit code of `softmap verify` about a proof without a result."""
+    softmap.write(model, folder / "m.npz")
+    return main(["verify", str(folder / "m.npz"), "--proof", str(folder / "proof")])
+
+
+def test_pieces_beside_rounded_products_prove_no_more(cancelled, tmp_path):
+    """The edge remains outside of the piece, and its product was exact there."""
+    model, lam = cancelled
+    free = [("LOAD", [[1, 0, 100]]), ("COMPONENT", [[0], []]), ("CUT", [[1 << 50]])]
+    piece = ("PIECE", [[1], [], bits(0.0, 0.0)])
+    records = [("DUAL", [[], [], bits(*lam)]), piece, *free, ("DIVE", [[0]]), ("LEAVE", [])]
+    last = [("END", []), ("LABELS", [[0, 0]]), ("CONCLUDE", [[1], bits(0.0)])]
+    write_proof(tmp_path / "proof", model, packed([*records, *last]))
+    report = softmap.verify(model, proof=tmp_path / "proof")
+    assert report.verdict is Verdict.FALSE
+    assert "the conclusion does not follow" in report["proof"].numbers
+
+
+def test_a_forged_bound_over_rounded_products_is_false(cancelled):
+    model, lam = cancelled
+    result = softmap.solve(model, goal="lp", method="trws", threads=1)
+    stated = {"labels": np.array([0, 0]), "energy": 3.0, "bound": 3.0, "lp_bound": 3.0}
+    forged = dataclasses.replace(result, lam=lam, primal=3.0, **stated)
+    report = softmap.verify(dataclasses.replace(forged, status=softmap.Status.OPTIMAL))
+    assert report["bound"].verdict is report["LP bound"].verdict is Verdict.FALSE
+
+
+def test_results_whose_products_underflow_in_other_units_are_not_called_false():
+    """Weight times entry was 0 in the units of the search, and the bound was that without it."""
+    tables = [[[1.1e7, 4.3e7], [2.0e8, -8.0e7], [1.3e8, 8.8e7]]]
+    model = softmap.Model(
+        [[1.1e287, -1.3e286, -3.7e285], [-2.2e286, 1.3e286]],
+        [[0, 1]],
+        softmap.SharedTables(tables, [0], [5.8e-226]),
+        constant=2.6e286,
+    )
+    result = softmap.solve(model, threads=1)
+    assert softmap.verify(result).checked
+    assert result.lp_bound < math.fsum([2.6e286, -1.3e286, -2.2e286])

@@ -69,7 +69,7 @@ def test_leaves_of_spins_are_those_of_one_tree():
     multipliers = [np.full(2, -40.0).view(np.int64), ints(), ints()]
     for label in (0, 1):
         checker.step("spins", [ints(0, label), *multipliers])
-    found, _ = checker.result(-math.inf)
+    found, _ = checker.result()
     assert -200 < found <= 2  # the optimum
 
 
@@ -78,7 +78,7 @@ def test_hard_constraints_without_a_conflict_prove_no_infeasibility():
     for record in (HARD, BOOLEANS, NONE):
         checker.step(*record)
     with pytest.raises(Rejected, match="does not follow"):
-        checker.result(-math.inf)
+        checker.result()
 
 
 def test_a_proof_that_there_is_no_labelling_proves_every_bound():

@@ -16,10 +16,10 @@ from softmap.errors import FormatError
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.verification.exact import (
-    TINIEST,
+    MANY,
     Expansion,
     exact_sum,
-    product,
+    floats_of,
     sign_of_sum,
     two_sum,
 )
@@ -54,74 +54,107 @@ def test_two_sum_loses_nothing():
     assert np.any(error != 0)
 
 
-@pytest.mark.parametrize("shift", [0, 40, -40])
-def test_products_are_exact_or_within_their_rest(shift):
-    a, b = floats(3), floats(4)
-    found = product(a, b, shift)
-    assert (found.rest == 0).all()
-    for x, y, high, low in zip(a, b, found.high, found.low, strict=True):
-        assert Fraction(high) + Fraction(low) == Fraction(x) * Fraction(y) * Fraction(2) ** shift
+def terms_of(sums: Expansion) -> list[list[Fraction]]:
+    """The parts of each value of a flat expansion, as fractions."""
+    return [[*map(Fraction, parts)] for parts in np.array(sums.parts).T.tolist()]
 
 
-@pytest.mark.parametrize("power", [-500, -530, -540])
-def test_products_that_underflow_say_so(power):
-    a, b = floats(5, low=power, high=power + 1), floats(6, low=power, high=power + 1)
-    found = product(a, b)
-    for x, y, high, low, rest in zip(a, b, found.high, found.low, found.rest, strict=True):
-        lost = abs(Fraction(x) * Fraction(y) - Fraction(high) - Fraction(low))
-        assert lost <= Fraction(rest)
-        assert (rest == 0) == (lost == 0) or rest == 2 * TINIEST
-    assert (found.rest > 0).any()
-    exact = product(np.array([2.0**-500]), np.array([2.0**-500]))
-    assert exact.high[0] == 2.0**-1000
-    assert exact.rest[0] == 0
-
-
-def test_an_expansion_keeps_what_it_loses():
+def test_an_expansion_loses_nothing():
     total, exact = Expansion.of(np.zeros(50)), [Fraction(0)] * 50
-    for seed in range(30):
-        values = floats(100 + seed, 50, -200, 200)
+    for seed in range(60):
+        values = floats(100 + seed, 50, -400, 400)
         total = total.add(values)
         exact = [x + Fraction(v) for x, v in zip(exact, values, strict=True)]
-    for x, high, low, rest in zip(exact, total.high, total.low, total.rest, strict=True):
-        assert abs(x - Fraction(high) - Fraction(low)) <= Fraction(rest)
-    assert (total.rest > 0).any()
+        assert [*map(sum, terms_of(total))] == exact
+    assert [total.value(k) for k in range(50)] == exact
+    assert MANY < len(total.parts) <= 18  # numbers of 860 bits
+    small = Expansion.of(np.zeros(2)).add(np.array([1.0, 2.0])).add(np.array([2.0**-53, 1.0]))
+    assert len(small.parts) == 2
 
 
-def test_the_rest_is_rounded_up_and_grows_only_with_a_loss():
-    start = Expansion(np.array([2.0**110] * 2), np.array([1.0] * 2), np.array([1.0] * 2))
-    grown = start.add(np.array([2.0**-60, 1.0]))
-    assert Fraction(grown.rest[0]) >= 1 + Fraction(1, 2**60)
-    assert grown.rest[1] == 1.0
-    assert grown.take(np.array([1])).rest.tolist() == [1.0]
-    below = start.add(np.array([-(2.0**-60), 0.0]))
-    assert Fraction(below.rest[0]) >= 1 + Fraction(1, 2**60)
+def test_some_values_of_an_expansion_are_replaced():
+    total = Expansion.of(floats(7, 6))
+    before = [total.value(k) for k in range(6)]
+    index = np.array([4, 1])
+    longer = total.take(index)
+    for power in (-200, -400, 0):
+        longer = longer.add(np.full(2, 2.0**power))
+    total.put(index, longer)
+    assert len(total.parts) == len(longer.parts) > 2
+    assert [total.value(k) for k in (0, 2, 3, 5)] == [before[k] for k in (0, 2, 3, 5)]
+    added = sum(Fraction(2) ** power for power in (-200, -400, 0))
+    assert [total.value(k) for k in (4, 1)] == [before[k] + added for k in (4, 1)]
+    total.put(index, Expansion.of(np.array([1.0, 2.0])))
+    assert [total.value(k) for k in (4, 1)] == [1, 2]
 
 
-def least(high, low, rest, start, allowed) -> Fraction | float:
-    parts = [np.array(values, dtype=float) for values in (high, low, rest)]
-    terms = Expansion(*parts).least(np.array(start), np.array(allowed, dtype=bool))
+def test_signs_of_values():
+    tiny, less = 2.0**-60, 2.0**-200
+    values = [
+        [1.0, -1.0, 0.0], [1.0, -1.0, less], [1.0, -1.0, -less], [0.0, 0.0, 0.0],
+        [1.0, tiny, 0.0], [-1.0, tiny, 0.0], [0.0, -tiny, less], [tiny, -tiny, -1.0],
+        [less, tiny, -1.0], [0.0, 0.0, 1.0], [1.0, -tiny, 1.0], [0.5, 0.0, -1.0],
+        [1.0, 0.0, -1.0],
+    ]  # fmt: skip
+    parts = [np.array(part) for part in zip(*values, strict=True)]
+    exact = [sum(map(Fraction, terms)) >= 0 for terms in values]
+    assert Expansion(parts).nonnegative().tolist() == exact
+    undefined = Expansion([np.array([math.nan, -INF]), np.zeros(2)])
+    with np.errstate(invalid="ignore"):
+        assert not undefined.nonnegative().any()
+
+
+def least(parts, start, allowed) -> Fraction | float:
+    arrays = [np.array(values, dtype=float) for values in parts]
+    terms = Expansion(arrays).least(np.array(start), np.array(allowed, dtype=bool))
     return INF if math.inf in terms else sum(map(Fraction, terms))
 
 
 def test_the_least_of_blocks():
     zeros, yes = [0.0] * 5, [True] * 5
-    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], yes) == 6
-    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], [1, 0, 1, 1, 1]) == 7
-    assert least([3, 1, 2, 7, 5], zeros, zeros, [0, 3], [1, 1, 1, 0, 0]) == INF
-    # `low` decides between entries with the same rounded sum, also if it is larger than `high`
+    assert least([[3, 1, 2, 7, 5], zeros], [0, 3], yes) == 6
+    assert least([[3, 1, 2, 7, 5], zeros], [0, 3], [1, 0, 1, 1, 1]) == 7
+    assert least([[3, 1, 2, 7, 5], zeros], [0, 3], [1, 1, 1, 0, 0]) == INF
+    # the second part decides between entries with the same rounded sum, also if it is the larger
     tiny = 2.0**-60
-    assert least([1, 1, 2], [tiny, -tiny, 0], [0, 0, 0], [0], [1, 1, 1]) == 1 - Fraction(tiny)
-    assert least([1, 1, 2], [tiny, -tiny, 0], [0, 0, 0], [0], [1, 0, 1]) == 1 + Fraction(tiny)
-    assert least([5, 9], [0, -8], [0, 0], [0], [1, 1]) == 1
+    assert least([[1, 1, 2], [tiny, -tiny, 0]], [0], [1, 1, 1]) == 1 - Fraction(tiny)
+    assert least([[1, 1, 2], [tiny, -tiny, 0]], [0], [1, 0, 1]) == 1 + Fraction(tiny)
+    assert least([[5, 9], [0, -8]], [0], [1, 1]) == 1
 
 
-def test_the_rest_of_entries_near_the_least_is_subtracted():
-    assert least([0, 3], [0, 0], [0, 1], [0], [1, 1]) == -1
-    assert least([0, 100], [0, 0], [0, 1], [0], [1, 1]) == 0
-    assert least([0, 3], [0, 0], [0, 1], [0], [1, 0]) == 0
-    assert least([0, 3, 0], [0, 0, 0], [0.5, 1, 2], [0, 2], [1, 1, 1]) == -3
-    assert least([2.0**60, 2.0**60 + 512], [0, 0], [0, 1], [0], [1, 1]) == 2**60 - 1
+def test_further_parts_decide_the_least():
+    zero, less = [0.0, 0.0], 2.0**-300
+    assert least([[1, 1], zero, [less, -less]], [0], [1, 1]) == 1 - Fraction(less)
+    assert least([[1, 1], zero, [less, -less]], [0], [1, 0]) == 1 + Fraction(less)
+    assert least([[0, 3], zero, [0, -4]], [0], [1, 1]) == -1
+    assert least([[0, 3], zero, [0, -1]], [0], [1, 1]) == 0
+    assert least([[0, 3], zero, [4, 0]], [0], [1, 1]) == 3
+    assert least([[0, 3, 0], [0] * 3, [-0.5, 1, -2]], [0, 2], [1, 1, 1]) == Fraction(-5, 2)
+    assert least([[2.0**60, 2.0**60 + 512], zero, [0, -1024]], [0], [1, 1]) == 2**60 - 512
+    for bad in ([INF, 0], [math.nan, 0], [-INF, 0]):
+        with np.errstate(invalid="ignore"):
+            assert least([[1, 1], zero, bad], [0], [1, 1]) == INF
+            assert least([bad, zero], [0], [1, 1]) in (INF, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_is_that_of_fractions(seed):
+    rng = np.random.default_rng(seed)
+    total = Expansion.of(floats(seed, 12, -3, 3).round(1))
+    for k in range(3):
+        total = total.add(floats(50 + 3 * seed + k, 12, -300, 3) * rng.integers(-1, 2, 12))
+    allowed, start = rng.random(12) < 0.8, np.array([0, 3, 7])
+    allowed[start] = True
+    blocks = [range(3), range(3, 7), range(7, 12)]
+    exact = sum(min(total.value(k) for k in block if allowed[k]) for block in blocks)
+    assert sum(map(Fraction, total.least(start, allowed))) == exact
+
+
+def test_fractions_are_sums_of_floats():
+    for terms in ([1e300, 1.0, -(2.0**-1074)], [0.1, 0.2, 0.3], [-1.7e308, 1e-300], []):
+        found = floats_of(sum(map(Fraction, terms), Fraction(0)))
+        assert sum(map(Fraction, found)) == sum(map(Fraction, terms))
+        assert all(isinstance(x, float) for x in found)
 
 
 def test_exact_sums_of_cancelling_terms():

@@ -243,11 +243,9 @@ def test_words_of_a_code_are_proved(tmp_path, seed):
     found = code.decode(ratios, odd)
     code.write_proof(tmp_path / "word", ratios, found.lam, odd)
     model = code.model(ratios, odd)
-    checked = check_proof(tmp_path / "word", model, float(found.bounds))
+    checked = check_proof(tmp_path / "word", model)
     assert checked.proves(float(found.bounds))
-    assert not check_proof(tmp_path / "word", model, float(found.bounds) + 1.0).proves(
-        float(found.bounds) + 1.0
-    )
+    assert not checked.proves(float(found.bounds) + 1.0)
 
 
 @pytest.mark.parametrize("checks", [[[0, 1], [1, 2], [1, 0]], [[0, 1, 2], [2, 1, 0], [1, 3], []]])
@@ -257,11 +255,11 @@ def test_words_of_a_code_with_equal_checks_are_proved(tmp_path, checks):
     found = code.decode(ratios)
     code.write_proof(tmp_path / "word", ratios, found.lam)
     bound = float(found.bounds)
-    assert check_proof(tmp_path / "word", code.model(ratios), bound).proves(bound)
+    assert check_proof(tmp_path / "word", code.model(ratios)).proves(bound)
     given = np.linspace(-0.3, 0.4, len(found.lam))  # λ ≠ 0 at both of two equal checks
     code.write_proof(tmp_path / "any", ratios, given)
     low = code.bound(ratios, given) - 1e-12
-    assert check_proof(tmp_path / "any", code.model(ratios), low).proves(low)
+    assert check_proof(tmp_path / "any", code.model(ratios)).proves(low)
 
 
 def test_a_search_is_stated_in_all_words_until_its_proof_is_checked(searched, tmp_path, capsys):

@@ -176,7 +176,7 @@ class Decoder:
 
         A word that a search among the remaining words proved has a higher bound in `decode`. Codes
         with a check of so many bits that its model has chain variables raise `OptionError`.
-        `softmap.verification.check_proof(path, decoder.model(syndrome), bound)` checks it.
+        `softmap.verification.check_proof(path, decoder.model(syndrome))` checks it.
 
         Parameters
         ----------

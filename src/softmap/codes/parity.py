@@ -236,7 +236,7 @@ class ParityCode:
     ) -> None:
         """Write λ of one word as a proof of its bound (docs/proofs.md).
 
-        `softmap.verification.check_proof(path, code.model(ratios, syndrome), bound)` checks it.
+        `softmap.verification.check_proof(path, code.model(ratios, syndrome))` checks it.
 
         Parameters
         ----------

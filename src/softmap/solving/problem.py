@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.model.potentials import Potential
 from softmap.relaxation.consistency import require_possible, tighten
 from softmap.relaxation.gaps import cost_step, largest_cost, scaled
 from softmap.relaxation.polytope import ClusterBeliefs
@@ -24,6 +25,7 @@ from softmap.relaxation.polytope import ClusterBeliefs
 __all__ = ["Problem"]
 
 LARGEST_SINGLE = 100  # largest exponent of a cost in single precision
+SMALLEST_NORMAL = 2.0**-1022  # products below it are rounded to fewer digits
 
 Floats = NDArray[np.float64]
 
@@ -189,7 +191,15 @@ class Problem:
         return np.array_equal(np.ldexp(self.lam_back(lam), self.exponent), lam)
 
     def costs_survive_scaling(self) -> bool:
-        """Whether scaling was exact for all costs: the mantissas are those of the given costs."""
+        """Whether scaling was exact for all costs: the mantissas are those of the given costs.
+
+        A product of a weight and a table entry is rounded alike in both units if it is a normal
+        number in both.
+        """
+        if not self.exponent:
+            return True
+        if min(map(_least_product, (self.scaled, self.given))) < SMALLEST_NORMAL:
+            return False
         pairs = zip(_costs(self.scaled), _costs(self.given), strict=True)
         return all(a is b or np.array_equal(np.frexp(a)[0], np.frexp(b)[0]) for a, b in pairs)
 
@@ -231,5 +241,18 @@ def _within(eta: float, largest: float = 1e290) -> float:
 
 
 def _costs(model: Model) -> list[NDArray[Any]]:
-    arrays = [a for p in model.potentials for a in p.arrays().values()]
-    return [model.unary, *(a for a in arrays if a.dtype.kind == "f")]
+    return [model.unary, *(a for p in model.potentials for a in _floats(p))]
+
+
+def _floats(potential: Potential) -> list[NDArray[Any]]:
+    return [a for a in potential.arrays().values() if a.dtype.kind == "f"]
+
+
+def _least_product(model: Model) -> float:
+    """A lower bound on the absolute value of each product of two numbers that is not 0."""
+    least = math.inf
+    for potential in model.potentials:
+        sizes = [np.abs(a[np.isfinite(a) & (a != 0)]).min(initial=1.0) for a in _floats(potential)]
+        if len(sizes) > 1:
+            least = min(least, math.prod(map(float, sizes)))
+    return least

@@ -130,7 +130,7 @@ def verify(
 def _alone(path: Path, model: Model, effort: float) -> Report:
     """Check a proof file without a result: its steps, its labelling and its conclusion."""
     try:
-        found = check_proof(path, model, effort=effort)
+        found = check_proof(path, model, effort)
     except Refused as error:
         return Report((Statement("proof", Verdict.STATED, str(error)),))
     except FormatError as error:
@@ -163,7 +163,7 @@ def _ranked(found: Checked) -> Iterator[Statement]:
 def _proof(path: Path, result: Result, effort: float) -> tuple[Checked | None, Statement]:
     """Check a proof file; return what it proves, and the statement that its steps hold."""
     try:
-        found = check_proof(path, result.model, result.bound, effort)
+        found = check_proof(path, result.model, effort)
     except Refused as error:
         return None, Statement("proof", Verdict.STATED, str(error))
     except FormatError as error:

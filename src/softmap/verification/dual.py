@@ -15,10 +15,9 @@ from softmap.model import Model
 from softmap.verification.exact import (
     Expansion,
     exact_sum,
-    product,
+    rounded_down,
     rounded_sum,
     sign_of_sum,
-    two_sum,
 )
 
 Floats = NDArray[np.float64]
@@ -29,36 +28,14 @@ ENTRIES = 1 << 20  # table entries processed at a time
 
 
 @dataclass(frozen=True)
-class Rounding:
-    """Rounding errors of float64 that matter when a bound is recomputed.
-
-    Attributes
-    ----------
-    shift : int
-        Costs below 2**-shift are multiplied by 2**shift, so that rounding errors do not underflow.
-    doubt : float
-        Rounding error of a bound that was rounded twice, relative to the sum of the absolute values
-        of its terms.
-    """
-
-    shift: int = 400
-    doubt: float = 2.0**-90
-
-
-ROUNDING = Rounding()
-
-
-@dataclass(frozen=True)
 class TableBlock:
     """Edges whose tables have one shape, with their costs (edges, rows, columns).
 
-    `exact` holds the costs without rounding if they are products of a weight and a table; it is 0
-    at forbidden pairs.
+    A product of a weight and a table entry is rounded down. Forbidden pairs cost +inf.
     """
 
     edges: Ints
     cost: Floats
-    exact: Expansion
 
     def states(self, model: Model, side: int) -> Ints:
         """Indices of the labels of one endpoint in node arrays."""
@@ -99,12 +76,12 @@ def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
                 yield first + k, weights, np.where(finite, tables, np.inf)
 
 
-def blocks(model: Model, shift: int = 0) -> Iterator[TableBlock]:
-    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
+def blocks(model: Model) -> Iterator[TableBlock]:
+    """Yield the edges of a model in blocks of bounded size."""
     for edges, weights, tables in stacks(model):
         finite = np.isfinite(tables)
-        exact = product(weights, np.where(finite, tables, 0.0), shift)
-        yield TableBlock(edges, np.where(finite, exact.high, np.inf), exact)
+        low = rounded_down(weights, np.where(finite, tables, 0.0))
+        yield TableBlock(edges, np.where(finite, low, np.inf))
 
 
 def allowed_states(model: Model) -> Bools:
@@ -144,21 +121,23 @@ class DualBound:
 
 def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
     """Decide in exact arithmetic whether λ proves a bound; `found` is nan if it is infinite."""
-    largest = max(float(np.abs(lam).max(initial=abs(bound))), largest_cost(model))
-    shift = ROUNDING.shift if max(largest, abs(model.constant)) < 2.0**-ROUNDING.shift else 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = bound_terms(model, lam, shift)
+    terms = bound_terms(model, lam)
     if not all(map(math.isfinite, (bound, *terms))):
         return DualBound(False, math.nan, math.inf, len(terms))
-    found = math.ldexp(rounded_sum(terms), -shift)
-    size = math.ldexp(rounded_sum(map(abs, terms)), -shift) + largest
-    if math.isnan(size):  # of λ near the largest float64
+    largest = max(float(np.abs(lam).max(initial=abs(bound))), largest_cost(model))
+    size = rounded_sum(map(abs, terms)) + largest
+    if not math.isfinite(size):  # of λ near the largest float64
         return DualBound(False, math.nan, math.inf, len(terms))
-    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
-    if not proved and abs(found - bound) <= 2 * math.ulp(bound) + ROUNDING.doubt * size:
-        small = ROUNDING.shift if largest_cost(model) < 2.0**-ROUNDING.shift else 0
-        proved = exact_bound(model, lam, small) >= Fraction(bound)
-    return DualBound(proved, found, size, len(terms))
+    proved = sign_of_sum([*terms, -bound]) >= 0
+    return DualBound(proved, rounded_sum(terms), size, len(terms))
+
+
+def exact_bound(model: Model, lam: Floats) -> Fraction:
+    """The dual value at λ; raise `OverflowError` if it is not finite."""
+    terms = bound_terms(model, lam)
+    if not all(map(math.isfinite, terms)):
+        raise OverflowError("the bound of λ is not finite")
+    return exact_sum(terms)
 
 
 def largest_cost(model: Model) -> float:
@@ -170,19 +149,17 @@ def largest_cost(model: Model) -> float:
     return largest
 
 
-def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
-    """Return terms whose exact sum is a lower bound on all energies, close to the dual value at λ.
+def bound_terms(model: Model, lam: Floats) -> list[float]:
+    """Return terms whose exact sum is the dual value at λ, a lower bound on all energies.
 
-    The dual value is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant. All
-    terms are multiplied by 2**shift, so that the rounding errors of tiny costs do not underflow.
+    The dual value is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant.
     """
-    allowed = allowed_states(model)
-    moved = np.ldexp(lam, shift)
-    unary = np.ldexp(np.where(allowed, model.unary, 0.0), shift)
-    nodes = _reduced_nodes(model, unary, moved, np.ones(model.m, dtype=bool))
-    terms = [float(np.ldexp(model.constant, shift)), *nodes.least(model.node_offset[:-1], allowed)]
-    for block in blocks(model, shift):
-        terms += _edge_terms(block, model, moved, allowed)
+    allowed, every = allowed_states(model), np.ones(model.m, dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        nodes = _reduced_nodes(model, np.where(allowed, model.unary, 0.0), lam, every)
+        terms = [model.constant, *nodes.least(model.node_offset[:-1], allowed)]
+        for block in blocks(model):
+            terms += _edge_terms(block, model, lam, allowed)
     return terms
 
 
@@ -191,26 +168,21 @@ def reduced_costs(
 ) -> tuple[Fraction, list[list[Fraction | None]]]:
     """Return the dual value at λ in two parts: without the first nodes, and their reduced costs.
 
-    Both are lower bounds, close to the values at λ. States that are not allowed are None.
+    States that are not allowed are None.
     """
-    allowed = allowed_states(model)
+    allowed, every = allowed_states(model), np.ones(model.m, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        unary = np.where(allowed, model.unary, 0.0)
-        nodes = _reduced_nodes(model, unary, lam, np.ones(model.m, dtype=bool))
+        nodes = _reduced_nodes(model, np.where(allowed, model.unary, 0.0), lam, every)
         terms = [model.constant]
         for block in blocks(model):
             terms += _edge_terms(block, model, lam, allowed)
-    split = int(model.node_offset[first])
-    rest = nodes.take(np.arange(split, len(unary)))
-    if first < model.n:
-        terms += rest.least(model.node_offset[first:-1] - split, allowed[split:])
-    parts = [part[:split].tolist() for part in (nodes.high, nodes.low, nodes.rest)]
-    if not all(map(math.isfinite, (*terms, *(x for part in parts for x in part)))):
+        split = int(model.node_offset[first])
+        if first < model.n:
+            rest = nodes.take(np.arange(split, len(allowed)))
+            terms += rest.least(model.node_offset[first:-1] - split, allowed[split:])
+    if not all(map(math.isfinite, terms)) or not all(np.isfinite(x).all() for x in nodes.parts):
         raise OverflowError("the reduced costs are not finite")
-    costs = [
-        Fraction(high) + Fraction(low) - Fraction(lost) if ok else None
-        for high, low, lost, ok in zip(*parts, allowed[:split].tolist(), strict=True)
-    ]
+    costs = [nodes.value(k) if ok else None for k, ok in enumerate(allowed[:split].tolist())]
     ends = model.node_offset[: first + 1].tolist()
     return exact_sum(terms), [costs[one:last] for one, last in pairwise(ends)]
 
@@ -231,8 +203,7 @@ def outer_terms(
         return None
     finite = np.isfinite(unary)
     over = reduced.take(own[finite]).add(-unary[finite])
-    high, _ = two_sum(over.high, over.low)  # `high` has the sign of the sum
-    safe = np.where(over.rest == 0, high >= 0, high > 2 * over.rest) | ~allowed[own[finite]]
+    safe = over.nonnegative() | ~allowed[own[finite]]
     if allowed[own[~finite]].any() or not safe.all():
         return None
     rest = np.setdiff1d(np.arange(model.n), inner_nodes)
@@ -241,7 +212,7 @@ def outer_terms(
     terms = left.least(np.cumsum(sizes) - sizes, allowed[states]) if len(rest) else []
     for block in blocks(model):
         if (keep := outer[block.edges]).any():
-            kept = TableBlock(block.edges[keep], block.cost[keep], block.exact.take(keep))
+            kept = TableBlock(block.edges[keep], block.cost[keep])
             terms += _edge_terms(kept, model, lam, allowed)
     return [model.constant, *terms]
 
@@ -272,8 +243,7 @@ def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Ex
         which = np.flatnonzero(degree > k)
         start = model.half_offset[order[begin[which] + k]]
         values, states = lam[_labels_from(start, model.num_labels[which])], _states(model, which)
-        part = total.take(states).add(-values)
-        total.high[states], total.low[states], total.rest[states] = part.high, part.low, part.rest
+        total.put(states, total.take(states).add(-values))
     return total
 
 
@@ -281,48 +251,7 @@ def _edge_terms(block: TableBlock, model: Model, lam: Floats, allowed: Bools) ->
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]
-    total = block.exact
+    total = Expansion.of(np.where(open_pairs, block.cost, 0.0))
     for end in ends:
         total = total.add(np.broadcast_to(end, block.cost.shape))
     return total.least(np.arange(len(block.edges)) * block.cost[0].size, open_pairs)
-
-
-def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:
-    """The dual value at λ in rational arithmetic; slow, used if float64 does not decide.
-
-    Products of weights and tables are computed times 2**shift, so that products of tiny numbers
-    are exact, and then divided by 2**shift.
-    """
-    allowed = allowed_states(model)
-    reduced = [Fraction(c) if ok else None for c, ok in zip(model.unary, allowed, strict=True)]
-    total = Fraction(model.constant)
-    for block in blocks(model, shift):
-        rows, cols = block.states(model, 0), block.states(model, 1)
-        ends = lam[block.halves(model, 0)], lam[block.halves(model, 1)]
-        for k in range(len(block.edges)):
-            own = [end[k] for end in ends]
-            total += _exact_edge(block, k, own, (allowed[rows[k]], allowed[cols[k]]), shift)
-            for states, end in zip((rows[k], cols[k]), ends, strict=True):
-                for state, value in zip(states.tolist(), end[k].tolist(), strict=True):
-                    cost = reduced[state]
-                    reduced[state] = None if cost is None else cost - Fraction(value)
-    for first, last in pairwise(model.node_offset.tolist()):
-        total += min(cost for cost in reduced[first:last] if cost is not None)
-    return total
-
-
-def _exact_edge(
-    block: TableBlock, k: int, ends: list[Floats], allowed: tuple[Bools, Bools], shift: int
-) -> Fraction:
-    """The minimal reduced cost of one edge over its allowed pairs."""
-    first, second = ([Fraction(value) for value in end.tolist()] for end in ends)
-    exact = block.exact
-    high, low, rest = (part[k].tolist() for part in (exact.high, exact.low, exact.rest))
-    return min(
-        (Fraction(high[x][y]) + Fraction(low[x][y]) - Fraction(rest[x][y])) / 2**shift
-        + first[x]
-        + second[y]
-        for x in np.flatnonzero(allowed[0]).tolist()
-        for y in np.flatnonzero(allowed[1]).tolist()
-        if math.isfinite(block.cost[k, x, y])
-    )

@@ -1,14 +1,13 @@
-"""Sums of float64 arrays with certified error: two floats per value and a bound on the remainder.
+"""Sums of float64 arrays without rounding errors: several floats per value.
 
 TwoSum (Knuth) returns the rounding error of an addition as a float. The errors are summed by TwoSum
-as well. The errors of that second sum are of third order; only a bound on them is kept.
+as well, and so are the errors of that sum, as long as there are any.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +18,7 @@ Floats = NDArray[np.float64]
 
 UNIT = 2.0**-53  # largest relative error of one rounding
 TINIEST = 5e-324  # the smallest positive float64
+MANY = 8  # arrays of an expansion from which on they are compacted
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -26,18 +26,6 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
-    """a · b · 2**shift by Dekker's product; exact unless the error underflows."""
-    if not b.any():  # the tables of hard constraints
-        return Expansion.of(np.zeros(np.broadcast_shapes(a.shape, b.shape)))
-    high, low, power = _mantissas(a, b)
-    with np.errstate(under="ignore"):
-        power = power + shift
-        top, end = np.ldexp(high, power), np.ldexp(low, power)
-        exact = (np.ldexp(top, -power) == high) & (np.ldexp(end, -power) == low)
-    return Expansion(top, end, np.where(exact, 0.0, 2 * TINIEST))
 
 
 def rounded_down(a: Floats, b: Floats) -> Floats:
@@ -68,49 +56,107 @@ def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
     return top, mantissa - top
 
 
-@dataclass
 class Expansion:
-    """Arrays of values `high + low` with an absolute error of at most `rest` per element."""
+    """Arrays of exact values: each one is a sum of floats, the largest first in most cases.
 
-    high: Floats
-    low: Floats
-    rest: Floats
+    Parameters
+    ----------
+    parts : list of arrays
+        The terms of the sums, at least two arrays of one shape.
+    """
+
+    def __init__(self, parts: list[Floats]) -> None:
+        self.parts = parts
 
     @classmethod
     def of(cls, values: Floats) -> Expansion:
-        """Return the expansion of exact values."""
-        return cls(values.copy(), np.zeros_like(values), np.zeros_like(values))
+        """Return the expansion of float values."""
+        return cls([values, np.zeros_like(values)])
 
     def take(self, index: NDArray[Any]) -> Expansion:
         """Return the values at some indices."""
-        return Expansion(self.high[index], self.low[index], self.rest[index])
+        return Expansion([part[index] for part in self.parts])
+
+    def put(self, index: NDArray[np.int64], values: Expansion) -> None:
+        """Replace the values at some indices."""
+        while len(self.parts) < len(values.parts):
+            self.parts.append(np.zeros_like(self.parts[0]))
+        for k, part in enumerate(self.parts):
+            part[index] = values.parts[k] if k < len(values.parts) else 0.0
 
     def add(self, values: Floats) -> Expansion:
         """Return the sum of the expansion and an array."""
-        high, error = two_sum(self.high, values)
-        low, lost = two_sum(self.low, error)
-        rest = np.nextafter(self.rest + np.abs(lost), np.inf, where=lost != 0, out=self.rest.copy())
-        return Expansion(high, low, rest)
+        parts = []
+        for part in self.parts:
+            total, values = two_sum(part, values)
+            parts.append(total)
+        if values.any():
+            parts.append(values)
+        return Expansion(_compact(parts) if len(parts) > MANY else parts)
+
+    def value(self, k: int) -> Fraction:
+        """The exact value of one element of the flattened arrays."""
+        return sum((Fraction(float(part.flat[k])) for part in self.parts), Fraction(0))
+
+    def nonnegative(self) -> NDArray[np.bool_]:
+        """Whether each value of flat arrays is at least 0."""
+        high, _, rest = self._rounded()  # `high` has the sign of the sum of the first two parts
+        signs = high >= 0
+        for k in np.flatnonzero((rest > 0) & (np.abs(high) <= 2 * rest)).tolist():
+            signs[k] = self.value(k) >= 0
+        return signs
+
+    def _rounded(self) -> tuple[Floats, Floats, Floats]:
+        """Return the first two parts, normalised and flat, and the absolute value of all others."""
+        high, low = two_sum(self.parts[0].ravel(), self.parts[1].ravel())
+        rest = np.zeros_like(high)
+        for part in self.parts[2:]:
+            rest += np.abs(part.ravel())
+        return high, low, rest * (1 + 2.0**-40)
 
     def least(self, start: NDArray[np.int64], allowed: NDArray[np.bool_]) -> list[float]:
-        """Return terms whose sum is at most Σ over blocks of the minimum over allowed entries.
+        """Return floats whose exact sum is Σ over blocks of the minimum over allowed entries.
 
         Blocks begin at the indices `start` of the flattened arrays. The term of a block without
-        allowed entries is +inf.
+        allowed entries is +inf, and so is that of a sum that overflows.
         """
-        sizes, allowed = np.diff(np.append(start, self.high.size)), allowed.ravel()
-        high, low = two_sum(self.high.ravel(), self.low.ravel())
-        rest = self.rest.ravel()
+        high, low, rest = self._rounded()
+        sizes, allowed = np.diff(np.append(start, high.size)), allowed.ravel()
         first = np.minimum.reduceat(np.where(allowed, high, np.inf), start)
+        largest = np.maximum.reduceat(np.where(allowed, rest, 0.0), start)
+        if not np.isfinite([first, largest]).all():
+            return [math.inf]
         tied = allowed & (high == np.repeat(first, sizes))
         second = np.minimum.reduceat(np.where(tied, low, np.inf), start)
-        if np.isinf(first).any():
-            return [math.inf]
-        # entries far above the minimum cannot attain it, whatever their rounding error
-        reach = 4 * (rest + 2.0**-52 * np.abs(high))
-        near = allowed & (high - np.repeat(first, sizes) <= reach)
-        lost = np.maximum.reduceat(np.where(near, rest, 0.0), start)
-        return [*first.tolist(), *second.tolist(), *(-lost[lost > 0]).tolist()]
+        terms: list[float] = []
+        for block in np.flatnonzero(largest > 0).tolist():
+            inside = slice(start[block], start[block] + sizes[block])
+            # entries far above the minimum cannot attain it, whatever their other parts are
+            reach = 4 * (largest[block] + 2.0**-52 * np.abs(high[inside]))
+            near = np.flatnonzero(allowed[inside] & (high[inside] - first[block] <= reach))
+            terms += floats_of(min(self.value(int(start[block]) + k) for k in near.tolist()))
+            first[block] = second[block] = 0.0
+        return [*first.tolist(), *second.tolist(), *terms]
+
+
+def _compact(parts: list[Floats]) -> list[Floats]:
+    """The same sums with larger parts first, and without arrays of zeros."""
+    parts = list(parts)
+    for k in range(len(parts) - 1, 0, -1):
+        parts[k - 1], parts[k] = two_sum(parts[k - 1], parts[k])
+    stack = np.array(parts)
+    order = np.argsort(stack == 0, axis=0, kind="stable")
+    kept = np.take_along_axis(stack, order, axis=0)
+    return [part for k, part in enumerate(kept) if k < 2 or part.any()]
+
+
+def floats_of(value: Fraction) -> list[float]:
+    """Floats whose sum is `value`, a sum of floats."""
+    terms: list[float] = []
+    while value:
+        terms.append(float(value))
+        value -= Fraction(terms[-1])
+    return terms
 
 
 def rounded_sum(terms: Iterable[float]) -> float:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from softmap.io.atomic import replacing
 from softmap.model import Model
-from softmap.verification.integers import flat_model
+from softmap.verification.integers import Flat, flat_model
 
-FORMAT, VERSION = "softmap integer model", 1
+FORMAT, VERSION = "softmap integer model", 2
 
 Floats = NDArray[np.float64]
 
@@ -38,15 +38,23 @@ def integer_model(model: Model) -> dict[str, Any]:
     -------
     dict
         `exponent` and the integers `constant`, `unary` and `factors`; a cost is its integer times
-        2**exponent, and None if it is forbidden. `edges` has the factor and the axis of each edge.
+        2**exponent, and None if it is forbidden. A factor with rounded products has two lists:
+        `costs`, for bounds, and `energies`, rounded to nearest, for the energy of a labelling.
+        `edges` has the factor and the axis of each edge.
     """
     flat = flat_model(model)
     tables = [*flat.unary, *(table for _, table in flat.factors), np.array([model.constant])]
-    exponent = min((_exponent(table) for table in tables), default=0)
+    paid = _paid(model, flat)
+    exponent = min((_exponent(table) for table in (*tables, *paid.values())), default=0)
     count = len(flat.unary)
     scopes = [list(scope) for scope, _ in flat.factors]
     whole = [_integers(table.ravel(), exponent) for table in tables]
-    factors = zip(scopes, whole[count:-1], strict=True)
+    factors = [
+        {"scope": scope, "costs": costs}
+        for scope, costs in zip(scopes, whole[count:-1], strict=True)
+    ]
+    for number, table in paid.items():
+        factors[number]["energies"] = _integers(table.ravel(), exponent)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -54,8 +62,19 @@ def integer_model(model: Model) -> dict[str, Any]:
         "exponent": exponent,
         "constant": whole[-1][0],
         "unary": whole[:count],
-        "factors": [{"scope": scope, "costs": costs} for scope, costs in factors],
+        "factors": factors,
         "edges": _edges(model, scopes),
+    }
+
+
+def _paid(model: Model, flat: Flat) -> dict[int, Floats]:
+    """The costs in energies of the factors whose costs in bounds are rounded down, by number."""
+    inner = np.flatnonzero((model.edges < model.num_variables).all(axis=1))  # the first factors
+    tables = {number: model.table(e) for number, e in enumerate(inner.tolist())}
+    return {
+        number: table
+        for number, table in tables.items()
+        if not np.array_equal(table, flat.factors[number][1])
     }
 
 

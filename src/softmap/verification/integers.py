@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.dual import allowed_states, stacks
-from softmap.verification.exact import rounded_down
+from softmap.verification.dual import allowed_states, blocks
 from softmap.verification.records import Ints, Rejected
 
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
@@ -74,10 +73,8 @@ def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> F
 def lower_tables(model: Model) -> dict[int, Floats]:
     """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
-    for edges, weights, stack in stacks(model):
-        finite = np.isfinite(stack)
-        low = np.where(finite, rounded_down(weights, np.where(finite, stack, 0.0)), np.inf)
-        tables.update(zip(edges.tolist(), low, strict=True))
+    for block in blocks(model):
+        tables.update(zip(block.edges.tolist(), block.cost, strict=True))
     return tables
 
 

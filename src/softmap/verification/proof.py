@@ -15,8 +15,8 @@ from softmap.model import Model
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.cores import CoreProof
-from softmap.verification.dual import dual_proves, outer_terms
-from softmap.verification.exact import exact_sum, float_below
+from softmap.verification.dual import exact_bound, outer_terms
+from softmap.verification.exact import exact_sum
 from softmap.verification.integers import Flat, flat_model, flat_piece, hard_constraints
 from softmap.verification.limit import TableLimit
 from softmap.verification.permutations import PermutationTree
@@ -74,9 +74,7 @@ class Checked(NamedTuple):
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
 
-def check_proof(
-    path: str | Path, model: Model, claimed: float = -math.inf, effort: float = 1.0
-) -> Checked:
+def check_proof(path: str | Path, model: Model, effort: float = 1.0) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
@@ -85,9 +83,6 @@ def check_proof(
         The proof file.
     model : Model
         The model that the proof refers to.
-    claimed : float
-        The bound stated by the solver. If λ alone is to prove it and float64 does not decide, it is
-        checked in exact arithmetic.
     effort : float, default 1
         Multiplies the limits on the sizes of tables that the check computes.
 
@@ -114,7 +109,7 @@ def check_proof(
             for name, arrays in records:
                 checker.step(name, arrays)
                 leaves += name in ("close", "spins")
-            proved = checker.result(claimed)
+            proved = checker.result()
         except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"record {records.count}, at byte {records.place}, is not accepted: {error}"
             raise FormatError(said, path) from error
@@ -223,17 +218,15 @@ class Checker:
         if self._search is not None:
             dual.pieces += self._search.bound()
 
-    def result(self, claimed: float) -> tuple[Fraction, Conclusion | None]:
+    def result(self) -> tuple[Fraction, Conclusion | None]:
         """The lower bound proved by all records, and the conclusion, which must hold."""
         if self._ranked is not None:
             return self._ranked.bound, None
-        found, last = self._bound(claimed), self._conclusion
+        found, last = self._bound(), self._conclusion
         if last is None:
             if self._hard:  # the bound of another model
                 raise Rejected("the file has hard constraints only, and no conclusion from them")
             return found, None
-        if self._dual is not None and not last.holds(found):
-            found = max(found, self._dual.bound(-float_below(-last.needed)))
         if not last.holds(found):
             raise Rejected(f"the conclusion does not follow: {last}")
         return found, last
@@ -242,11 +235,11 @@ class Checker:
         """The ranks of an m-best proof, and the bound on all other labellings."""
         return ((), None) if self._ranked is None else self._ranked.ranks
 
-    def _bound(self, claimed: float) -> Fraction:
+    def _bound(self) -> Fraction:
         if self._dual is not None:
             self._finish(self._dual)
             self._search = None
-            return self._dual.bound(claimed)
+            return self._dual.bound()
         if self._spins is not None:
             return self._spins.bound()
         if self._direct is not None:
@@ -301,17 +294,11 @@ class Dual:
         self._unary.append(unary)
         return flat_piece(model, nodes, edges, np.split(unary, np.cumsum(sizes)[:-1]))
 
-    def bound(self, claimed: float) -> Fraction:
-        """The lower bound proved by λ and all searches; `claimed` if λ alone proves it."""
+    def bound(self) -> Fraction:
+        """The lower bound proved by λ and all searches."""
         model, lam = self._model, self._lam
         if not self._nodes:
-            claimed = claimed if math.isfinite(claimed) else 0.0
-            dual = dual_proves(model, lam, claimed)
-            if dual.proved:
-                return Fraction(claimed)
-            if not math.isfinite(dual.found):
-                raise Rejected("the bound of λ is not finite")
-            return Fraction(dual.found) - Fraction(dual.size) / 2**40
+            return exact_bound(model, lam)
         nodes, edges = np.array(self._nodes), np.array(self._edges, dtype=np.int64)
         terms = outer_terms(model, lam, nodes, edges, np.concatenate(self._unary))
         if terms is None or not all(map(math.isfinite, terms)):
