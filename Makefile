@@ -148,6 +148,7 @@ TIMES ?= 10000
 faults: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python tests/faults/files.py --workers $(WORKERS)
 	$(BIN)/python tests/faults/memory.py --workers $(WORKERS)
+	$(BIN)/python tests/faults/stages.py --workers $(WORKERS)
 	$(BIN)/python tests/faults/resident.py
 	$(BIN)/python tests/faults/repeats.py --times $(TIMES)
 

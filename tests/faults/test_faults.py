@@ -52,6 +52,12 @@ def test_allocations_that_fail():
     assert min(counts) > 1
 
 
+@pytest.mark.timeout(900)  # many runs, perhaps on a busy machine
+def test_calls_of_stages_that_fail():
+    said = ran("stages.py", "--only", "spins", "relaxed", "--seeds", "1", "--every", "60")
+    assert int(re.search(r"(\d+) failed calls, 0 wrong", said.splitlines()[-1])[1]) > 8
+
+
 def test_an_archive_that_cannot_be_read_says_why(tmp_path, monkeypatch):
     path = tmp_path / "result.npz"
     softmap.solve(softmap.generators.random_tree(5, seed=1)).save(path)

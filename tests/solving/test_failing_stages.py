@@ -101,13 +101,13 @@ def test_the_exception_is_raised_for_debugging(monkeypatch):
     assert softmap.verify(raised.value.result).holds
 
 
-@pytest.mark.parametrize("answer", [softmap.InfeasibleModel, softmap.OptionError])
+@pytest.mark.parametrize("answer", [softmap.InfeasibleModel("a"), softmap.MissingExtra("a", "b")])
 def test_exceptions_that_answer_the_user_are_raised(answer, monkeypatch):
     def answered(self, best, share):
-        raise answer("none")
+        raise answer
 
     monkeypatch.setattr(Passes, "__call__", answered)
-    with pytest.raises(answer, match="none"):
+    with pytest.raises(type(answer)):
         softmap.solve(softmap.generators.potts_grid(6, 6, 3, seed=1))
 
 

@@ -11,7 +11,6 @@ from softmap.errors import (
     InfeasibleModel,
     MissingExtra,
     NotEnoughMemory,
-    OptionError,
     StageWarning,
     debugging,
 )
@@ -20,7 +19,7 @@ from softmap.solving.trace import StageName
 __all__ = ["Failures", "StageFailure"]
 
 LOG = logging.getLogger("softmap")
-ANSWERS = (InfeasibleModel, OptionError, MissingExtra, NotEnoughMemory)
+ANSWERS = (InfeasibleModel, MissingExtra, NotEnoughMemory)
 """Exceptions that are no failure of a stage: they answer the user."""
 
 Value = TypeVar("Value")
@@ -46,11 +45,17 @@ class _Attempted(Protocol):
 class Failures:
     """The stages of a run that have failed; it catches what their code raises.
 
-    An exception that answers the user (`InfeasibleModel`, a wrong option) is not caught, nor is
-    anything if `SOFTMAP_DEBUG` is set. KeyboardInterrupt and SystemExit are no `Exception`.
+    An exception that answers the user (`InfeasibleModel`) is not caught, nor is anything if
+    `SOFTMAP_DEBUG` is set. KeyboardInterrupt and SystemExit are no `Exception`.
+
+    Parameters
+    ----------
+    answers : type
+        Further exceptions that answer the user.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *answers: type[Exception]) -> None:
+        self._answers: tuple[type[Exception], ...] = (*ANSWERS, *answers)
         self._noted: list[StageFailure] = []
         self._ended: list[_Attempted] = []
 
@@ -108,7 +113,7 @@ class Failures:
         """
         try:
             return action()
-        except ANSWERS:
+        except self._answers:
             raise
         except Exception as error:  # of any type: of numpy, scipy, the core, or a user's potentials
             if debugging():

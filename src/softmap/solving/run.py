@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softmap.errors import CheckpointWarning, ProofWarning, debugging
+from softmap.errors import CheckpointWarning, OptionError, ProofWarning, debugging
 from softmap.labels import cheapest
 from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, Floats, make
@@ -111,7 +111,9 @@ class Run:
         """Make the stages, and give the first answer."""
         problem, options = self.best.problem, self.options
         found = traits(problem, options)
-        self.failures, self._lacks_memory = Failures(), False
+        # on the CPU, all options have been checked; whether there is a GPU is known by trying
+        answers: tuple[type[Exception], ...] = () if options.backend == "cpu" else (OptionError,)
+        self.failures, self._lacks_memory = Failures(*answers), False
         kinds = _kinds(options, from_scratch=from_scratch)
         self.stages = [*self._made(kinds, found), self.passes]
         self._after_checks = [*self._made((Interior, Vertex), found), self.decode]
@@ -249,6 +251,8 @@ class Run:
         """The state of the relaxation, with the best λ in place of one that cannot be computed."""
 
         def lam() -> Floats:
+            if seen.done != self.passes.seen().done:
+                return seen.lam()  # raises: λ of this state is lost
             current = self.failures.attempt(self.passes, seen.lam, None)
             best: Floats = self.best.lam
             return best if current is None else current

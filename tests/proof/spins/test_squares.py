@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import softmap
 from adversary.proofs import energies
 from softmap import core
+from softmap.proof.spins import squares
 from softmap.proof.spins.indicators import IndicatorForm, Squares
 from softmap.proof.spins.squares import SquareBound, _part_above, _part_below, _threshold
 from softmap.relaxation.consistency import tighten
@@ -40,6 +41,23 @@ def checked(model: softmap.Model, found: Squares) -> Fraction:
     """What the checker finds from squares and moved costs."""
     arrays = [np.array(one, np.int64) for one in squares_record(found)]
     return squares_bound(flat_model(model), TableLimit(), *arrays)
+
+
+def test_eigenvectors_that_do_not_converge_are_computed_otherwise(monkeypatch):
+    rng = np.random.default_rng(5)
+    matrix = rng.normal(size=(9, 9))
+    matrix = matrix + matrix.T
+    level, usual = _part_above(matrix, 2.0, FOREVER)
+
+    def failing(*arguments, **named):
+        raise np.linalg.LinAlgError("stein (eigh_tridiagonal) 1 eigenvectors failed to converge")
+
+    monkeypatch.setattr(squares, "eigh_tridiagonal", failing)
+    other, found = _part_above(matrix, 2.0, FOREVER)
+    assert other == level
+    np.testing.assert_allclose(found @ found.T, usual @ usual.T, atol=1e-12)
+    with pytest.raises(FloatingPointError):  # a loop that waits for a number would not end
+        _part_below(matrix, level, found * np.nan, FOREVER)
 
 
 @given(SEEDS)

@@ -14,6 +14,7 @@ import math
 import time
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 from scipy.sparse import csr_array
@@ -147,13 +148,26 @@ def _part_above(matrix: Floats, total: float, end: core.Deadline) -> tuple[float
     beside = beside[:-1]
     values = eigvalsh_tridiagonal(diagonal, beside)
     level = _threshold(values, total)
-    above = int((values > level).sum())
-    found, vectors = eigh_tridiagonal(
-        diagonal, beside, select="i", select_range=(n - above, n - 1), lapack_driver="stebz"
-    )
+    found, vectors = _largest(diagonal, beside, int((values > level).sum()))
     rows = np.ascontiguousarray(vectors.T)
     core.multiply_by_reflections(reflections, rows, end)
     return level, rows.T * np.sqrt(np.maximum(found - level, 0.0))
+
+
+def _largest(diagonal: Floats, beside: Floats, count: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues of a tridiagonal matrix, and their eigenvectors."""
+    n = len(diagonal)
+    try:
+        found = eigh_tridiagonal(
+            diagonal, beside, select="i", select_range=(n - count, n - 1), lapack_driver="stebz"
+        )
+    except LinAlgError:  # inverse iteration may fail for clusters of eigenvalues
+        values, vectors = np.linalg.eigh(
+            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        )
+        return values[n - count :], vectors[:, n - count :]
+    values, vectors = found
+    return values, vectors
 
 
 def _part_below(matrix: Floats, level: float, above: Floats, end: core.Deadline) -> Floats:
@@ -169,8 +183,12 @@ def _part_below(matrix: Floats, level: float, above: Floats, end: core.Deadline)
         V of `_part_above`.
     end : Deadline
         When to stop: `core.OutOfTime` is raised.
+
+    Raises FloatingPointError if a matrix has an entry that is not finite.
     """
     below = above @ above.T - matrix + level * np.eye(len(matrix))
+    if not np.isfinite(below).all():  # otherwise the loop would not end
+        raise FloatingPointError("eigenvectors are not finite")
     shift = len(matrix) * UNIT * float(np.abs(matrix).max()) + 1e-290
     while True:
         factor = below + shift * np.eye(len(matrix))
