@@ -105,6 +105,8 @@ def test_unknown_constants_and_methods_are_refused(model):
         METHODS["accel-emp"](eta=1.0, constants="bold").init(model, None, 0)
     with pytest.raises(OptionError, match="unknown method"):
         make("emp-accelerated", eta=1.0)
+    with pytest.raises(OptionError, match="choose anneal or trws, or to compare with: emp, smp, "):
+        make("?")
     with pytest.raises(OptionError, match="eta"):
         make("emp")
     with pytest.raises(OptionError, match="expected a positive number"):

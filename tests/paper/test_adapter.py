@@ -27,11 +27,8 @@ def listed():
         del softmap.METHODS[name]
 
 
-@pytest.mark.parametrize("name", paper.ALGORITHMS)
-def test_the_text_as_a_method_is_the_compiled_method(name):
+def _assert_same_run(compiled, written, model):
     """The same blocks, proposals, work and number of updates, in pieces of any length."""
-    model, eta = tighten(generators.ragged_constrained(7, seed=3)), 30.0
-    compiled, written = make(name, eta=eta), paper.as_method(*paper.ALGORITHMS[name])(eta)
     first = compiled.init(model, None, 4)
     second = written.init(model, None, 4)
     for count in (1, 0, 13, 26):
@@ -40,9 +37,37 @@ def test_the_text_as_a_method_is_the_compiled_method(name):
         lam = compiled.propose(first).lam
         np.testing.assert_allclose(written.propose(second).lam, lam, rtol=1e-9, atol=1e-9)
         assert (second.work, second.updates) == (first.work, first.updates)
-    if paper.ALGORITHMS[name][2] is paper.STANDARD:
+    if written.parts.scheme is paper.STANDARD:
         np.testing.assert_allclose(second.current(), first.current(), rtol=1e-9, atol=1e-9)
         assert second.least == pytest.approx(first.total[2], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", paper.ALGORITHMS)
+def test_the_text_as_a_method_is_the_compiled_method(name):
+    model, eta = tighten(generators.ragged_constrained(7, seed=3)), 30.0
+    _assert_same_run(make(name, eta=eta), paper.as_method(*paper.ALGORITHMS[name])(eta), model)
+
+
+@pytest.mark.parametrize("name", ["emp", "smp", "bcd"])
+def test_compiled_methods_draw_from_P_what_the_text_draws(name):
+    """A random P with zeros, also at a vertex without edges."""
+    model = Model(np.random.default_rng(0).normal(size=(6, 3)), [[0, 2], [2, 3], [3, 5], [0, 5]],
+                  np.random.default_rng(1).normal(size=(4, 3, 3)))  # fmt: skip
+    rule, order, scheme = paper.ALGORITHMS[name]
+    P = np.array([len(block) for block in order(model)]) * np.random.default_rng(2).random(
+        len(order(model))
+    )
+    P[0] = 0.0
+    P /= P.sum()
+    compiled = softmap.METHODS[name](30.0, P=P)
+    _assert_same_run(compiled, paper.as_method(rule, order, scheme, P=P)(30.0), model)
+
+
+def test_a_compiled_method_refuses_what_is_no_distribution():
+    model = generators.erdos_renyi(6, 2, seed=1)
+    for P, message in (([1.0], "P must be 6 numbers"), (np.ones(6), "that sum to 1, not to 6")):
+        with pytest.raises(OptionError, match=message):
+            paper.SMP(1.0, P=P).init(model, None, 0)
 
 
 def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):

@@ -4,6 +4,7 @@
 #include "paper/accelerated.hpp"
 #include "paper/greedy.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 namespace softmap {
@@ -64,10 +65,16 @@ struct StandardRun {
 
     void begin(double eta) const { kernels->begin_standard(order, held.view, eta); }
 
-    Index run(double eta, bool stars, bool exact, Index count, Words words) const {
+    Index run(double eta, bool stars, bool exact, Index count, Words words,
+              const std::optional<In<double>> &sums) const {
         require_updates(order, count);
-        return kernels->run_standard(order, held.view, eta, {stars, exact, count},
-                                     random_of(words));
+        Updates updates{stars, exact, count};
+        if (sums) {
+            require_size(*sums, stars ? StarBlocks::count(order) : EdgeBlocks::count(order),
+                         "sums");
+            updates.distribution = {sums->data(), Index(sums->size())};
+        }
+        return kernels->run_standard(order, held.view, eta, updates, random_of(words));
     }
 
     Index run_sampled(double eta, bool stars, Index count, Index sample, Words words) const {
@@ -134,8 +141,11 @@ void bind_standard(nb::module_ &m) {
              arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
         .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
              "Compute all arrays from lam, and make lam the best iterate so far.")
-        .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
-             arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.")
+        .def(
+            "run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
+            arg("words"), arg("sums").none() = nb::none(), Unlocked(),
+            "Make `count` updates; return the number of messages sent. `sums` are the partial sums "
+            "of the probabilities of the blocks, by default those of the paper.")
         .def("run_sampled", &StandardRun::run_sampled, arg("eta"), arg("stars"), arg("count"),
              arg("sample"), arg("words"), Unlocked(),
              "The same, each update at the best of `sample` random blocks.")

@@ -22,7 +22,7 @@ Index run_standard(const StarOrder &order, const StandardArrays &arrays, double 
                    Updates updates, Random &random) {
     Standard method(order, arrays, eta);
     return with_types(updates, [&]<class Blocks, class Rule>(Blocks, Rule) {
-        return method.run<Blocks, Rule>(updates.count, random);
+        return method.run<Blocks, Rule>(updates.count, updates.distribution, random);
     });
 }
 

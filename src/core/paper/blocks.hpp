@@ -68,19 +68,37 @@ struct DrawnBlock {
     Index first, size; // positions first..first+size-1
 };
 
+// A distribution over numbered blocks: block k has the probability sums[k] - sums[k - 1].
+struct Distribution {
+    const double *sums = nullptr; // [count], not decreasing
+    Index count = 0;
+
+    // A block of positive probability.
+    Index draw(Random &random) const {
+        const double at = uniform(random.word) * sums[count - 1];
+        return std::min<Index>(std::upper_bound(sums, sums + count, at) - sums, count - 1);
+    }
+};
+
 // The two kinds of blocks and how a block is drawn: EdgeBlocks draws a half-edge uniformly;
-// StarBlocks draws the star of that half-edge's node, hence with probability |N_i| / 2m.
+// StarBlocks draws the star of that half-edge's node, hence with probability |N_i| / 2m. `at`
+// returns the block of a number: a position, or a node.
 struct EdgeBlocks {
+    static Index count(const StarOrder &order) { return Index(order.position.size()); }
+    static DrawnBlock at(const StarOrder &, Index k) { return {k, 1}; }
     static DrawnBlock draw(const StarOrder &order, Random &random) {
         return {random.below(Index(order.position.size())), 1};
     }
 };
 
 struct StarBlocks {
+    static Index count(const StarOrder &order) { return Index(order.vertex.size()); }
+    static DrawnBlock at(const StarOrder &order, Index i) {
+        return {order.vertex[i].start, order.vertex[i].degree};
+    }
     static DrawnBlock draw(const StarOrder &order, Random &random) {
         const Index k = random.below(Index(order.position.size()));
-        const Vertex &v = order.owner(order.position[k]);
-        return {v.start, v.degree};
+        return at(order, order.position[k].node);
     }
 };
 
@@ -146,10 +164,12 @@ struct Minimise {};
 struct Descend {};
 
 // `count` updates of stars or (if not `stars`) single half-edges, by exact minimisation or (if not
-// `exact`) a gradient step.
+// `exact`) a gradient step. Blocks are drawn from `distribution` if it has any, else as the paper
+// draws them.
 struct Updates {
     bool stars, exact;
     Index count;
+    Distribution distribution{};
 };
 
 } // namespace softmap::paper

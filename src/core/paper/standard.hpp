@@ -80,10 +80,13 @@ class Standard {
     }
 
     // Makes `count` updates; returns the number of messages sent.
-    template <class Blocks, class Rule> Index run(Index count, Random &random) {
+    template <class Blocks, class Rule>
+    Index run(Index count, const Distribution &distribution, Random &random) {
         Index work = 0;
         for (Index k = 0; k < count; ++k) {
-            const DrawnBlock block = Blocks::draw(order_, random);
+            const DrawnBlock block = distribution.count
+                                         ? Blocks::at(order_, distribution.draw(random))
+                                         : Blocks::draw(order_, random);
             update(Rule{}, block);
             work += block.size;
         }

@@ -630,8 +630,14 @@ class StandardRun:
         exact: bool,
         count: int,
         words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+        sums: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
     ) -> int:
-        """Make `count` updates; return the number of messages sent."""
+        """
+        Make `count` updates; return the number of messages sent. `sums` are the partial sums of the probabilities of the blocks, by default those of the paper.
+        """
 
     def run_sampled(
         self,

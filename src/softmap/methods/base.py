@@ -316,7 +316,8 @@ def find(method: str) -> type[Algorithm]:
     """Return the class of a method, or raise `OptionError` for an unknown name."""
     if method not in METHODS:
         hint = instead(method, METHODS) if isinstance(method, str) else ""
-        every = f"; choose one of {', '.join(METHODS)}"
+        others = [name for name in METHODS if name not in SOLVERS]
+        every = f"; choose {' or '.join(SOLVERS)}, or to compare with: {', '.join(others)}"
         raise OptionError(f"unknown method {method!r}{hint or every}")
     return METHODS[method]
 

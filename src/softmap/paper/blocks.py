@@ -32,7 +32,8 @@ def vertex(model: Model, h: int) -> int:
 
 def entries(model: Model, block: Block) -> NDArray[np.int64]:
     """The indices of λ_b in λ. O(|b| d)."""
-    return np.concatenate([np.r_[model.half_slice(h)] for h in block])
+    offset = model.half_offset
+    return np.concatenate([np.arange(offset[h], offset[h + 1]) for h in block])
 
 
 def edges(model: Model) -> list[list[int]]:

@@ -43,9 +43,18 @@ class GreedyState(StandardState):
 
 
 class Greedy(Standard):
-    """Algorithm 1 where each update takes the block of largest guaranteed decrease of L."""
+    """Algorithm 1 where each update takes the block of largest guaranteed decrease of L.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    """
 
     rule = UpdateRule.MINIMISE
+
+    def __init__(self, eta: float) -> None:
+        super().__init__(eta)
 
     def init(
         self,

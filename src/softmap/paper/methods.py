@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.arguments import seeded
@@ -22,7 +22,7 @@ from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.paper.algorithms import lemma_gain, printed_gain, proved_gain
-from softmap.paper.blocks import Order, edges, stars
+from softmap.paper.blocks import Order, distribution, edges, stars
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
 
@@ -280,7 +280,20 @@ class Randomised(Algorithm):
 
 
 class Standard(Randomised):
-    """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far."""
+    """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far.
+
+    Parameters
+    ----------
+    eta : float
+        Inverse temperature η, in units of 1 / cost.
+    P : array, optional
+        Probability of each block of `edges(model)` or `stars(model)` of `softmap.paper`. By default
+        half-edges are drawn uniformly, and vertices in proportion to their degree.
+    """
+
+    def __init__(self, eta: float, P: ArrayLike | None = None) -> None:
+        super().__init__(eta)
+        self.P = P
 
     def init(
         self,
@@ -291,6 +304,7 @@ class Standard(Randomised):
     ) -> StandardState:
         """Return the initial state at λ (0 if None)."""
         first = self._first(model, lam)
+        self._sums = None if self.P is None else np.cumsum(self._distribution(model, self.P))
         state = StandardState(
             model=model,
             rng=seeded(seed),
@@ -308,8 +322,12 @@ class Standard(Randomised):
         state.native().begin(self.eta)
         return state
 
+    def _distribution(self, model: Model, P: ArrayLike) -> Floats:
+        size = [len(block) for block in self.blocks.order(model)]
+        return distribution(P, np.array(size))
+
     def _update(self, state: Any, run: Any, count: int) -> int:
-        return int(run.run(self.eta, self._stars, self._exact, count, state.rng))
+        return int(run.run(self.eta, self._stars, self._exact, count, state.rng, self._sums))
 
     def propose(self, state: StandardState) -> Proposal:
         """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""

@@ -58,10 +58,10 @@ def _beginning(names: Iterable[str], start: str) -> list[str]:
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """Methods that begin with what was typed."""
-    from softmap.methods.base import METHODS
+    """Methods that begin with what was typed; those to solve with if nothing was."""
+    from softmap.methods.base import METHODS, SOLVERS
 
-    return _beginning(METHODS, incomplete)
+    return _beginning(METHODS, incomplete) if incomplete else list(SOLVERS)
 
 
 def complete_methods(incomplete: str) -> list[str]:
@@ -134,7 +134,10 @@ UpperBoundOption = Annotated[
 
 MethodOption = Annotated[
     str | None,
-    typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
+    typer.Option(
+        help="anneal (default) or trws; or one to compare with: smp, accel-smp, mplp, ...",
+        autocompletion=complete_method,
+    ),
 ]
 
 BestOption = Annotated[int | None, typer.Option("--mbest", help="Find this many best labellings.")]
