@@ -73,6 +73,7 @@ def run_page(path: Path) -> int:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # pages import what they write
     assert run_page(page) > 0 or page.name == "index.md"
 
 
