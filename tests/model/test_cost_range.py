@@ -1,6 +1,7 @@
 """Costs that float64 cannot add up are refused by name; the smallest ones are not."""
 
 import decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import softmap
 from softmap import Model, ModelError, Potts, SharedTables, Tables, TruncatedLinear
 from softmap import TruncatedQuadratic as Quadratic
+from softmap.relaxation.gaps import scaled
 
 ZERO = np.zeros((2, 2))
 EDGE = [[0, 1]]
@@ -92,3 +94,77 @@ def test_ranges_of_nodes_and_edges_are_added_up():
         unit = 2.0**sizes.exponent
         assert sizes.width * unit == pytest.approx(both, rel=1e-14)
         assert sizes.scale * unit == pytest.approx(both / (30 + len(edges)), rel=1e-14)
+
+
+# --- scaling -------------------------------------------------------------------------------------
+
+
+def _split_costs(rng, unit):
+    """A model of costs near `unit`, whose weights and tables (or truncations) need not be."""
+    split, weights = 10.0 ** rng.uniform(-300, 300), np.abs(rng.normal(size=2)) * unit
+    hard = rng.random() < 0.3
+    with np.errstate(all="ignore"):
+        if (kind := rng.integers(4)) == 0:
+            tables = rng.normal(size=(2, 3, 3))
+            tables = np.where(hard & (rng.random((2, 3, 3)) < 0.2), np.inf, tables / split)
+            pairs = SharedTables(tables, rng.integers(0, 2, 2), weights * split)
+        elif kind == 1:
+            pairs = TruncatedLinear(weights, rng.uniform(0, 2, 2))
+        elif kind == 2:
+            pairs = Quadratic(weights, rng.uniform(0, 5, 2))
+        else:
+            pairs = TruncatedLinear(weights * split, rng.uniform(0, 1, 2) / split)
+    return Model(rng.normal(size=(3, 3)) * unit, [[0, 1], [1, 2]], pairs)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_cost_becomes_infinite_by_scaling_and_no_bound_false():
+    """Weights of 1e-310 beside tables near 1 were scaled to forbidden costs."""
+    units = [5e-324 * 2.0**10, 1e-310, 1e-300, 1e-150, 1e-12, 1e13, 1e280]
+    made = 0
+    for seed in range(140):
+        rng = np.random.default_rng(seed)
+        try:
+            model = _split_costs(rng, units[seed % len(units)])
+        except ModelError:
+            continue
+        made += 1
+        inner = scaled(model)
+        for mine, theirs in zip(model.tables(), inner.model.tables(), strict=True):
+            assert np.array_equal(np.isinf(mine), np.isinf(theirs))
+            large = np.isfinite(mine) & (np.abs(mine) >= 2.0**-1022)
+            with np.errstate(under="ignore"):
+                expected = np.ldexp(np.ldexp(mine, inner.exponent // 2), -(-inner.exponent // 2))
+            large &= np.abs(expected) >= 2.0**-1022
+            assert np.array_equal(theirs[large], expected[large])
+        labels = np.indices((3, 3, 3)).reshape(3, -1).T
+        every = model.cost_terms(labels)
+        allowed = every[np.isfinite(every).all(axis=1)].tolist()
+        costs = [sum(map(Fraction, terms)) for terms in allowed]
+        if not costs:
+            continue
+        result = softmap.solve(model, threads=1, max_work=3_000)
+        assert Fraction(result.bound) <= min(costs)
+        assert result.energy == model.energy(result.labels)
+    assert made > 90
+
+
+@pytest.mark.parametrize("exponent", [1000, 40, 10, -10, -40, -1000])
+def test_forbidden_entries_of_tables_stay_forbidden_however_they_are_scaled(exponent):
+    tables = [np.array([[0.0, np.inf], [1e-200, -1e-250]]), np.array([[1e-9, 2e-9], [0.0, 0.0]])]
+    pairs = SharedTables(tables, [0, 0, 1, 1], [1e-120, 1.0, 1e-300, 1e3])
+    found = pairs.scaled(2.0 ** (exponent // 2)).scaled(2.0 ** (exponent - exponent // 2))
+    for k in range(4):
+        mine, theirs = pairs.as_table(k, 2, 2), found.as_table(k, 2, 2)
+        assert np.array_equal(np.isinf(mine), np.isinf(theirs))
+        large = np.isfinite(mine) & (np.abs(mine) >= 2.0**-1022)
+        large &= np.abs(mine) * 2.0**exponent >= 2.0**-1022
+        assert np.allclose(theirs[large], mine[large] * 2.0**exponent, rtol=1e-15, atol=0)
+
+
+def test_products_beyond_the_range_are_refused_by_name():
+    pairs = SharedTables([[[1e-5, 2.0]]], [0], [1e-10])
+    with pytest.raises(ModelError, match=r"times 1e\+308 is beyond"):
+        pairs.scaled(1e308).scaled(1e308)
+    with pytest.raises(ModelError, match="is beyond the range"):
+        TruncatedLinear([1e200], [0.5]).scaled(1e200)

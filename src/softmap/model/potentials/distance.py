@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
 from softmap.model.potentials.base import (
+    LARGEST_COST,
     Costs,
     Ints,
     KernelData,
@@ -19,6 +20,7 @@ from softmap.model.potentials.base import (
     largest,
     per_edge,
     places,
+    scale_factor,
     single,
     times,
 )
@@ -117,7 +119,14 @@ class _Truncated(Potential):
         return type(self)(self.weights[chosen], self.truncation[chosen])
 
     def scaled(self, factor: float) -> _Truncated:
-        return type(self)(times(self.weights, factor), self.truncation)
+        number = scale_factor(factor)
+        with np.errstate(over="ignore"):
+            large = np.abs(self.weights) * number > LARGEST_COST
+        # Labels differ by 1 or more: a smaller truncation is a factor of the weight.
+        movable = large & (self.truncation > 0) & (self.truncation < 1)
+        exponent = np.where(movable, np.frexp(self.truncation)[1], 0)
+        weights, truncation = np.ldexp(self.weights, exponent), np.ldexp(self.truncation, -exponent)
+        return type(self)(times(weights, number), truncation)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights": self.weights, "truncation": self.truncation}

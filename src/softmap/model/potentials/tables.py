@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -26,11 +27,19 @@ from softmap.model.potentials.base import (
     numbers,
     per_edge,
     places,
+    scale_factor,
     single,
     times,
 )
 
-ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights instead of the tables
+ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights and leave the tables
+SMALLEST = 2.0**-1022  # smaller numbers have fewer digits
+
+
+def _shifted(costs: Costs, exponent: Ints) -> Costs:
+    """Return costs times powers of two, infinite where that is beyond the range of float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(costs, exponent)
 
 
 class TableStack:
@@ -96,10 +105,11 @@ class TableStack:
         sizes = self.rows * self.cols
         return frozen(np.cumsum(sizes) - sizes, np.int64)
 
-    def split(self) -> list[Costs]:
-        """Return the tables as a list of views."""
+    def split(self, flat: Costs | None = None) -> list[Costs]:
+        """Return the tables as a list of views, or such views of another flat array."""
+        own = self.flat if flat is None else flat
         sizes = zip(self.offset, self.rows, self.cols, strict=True)
-        return [self.flat[o : o + r * c].reshape(r, c) for o, r, c in sizes]
+        return [own[o : o + r * c].reshape(r, c) for o, r, c in sizes]
 
     @property
     def even(self) -> Costs | None:
@@ -289,12 +299,48 @@ class SharedTables(Potential):
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
-        weights = times(self.weights, factor)
-        if ORDINARY[0] <= float(factor) <= ORDINARY[1]:
-            return SharedTables(self.tables, self.index, weights)
-        tables = self.tables  # an extreme factor scales the tables: weights stay in range
-        scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
-        return SharedTables(scaled, self.index, self.weights)
+        number = scale_factor(factor)
+        if ORDINARY[0] <= number <= ORDINARY[1]:
+            with np.errstate(over="ignore", under="ignore"):
+                weights = self.weights * number
+            if bool(((weights <= LARGEST_COST) & (weights >= SMALLEST) | (weights == 0)).all()):
+                return SharedTables(self.tables, self.index, weights)
+        return self._scaled_near_one(number)
+
+    def _scaled_near_one(self, factor: float) -> SharedTables:
+        """Return the potential with all costs times a factor, and tables with costs up to 1.
+
+        Neither tables nor weights leave the range of float64 then, unless the costs do: a weight is
+        half of the largest cost of its edge, or more. Powers of two move no rounding.
+        """
+        mantissa, exponent = math.frexp(factor)
+        reach = np.max(np.abs(self._stack.extremes()), axis=0)
+        shift = np.where(reach > 0, np.frexp(reach)[1], 0)
+        each = np.repeat(shift, self._stack.rows * self._stack.cols)
+        flat = _shifted(self._stack.flat, -each)
+        weights = _shifted(self.weights * (2.0 * mantissa), shift[self.index] + exponent - 1)
+        if (lost := ~(weights <= LARGEST_COST)).any():
+            k = int(np.argmax(lost))
+            cost = self.weights[k] * reach[self.index[k]]
+            raise ModelError(f"a cost of {cost} times {factor} is beyond the range of float64")
+        even = self._stack.even
+        tables = self._stack.split(flat) if even is None else flat.reshape(even.shape)
+        return self._without_lost(tables, weights)
+
+    def _without_lost(self, tables: Costs | list[Costs], weights: Costs) -> SharedTables:
+        """Return the potential of these tables and weights; forbidden entries stay forbidden.
+
+        An edge of costs that underflow gets a table of 0 and +inf.
+        """
+        hard = np.array([bool(np.isposinf(table).any()) for table in tables], dtype=bool)
+        lost = (weights < SMALLEST) & (self.weights > 0) & hard[self.index]
+        if not lost.any():
+            return SharedTables(tables, self.index, weights)
+        kinds, which = np.unique(self.index[lost], return_inverse=True)
+        more = [np.where(np.isposinf(tables[t]), np.inf, 0.0) for t in kinds.tolist()]
+        index, weights = self.index.copy(), weights.copy()
+        index[lost], weights[lost] = len(tables) + which.reshape(-1), 1.0
+        return SharedTables([*tables, *more], index, weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack
