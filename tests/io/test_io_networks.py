@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +70,8 @@ def test_what_is_no_network_is_not_written(form, tmp_path):
         softmap.write(softmap.Model(np.eye(2), [[0, 1]], softmap.Potts([1.0])), path)
     assert not path.exists()
     odd = softmap.Model([[0.0]]).with_names(['a\n"b'], [["s"]])  # no format can hold this name
-    softmap.write(odd, path)
+    with pytest.warns(softmap.FormatWarning, match="cannot hold"):
+        softmap.write(odd, path)
     assert softmap.read(path).names.variables == ("x0",)
 
 
@@ -92,7 +95,7 @@ def test_real_networks_have_the_documented_size(name):
     assert len(found.names.variables) == variables
     counted = 0
     for part in conditionals(found):
-        counted += part.table.size // part.table.shape[-1] * (part.table.shape[-1] - 1)
+        counted += part.costs.size // part.costs.shape[-1] * (part.costs.shape[-1] - 1)
     assert counted == parameters
 
 
@@ -102,3 +105,115 @@ def test_names_of_networks_stay_with_the_model(tmp_path):
     assert softmap.solve(model).as_dict()["rain"] == "no"
     softmap.write(model, tmp_path / "toy.xmlbif")
     assert softmap.read(tmp_path / "toy.xmlbif").names.variables[0] == "rain"
+
+
+# --- small probabilities, names and orders --------------------------------------------------------
+
+SMALL = {
+    "uai": "MARKOV\n1\n4\n1\n1 0\n4\n1e-400 2.5E-400 0.0 3e-320\n",
+    "bif": "network a {{\n}}\nvariable x {{\n type discrete [ 4 ] {{ a, b, c, d }};\n}}\n"
+    "probability ( x ) {{\n table {0};\n}}\n",
+    "net": 'net {{ }}\nnode x {{ states = ( "a" "b" "c" "d" ); }}\n'
+    "potential ( x ) {{ data = ( {0} ); }}\n",
+    "xmlbif": "<BIF><NETWORK><VARIABLE><NAME>x</NAME><OUTCOME>a</OUTCOME><OUTCOME>b</OUTCOME>"
+    "<OUTCOME>c</OUTCOME><OUTCOME>d</OUTCOME></VARIABLE>"
+    "<DEFINITION><FOR>x</FOR><TABLE>{0}</TABLE></DEFINITION></NETWORK></BIF>",
+    "xdsl": "<smile><nodes><cpt id='x'><state id='a'/><state id='b'/><state id='c'/>"
+    "<state id='d'/><probabilities>{0}</probabilities></cpt></nodes></smile>",
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_probabilities_below_the_range_of_float64_are_not_zero(name):
+    """They became forbidden: a model of positive potentials was called infeasible."""
+    between = ", " if name == "bif" else " "
+    text = SMALL[name].format(between.join(["1e-400", "2.5E-400", "0.0", "3e-320"]))
+    model = softmap.io.parse(text.encode(), name)
+    tenth = math.log(10)
+    expected = [400 * tenth, 400 * tenth - math.log(2.5), math.inf, 320 * tenth - math.log(3)]
+    assert model.unary.tolist() == pytest.approx(expected, rel=1e-15)
+    assert softmap.solve(model).labels.tolist() == [3]
+
+
+@pytest.mark.parametrize("word", ["1e-99999999999999999999", "0." + "0" * 400 + "1", "12e-402"])
+def test_decimals_of_any_size_have_a_logarithm(word):
+    model = softmap.io.parse(f"MARKOV\n1\n2\n1\n1 0\n2\n{word} 0e-9\n".encode())
+    mantissa, _, exponent = word.partition("e")
+    log = float(Decimal(mantissa).ln()) + int(exponent or 0) * math.log(10)
+    assert model.unary.tolist() == pytest.approx([-log, math.inf], rel=1e-15)
+
+
+def test_numbers_of_large_files_keep_their_places():
+    """Numbers are read in pieces."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    exponents = rng.integers(-500, 1, (n, 2))
+    words = [f"1e{e}" if e > -500 else "0.000" for e in exponents.ravel().tolist()]
+    scopes = "\n".join(f"1 {i}" for i in range(n))
+    tables = "\n".join(f"2\n{a} {b}" for a, b in zip(words[::2], words[1::2], strict=True))
+    text = f"MARKOV\n{n}\n{' '.join(['2'] * n)}\n{n}\n{scopes}\n{tables}\n"
+    found = softmap.io.parse(text.encode()).unary
+    expected = np.where(exponents.ravel() > -500, -exponents.ravel() * math.log(10), math.inf)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("uai", "MARKOV\n1\n2\n1\n1 0\n2\n-1e-400 1\n"),
+    ("xdsl", SMALL["xdsl"].format("-1e-400 1 0 0")),
+    ("uai", "MARKOV\n1\n2\n1\n1 0\n2\n1e-1" + "0" * 400 + " 1\n"),
+    ("dem", "error(1e-400) D0\n"),
+])  # fmt: skip
+def test_what_no_logarithm_stands_for_is_refused(name, text):
+    with pytest.raises(softmap.FormatError, match=r"potential|probabilit|1e\+300"):
+        softmap.io.parse(text.encode(), name)
+
+
+def _network(order, rng):
+    """A network in which the parents of a variable come before it in `order`."""
+    sizes, factors = [2, 3, 2, 3, 2], []
+    for place, i in enumerate(order):
+        parents = list(order[max(0, place - 2) : place])
+        table = rng.dirichlet(np.ones(sizes[i]), size=[sizes[p] for p in parents])
+        factors.append(((*parents, i), -np.log(table)))
+    return softmap.Model.from_factors(sizes, factors)
+
+
+@pytest.mark.parametrize("suffix", [".xdsl", ".bif", ".net", ".xmlbif"])
+def test_an_order_with_parents_first_is_kept(suffix, tmp_path):
+    model = _network(range(5), np.random.default_rng(21))
+    softmap.write(model, tmp_path / f"m{suffix}")
+    twin = softmap.read(tmp_path / f"m{suffix}")
+    assert twin.num_labels[:5].tolist() == model.num_labels[:5].tolist()
+    labels = softmap.solve(model).labels
+    assert softmap.solve(twin).labels.tolist() == labels.tolist()
+    assert twin.energy(labels) == pytest.approx(model.energy(labels))
+
+
+def test_another_order_is_told(tmp_path):
+    model = _network([4, 2, 0, 1, 3], np.random.default_rng(3))
+    with pytest.warns(softmap.FormatWarning, match="variable 4 is number 0"):
+        softmap.write(model, tmp_path / "m.xdsl")
+    twin = softmap.read(tmp_path / "m.xdsl")
+    order = [int(name.removeprefix("x")) for name in twin.names.variables]
+    assert twin.num_labels[:5].tolist() == model.num_labels[order].tolist()
+    labels = softmap.solve(model).labels
+    assert softmap.solve(twin).labels.tolist() == labels[order].tolist()
+
+
+@pytest.mark.parametrize(("suffix", "names", "states"), [
+    (".cfn", ["left eye", "right"], None),
+    (".cfn", ["left", "right"], ["wide open", "shut"]),
+    (".cfn", [1, 2], None),
+    (".bif", ["a/b", "right"], None),
+    (".bif", ["1", 1], None),
+    (".net", ["left eye", "right"], None),
+    (".xdsl", ["left eye", "right"], None),
+    (".xmlbif", [" left", "right"], None),
+    (".npz", [("left", 1), "right"], None),
+    (".npz", ["left", "right"], [0.5, 1.5]),
+])  # fmt: skip
+def test_names_that_a_format_cannot_hold_are_not_lost_in_silence(suffix, names, states, tmp_path):
+    model = softmap.Model(-np.log([[0.5, 0.5], [0.2, 0.8]])).with_names(names, states)
+    with pytest.warns(softmap.FormatWarning, match="names of variables or states are not"):
+        softmap.write(model, tmp_path / f"m{suffix}")
+    assert softmap.read(tmp_path / f"m{suffix}").num_variables == 2

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import zip_longest
 
 import numpy as np
 
-from softmap.errors import FormatError, ModelError
-from softmap.io.factors import factors_of
+from softmap.errors import FormatError, FormatWarning, ModelError
+from softmap.io.factors import factors_of, warn_of_lost_names
 from softmap.io.streams import Content
-from softmap.io.tokens import plain_numbers, quote
+from softmap.io.tokens import plain_numbers, quote, small_logs
 from softmap.model import Model, checked_model
 from softmap.model.factors import Assembly
 from softmap.model.potentials.base import Costs
 
+_PROBABILITIES = "probabilities (finite, not negative)"
+
 
 @dataclass(frozen=True)
 class Conditional:
-    """The distribution of one variable given its parents; the child's axis comes last."""
+    """The distribution of one variable given its parents, as -log; the child's axis comes last."""
 
     child: int
     parents: tuple[int, ...]
-    table: Costs
+    costs: Costs
 
 
 @dataclass
@@ -85,22 +90,39 @@ class Network:
 
     def add_table(self, i: int, parents: tuple[int, ...], table: Costs) -> None:
         """Add the probabilities of `i` given its parents; they need not sum to one exactly."""
-        low, high = table.min(), table.max()
-        if not (low >= 0 and high < np.inf):
-            found = f"{low if not low >= 0 else high:g}"
-            raise self.error("probabilities (finite, not negative)", found)
-        self.tables[i] = Conditional(i, parents, table)
+        self.add_costs(i, parents, self._minus_logs(table))
+
+    def add_costs(self, i: int, parents: tuple[int, ...], costs: Costs) -> None:
+        """Add -log of the probabilities of `i` given its parents."""
+        self.tables[i] = Conditional(i, parents, costs)
 
     def add_text(
         self, i: int, parents: tuple[int, ...], shape: tuple[int, ...], text: bytes
     ) -> None:
         """Add a table given as text; the child's states vary fastest."""
+        expected = f"{math.prod(shape)} probabilities of {list(self.variables)[i]!r}"
+        self.add_costs(i, parents, self.costs(text, math.prod(shape), expected).reshape(shape))
+
+    def costs(self, text: bytes, count: int, expected: str) -> Costs:
+        """Return -log of the probabilities of a text; the error says that `expected` were."""
         values = plain_numbers(text)
-        if values is None or len(values) != math.prod(shape):
-            name = list(self.variables)[i]
+        if values is None or len(values) != count:
             found = "something else" if values is None else f"{len(values)} numbers"
-            raise self.error(f"{math.prod(shape)} probabilities of {name!r}", found)
-        self.add_table(i, parents, values.reshape(shape))
+            raise self.error(expected, found)
+        costs = self._minus_logs(values)
+        small, logs = small_logs(text, values)
+        if np.isnan(logs).any():
+            raise self.error(_PROBABILITIES, "a negative number")
+        costs[small] = 0.0 - logs
+        return costs
+
+    def _minus_logs(self, values: Costs) -> Costs:
+        low, high = values.min(), values.max()
+        if not (low >= 0 and high < np.inf):
+            raise self.error(_PROBABILITIES, f"{low if not low >= 0 else high:g}")
+        with np.errstate(divide="ignore"):
+            costs: Costs = 0.0 - np.log(values)
+        return costs
 
     def model(self) -> Model:
         """Return the model with names; costs are -log of the probabilities."""
@@ -115,9 +137,7 @@ class Network:
         assembly = Assembly(num_labels)
         self.content.release()
         for part in self.tables.values():
-            with np.errstate(divide="ignore"):
-                costs = 0.0 - np.log(part.table)
-            assembly.add_factor((*part.parents, part.child), costs)
+            assembly.add_factor((*part.parents, part.child), part.costs)
         return Model.from_pieces(assembly.pieces()).with_names(list(self.variables), self.states)
 
 
@@ -157,13 +177,45 @@ def conditionals(model: Model) -> list[Conditional]:
     return found
 
 
+def in_order(parts: Sequence[Conditional]) -> list[Conditional]:
+    """Return the tables with parents before their children, else in the order of the variables.
+
+    A `FormatWarning` is given if a variable has a parent that comes after it.
+    """
+    own = {part.child: part for part in parts}
+    missing = {part.child: set(part.parents) for part in parts}
+    children: dict[int, list[int]] = {i: [] for i in own}
+    for part in parts:
+        for parent in part.parents:
+            children[parent].append(part.child)
+    ready = [i for i in own if not missing[i]]
+    heapify(ready)
+    order = []
+    while ready:
+        i = heappop(ready)
+        order.append(i)
+        for child in children[i]:
+            missing[child].discard(i)
+            if not missing[child]:
+                heappush(ready, child)
+    if order != sorted(order):
+        moved = next(k for k, i in enumerate(order) if k != i)
+        message = (
+            "the variables have other numbers in the file, which lists parents before their "
+            f"children: variable {order[moved]} is number {moved} there"
+        )
+        warnings.warn(FormatWarning(message), stacklevel=4)
+    return [own[i] for i in order]
+
+
 Part = tuple[tuple[int, ...], Costs]
 
 
 def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
     (k,) = member[i]
     scope, table = parts[k]
-    return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))
+    with np.errstate(over="ignore"):
+        return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))
 
 
 def names_of(
@@ -171,15 +223,26 @@ def names_of(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the names of variables and states: the model's, if the format can hold all of them.
 
-    Otherwise they are x0, x1, ... and s0, s1, ... The patterns match the names that can be held.
+    Otherwise they are x0, x1, ... and s0, s1, ..., with a `FormatWarning`. The patterns match the
+    names that can be held.
     """
     checked_model(model)
     counts = model.num_labels[: model.num_variables].tolist()
     plain = [[f"s{x}" for x in range(d)] for d in counts]
-    if model.names is not None and len(model.names.variables) == len(counts):
-        names = [str(name) for name in model.names.variables]
-        own = [list(map(str, a or b)) for a, b in zip(model.names.states, plain, strict=True)]
-        every = all(states.fullmatch(state) for row in own for state in row)
-        if every and all(variables.fullmatch(name) for name in names):
-            return names, own
-    return [f"x{i}" for i in range(len(counts))], plain
+    called = [f"x{i}" for i in range(len(counts))]
+    if model.names is None:
+        return called, plain
+    names = [str(name) for name in model.names.variables]
+    names += called[len(names) :]  # chain variables
+    own = [list(map(str, a or b)) for a, b in zip_longest(model.names.states, plain)]
+    lost = [name for name in names if not variables.fullmatch(name)]
+    lost += [state for row in own for state in row if not states.fullmatch(state)]
+    lost += [name for rows in (names, *own) for name in _repeated(rows)]
+    if not lost:
+        return names, own
+    warn_of_lost_names(lost[0])
+    return called, plain
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [] if len(set(names)) == len(names) else [n for n in names if names.count(n) > 1][:1]

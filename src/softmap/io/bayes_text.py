@@ -14,7 +14,7 @@ import numpy as np
 from softmap.errors import FormatError
 from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.streams import Content
-from softmap.io.tokens import plain_numbers, quote
+from softmap.io.tokens import quote
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
@@ -185,7 +185,7 @@ def _probability(blocks: _Declarations, network: Network) -> None:
     rows = _Rows(network, [network.states[j] for j in others], shape)
     for statement in blocks.until(b"}", "'}' after the probabilities").split(b";"):
         rows.add(statement.strip())
-    network.add_table(i, others, rows.table())
+    network.add_costs(i, others, rows.costs())
 
 
 def _numbers_of_words(names: tuple[str, ...]) -> dict[bytes, int]:
@@ -232,14 +232,10 @@ class _Rows:
             raise self.network.error(expected, found) from None
 
     def _numbers(self, text: bytes, count: int) -> Costs:
-        values = plain_numbers(text.translate(_COMMAS))
-        if values is None or len(values) != count:
-            found = text[:60].decode("utf-8", "backslashreplace")
-            raise self.network.error(f"{count} probabilities", found.strip())
-        return values
+        return self.network.costs(text.translate(_COMMAS), count, f"{count} probabilities")
 
-    def table(self) -> Costs:
-        """Return the table, child last."""
+    def costs(self) -> Costs:
+        """Return -log of the probabilities, child last."""
         size = int(np.prod(self.shape))
         if self.whole is not None:
             # in the form `table`, the child's axis comes first
@@ -278,8 +274,8 @@ def _quoted(name: str) -> str:
 
 def format_bif(model: Model) -> Iterator[str]:
     """Yield the text of a BIF file, in pieces."""
-    names, states = names_of(model, _NO_QUOTES, _NO_QUOTES)
     parts = conditionals(model)
+    names, states = names_of(model, _NO_QUOTES, _NO_QUOTES)
     yield "network softmap {\n}\n"
     names = [_quoted(name) for name in names]
     states = [[_quoted(state) for state in own] for own in states]
@@ -288,7 +284,7 @@ def format_bif(model: Model) -> Iterator[str]:
     for part in parts:
         given = f" | {', '.join(names[j] for j in part.parents)}" if part.parents else ""
         yield f"probability ( {names[part.child]}{given} ) {{\n"
-        table = np.exp(-part.table)
+        table = np.exp(-part.costs)
         for place in np.ndindex(table.shape[:-1]):
             row = ", ".join(map(repr, table[place].tolist()))
             own = [states[j][x] for j, x in zip(part.parents, place, strict=True)]
@@ -366,8 +362,8 @@ def _potential(blocks: _Declarations, network: Network) -> None:
 
 def format_net(model: Model) -> Iterator[str]:
     """Yield the text of a NET file, in pieces; names of nodes are not quoted."""
-    names, states = names_of(model, _NODE_NAME, _NO_QUOTES)
     parts = conditionals(model)
+    names, states = names_of(model, _NODE_NAME, _NO_QUOTES)
     yield "net\n{\n}\n"
     for name, own in zip(names, states, strict=True):
         quoted = " ".join(f'"{state}"' for state in own)
@@ -376,7 +372,7 @@ def format_net(model: Model) -> Iterator[str]:
         given = " | " + " ".join(names[j] for j in part.parents)
         head = f"{names[part.child]}{given if part.parents else ''}"
         yield f"potential ( {head} )\n{{\n  data = "
-        yield _nested(np.exp(-part.table).tolist())
+        yield _nested(np.exp(-part.costs).tolist())
         yield ";\n}\n"
 
 

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.bayes import Network, conditionals, names_of
+from softmap.io.bayes import Network, conditionals, in_order, names_of
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.model import Model
@@ -156,8 +156,8 @@ class _BifReader(_Elements):
 
 def format_xmlbif(model: Model) -> Iterator[str]:
     """Yield the text of an XMLBIF file, in pieces."""
-    names, states = names_of(model, _PADDED_NAME, _PADDED_NAME)
     parts = conditionals(model)
+    names, states = names_of(model, _PADDED_NAME, _PADDED_NAME)
     names = [escape(name) for name in names]
     yield _BIF_HEAD
     for name, own in zip(names, states, strict=True):
@@ -165,7 +165,7 @@ def format_xmlbif(model: Model) -> Iterator[str]:
         yield f'<VARIABLE TYPE="nature">\n  <NAME>{name}</NAME>\n{outcomes}</VARIABLE>\n'
     for part in parts:
         given = "".join(f"  <GIVEN>{names[j]}</GIVEN>\n" for j in part.parents)
-        table = " ".join(map(repr, np.exp(-part.table).ravel().tolist()))
+        table = " ".join(map(repr, np.exp(-part.costs).ravel().tolist()))
         yield f"<DEFINITION>\n  <FOR>{names[part.child]}</FOR>\n{given}"
         yield f"  <TABLE>{table}</TABLE>\n</DEFINITION>\n"
     yield "</NETWORK>\n</BIF>\n"
@@ -243,17 +243,20 @@ class _SmileReader(_Elements):
 
 
 def format_xdsl(model: Model) -> Iterator[str]:
-    """Yield the text of an XDSL file, in pieces, parents before their children."""
-    names, states = names_of(model, _WORD, _WORD)
+    """Yield the text of an XDSL file, in pieces, parents before their children.
+
+    The format wants this order; other variables keep theirs.
+    """
     parts = conditionals(model)
+    names, states = names_of(model, _WORD, _WORD)
     yield _SMILE_HEAD
-    for part in reversed(parts):
+    for part in in_order(parts):
         yield f" <cpt id={quoteattr(names[part.child])}>\n"
         for state in states[part.child]:
             yield f"  <state id={quoteattr(state)} />\n"
         if part.parents:
             parents = " ".join(escape(names[j]) for j in part.parents)
             yield f"  <parents>{parents}</parents>\n"
-        table = " ".join(map(repr, np.exp(-part.table).ravel().tolist()))
+        table = " ".join(map(repr, np.exp(-part.costs).ravel().tolist()))
         yield f"  <probabilities>{table}</probabilities>\n </cpt>\n"
     yield "</nodes>\n</smile>\n"

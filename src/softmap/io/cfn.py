@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.factors import factors_of
+from softmap.io.factors import factors_of, warn_of_lost_names
 from softmap.io.global_costs import (
     COMPARATORS,
     COMPARISONS,
@@ -649,18 +649,22 @@ def _variables(model: Model) -> tuple[list[str], list[str]]:
     """Return names and domains: the model's names if the format can hold all of them."""
     counts = model.num_labels[: model.num_variables].tolist()
     numbered = [f"x{i}" for i in range(len(counts))]
-    called = model.names
-    if called is None or not _holds(called.variables):
-        return numbered, [str(d) for d in counts]
-    rest = numbered[len(called.variables) :]  # chain variables
-    if set(rest) & set(called.variables):
-        return numbered, [str(d) for d in counts]
-    states = [*called.states, *([None] * len(rest))]
+    plain = [str(d) for d in counts]
+    if model.names is None:
+        return numbered, plain
+    names = [*model.names.variables, *numbered[len(model.names.variables) :]]  # chain variables
+    if not _holds(names) or len(set(names)) < len(names):
+        warn_of_lost_names(next((name for name in names if not _holds([name])), names[-1]))
+        return numbered, plain
+    lost = [state for own in model.names.states for state in own or () if not _holds([state])]
+    if lost:
+        warn_of_lost_names(lost[0])
+    states = zip(plain, model.names.states, strict=False)
     domains = [
-        str(d) if own is None or not _holds(own) else "[" + ", ".join(f'"{s}"' for s in own) + "]"
-        for own, d in zip(states, counts, strict=True)
+        "[" + ", ".join(f'"{state}"' for state in own) + "]" if own and _holds(own) else count
+        for count, own in states
     ]
-    return [*map(str, called.variables), *rest], domains
+    return names, [*domains, *plain[len(domains) :]]
 
 
 def _holds(names: Sequence[object]) -> bool:

@@ -246,7 +246,10 @@ class _Program:
             p = float(match[2] or b"")
         except ValueError:
             p = np.nan
-        if not 0.0 <= p <= 1.0:
+        lost = p == 0.0 and any(
+            digit in match[2].lower().partition(b"e")[0] for digit in b"123456789"
+        )
+        if lost or not 0.0 <= p <= 1.0:
             raise self.error(number, "a probability in brackets after 'error'", match.group())
         return p
 

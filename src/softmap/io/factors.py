@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from softmap.errors import ModelError
+from softmap.errors import FormatWarning, ModelError, shown
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs
@@ -72,3 +73,14 @@ def require_binary(model: Model, form: str) -> None:
         i = int(np.argmax(counts != 2))
         counted = f"variable {i} has {counts[i]}"
         raise ModelError(f"{form} holds variables with two labels only; {counted}")
+
+
+def warn_of_lost_names(name: object) -> None:
+    """Warn that a file does not hold the names of a model, one of which it cannot hold."""
+    warnings.warn(
+        FormatWarning(
+            f"names of variables or states are not in the file: the format cannot hold "
+            f"{shown(name)}"
+        ),
+        stacklevel=5,
+    )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, FormatWarning, ModelError, SoftmapError
+from softmap.io.factors import warn_of_lost_names
 from softmap.io.limits import human
 from softmap.io.streams import Content, implausible
 from softmap.model import Auxiliaries, Model
@@ -231,9 +232,10 @@ def _with_required(model: Model, arrays: dict[str, NDArray[Any]], name: object) 
 
 
 def _names_text(names: Names) -> str | None:
-    """Return the names as JSON; None if a name is neither text nor a number."""
+    """Return the names as JSON; None, with a warning, if one is neither text nor an integer."""
     every = [*names.variables, *(state for row in names.states if row for state in row)]
-    if not all(isinstance(name, str | int) for name in every):
+    if lost := [name for name in every if not isinstance(name, str | int)]:
+        warn_of_lost_names(lost[0])
         return None
     return json.dumps({"variables": names.variables, "states": names.states})
 

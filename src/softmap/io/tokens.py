@@ -6,8 +6,11 @@ product. Numbers with too many digits for that are converted by numpy's parser.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Iterator
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import NoReturn
 
 import numpy as np
@@ -80,6 +83,53 @@ def plain_numbers(text: bytes) -> Costs | None:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
+SMALLEST = 2.0**-1022  # smaller numbers have fewer digits as float64, or none
+_DECIMAL = re.compile(rb"([+-]?)([0-9]*\.?[0-9]*)(?:[eE]([+-]?[0-9]+))?")
+_WIDE = Context(prec=30, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def small_logs(text: bytes, values: Costs) -> tuple[Places, Costs]:
+    """Return the logarithms of the numbers of a text that are too small for float64.
+
+    Parameters
+    ----------
+    text : bytes
+        Numbers separated by whitespace.
+    values : float64 array
+        Its numbers as `parse_decimals` returns them, none of them negative.
+
+    Returns
+    -------
+    places : int array
+        The indices of decimals that are not 0 but below 2^-1022 as float64.
+    logs : float64 array
+        Their natural logarithms; NaN for negative ones, which float64 takes for -0.
+    """
+    small = np.flatnonzero(values < SMALLEST)
+    if not len(small):
+        return small, np.zeros(0)
+    data, begin, end = _token_bounds(text)
+    digits = np.cumsum((data > ord("0")) & (data <= ord("9")))
+    small = small[digits[end[small] - 1] > digits[begin[small] - 1]]  # the others are 0
+    words = [text[a - 1 : b - 1] for a, b in zip(begin[small], end[small], strict=True)]
+    logs = np.array([_decimal_log(word) for word in words], dtype=np.float64)
+    kept = logs != -np.inf
+    return small[kept], logs[kept]
+
+
+def _decimal_log(word: bytes) -> float:
+    """Return the logarithm of a decimal, -inf for 0; a finite number for any other decimal."""
+    match = _DECIMAL.fullmatch(word)
+    mantissa = _WIDE.create_decimal(match[2].decode() or "0") if match else Decimal(0)
+    if match is None or not mantissa:
+        return -math.inf
+    if match[1] == b"-":
+        return math.nan
+    exponent = _WIDE.create_decimal((match[3] or b"0").decode())
+    log = float(_WIDE.fma(exponent, _WIDE.ln(Decimal(10)), _WIDE.ln(mantissa)))
+    return max(log, -sys.float_info.max)
+
+
 def quote(token: bytes) -> str:
     """Return a token for an error message, shortened and printable."""
     text = token[:40].decode("utf-8", "backslashreplace")
@@ -118,6 +168,7 @@ class Numbers:
         self.start = start
         self.at = 0
         parts = [self._parse(begin, end) for begin, end in _pieces(content.data, start)]
+        self._counts = [len(part) for part in parts]
         self.values: Costs = np.concatenate(parts) if parts else np.zeros(0)
         self._whole: NDArray[np.int64] | None = None
 
@@ -158,6 +209,20 @@ class Numbers:
                 return data.count(b"\n", 0, begin + int(starts[index - seen]) - 1) + 1
             seen += len(starts)
         return data.rstrip().count(b"\n") + 1
+
+    def small_logs(self, first: int) -> tuple[Places, Costs]:
+        """Return indices and logarithms of numbers too small for float64, from one number on."""
+        places, logs, at = [np.zeros(0, np.intp)], [np.zeros(0)], 0
+        pieces = _pieces(self.content.data, self.start)
+        for (begin, end), count in zip(pieces, self._counts, strict=True):
+            values = self.values[at : at + count]
+            if at + count > first and values.min() < SMALLEST:
+                place, log = small_logs(self.content.data[begin:end], values)
+                places.append(at + place)
+                logs.append(log)
+            at += count
+        place, log = np.concatenate(places), np.concatenate(logs)
+        return place[place >= first], log[place >= first]
 
     def fail(self, index: int, expected: str) -> FormatError:
         """Return the error for number `index`; the caller raises it."""

@@ -151,18 +151,22 @@ def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
         return
     low, high = part.min(), part.max()
     least = 0.0 if values == "potential" else -np.inf
+    expected = {
+        "potential": "a potential (finite, not negative; see values='log' or 'cost')",
+        "log": "a logarithm of a potential (a number or -inf)",
+        "cost": "a cost (a number or inf)",
+    }[values]
     if np.isnan(low) or low < least or (high if values != "cost" else -low) == np.inf:
         wrong = np.isnan(part) | (part < least)
         wrong |= part == (-np.inf if values == "cost" else np.inf)
-        expected = {
-            "potential": "a potential (finite, not negative; see values='log' or 'cost')",
-            "log": "a logarithm of a potential (a number or -inf)",
-            "cost": "a cost (a number or inf)",
-        }[values]
         raise numbers.fail(begin + int(np.argmax(wrong)), expected)
     if values == "potential":
+        small, logs = numbers.small_logs(begin)
+        if np.isnan(logs).any():
+            raise numbers.fail(int(small[np.argmax(np.isnan(logs))]), expected)
         with np.errstate(divide="ignore"):
             np.log(part, out=part)
+        numbers.values[small] = logs
     if values != "cost":
         np.subtract(0.0, part, out=part)
     if largest(part) > LARGEST_COST:

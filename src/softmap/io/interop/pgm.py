@@ -195,7 +195,7 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
         cpd = discrete.TabularCPD(
             called[part.child],
             count,
-            np.exp(-part.table).reshape(-1, count).T,
+            np.exp(-part.costs).reshape(-1, count).T,
             evidence=[called[p] for p in part.parents] or None,
             evidence_card=cards or None,
             state_names=_states(model, (part.child, *part.parents), called),
