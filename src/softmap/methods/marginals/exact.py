@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.arguments import count, positive
-from softmap.errors import InfeasibleModel, OptionError
+from softmap.errors import ConvergenceWarning, InfeasibleModel, OptionError
 from softmap.machine import available_memory, usable_cores
 from softmap.methods.marginals.tables import EPS, LogTables, table_sizes
 from softmap.model import Model, checked_model
+from softmap.model.potentials.base import offsets
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import EliminationOrder, elimination_order, live_entries
@@ -30,10 +33,13 @@ class EliminationLimits:
         of work.
     entry_bytes : int
         Memory per stored table entry, in bytes.
+    told : float
+        Relative rounding error of marginals from which on a warning is given.
     """
 
     streamed: int = 4_000_000_000
     entry_bytes: int = 12
+    told: float = 1e-3
 
 
 ELIMINATION = EliminationLimits()
@@ -54,6 +60,8 @@ class ExactMarginals:
         Edge marginals, flat over `model.edge_offset`.
     log_partition : float
         log Z, the constant of the model included.
+    error : float
+        A bound on the relative rounding error of marginals that do not underflow.
     """
 
     model: Model
@@ -61,6 +69,7 @@ class ExactMarginals:
     nodes: Floats
     edges: Floats
     log_partition: float
+    error: float = 0.0
 
     def __repr__(self) -> str:
         return f"ExactMarginals({self.model}, eta={self.eta:g}, log Z {self.log_partition:.10g})"
@@ -75,7 +84,10 @@ def exact_marginals(
 ) -> ExactMarginals:
     """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 
-    Variables are eliminated in a greedy order (bucket elimination), on all cores.
+    Variables are eliminated in a greedy order (bucket elimination), on all cores. Rounding errors
+    grow with η times the differences of costs: `error` of the result bounds them, a
+    `ConvergenceWarning` tells of more than 0.1 %, and an `OptionError` is raised if they may exceed
+    the marginals.
 
     Parameters
     ----------
@@ -110,8 +122,16 @@ def exact_marginals(
             "more than the memory available; softmap.log_partition_bounds needs less"
         )
     sums = _Sums(model, eta, order)
-    total = sums.log_partition()
-    return ExactMarginals(model, eta, *sums.marginals(), total)
+    total, error = sums.log_partition(), sums.error()
+    if not error < 1.0:
+        raise OptionError(
+            f"eta={eta:g}: rounding errors of its products with the costs may be larger than the "
+            f"marginals (bound: {error:.2g}); expected a smaller eta"
+        )
+    if error > ELIMINATION.told:
+        message = f"eta={eta:g}: marginals may have relative rounding errors of {error:.2g}"
+        warnings.warn(ConvergenceWarning(message), stacklevel=2)
+    return ExactMarginals(model, eta, *sums.marginals(), total, error)
 
 
 def exact_log_partition(
@@ -153,6 +173,14 @@ class _Sums:
             raise InfeasibleModel("no labelling has finite cost: log Z is -inf")
         return total + self.logs.shift
 
+    def error(self) -> float:
+        """Return a bound on the relative error of marginals, after `log_partition`.
+
+        A marginal is a quotient of two sums. Each has the errors of the tables, and those of sums
+        in both directions; what was subtracted from the tables cancels.
+        """
+        return 2 * (self.logs.entry_error + 2 * float(self.native.error))
+
     def marginals(self) -> tuple[Floats, Floats]:
         """Return the marginals of nodes and edges, after `log_partition`."""
         self.native.down(core.Deadline())  # looks for Ctrl-C
@@ -160,12 +188,21 @@ class _Sums:
         model, sizes = self.model, table_sizes(self.logs.flat)
         pairs = (model.edges < model.num_variables).all(axis=1)
         split = int(sizes[: pairs.sum()].sum())
-        nodes = np.concatenate([variables, factors[split:]])
+        nodes = _normalised(np.concatenate([variables, factors[split:]]), model.node_offset)
         edges = np.empty(model.edge_size)
-        edges[np.repeat(pairs, np.diff(model.edge_offset))] = factors[:split]
+        edges[np.repeat(pairs, np.diff(model.edge_offset))] = _normalised(
+            factors[:split], offsets(np.diff(model.edge_offset)[pairs])
+        )
         for e in np.flatnonzero(~pairs).tolist():  # an auxiliary node decides its neighbour's label
             belief = nodes[model.node_slice(int(model.edges[e, 0]))]
             allowed = np.isfinite(model.table(e))
             begin, end = model.edge_offset[e : e + 2]
             edges[begin:end] = np.where(allowed, belief[:, None], 0.0).ravel()
         return nodes, edges
+
+
+def _normalised(marginals: Floats, offset: NDArray[np.int64]) -> Floats:
+    """Return blocks of marginals that sum to 1, each."""
+    if not len(marginals):
+        return marginals
+    return marginals / np.repeat(np.add.reduceat(marginals, offset[:-1]), np.diff(offset))

@@ -33,11 +33,14 @@ class LogTables:
         What was subtracted from all tables; log Z of the model is that of `flat` plus `shift`.
     error : float
         A bound on the rounding errors of `shift` and of all tables together.
+    entry_error : float, default +inf
+        A bound on the rounding errors of one entry of each table together, without `shift`.
     """
 
     flat: FlatModel
     shift: float
     error: float
+    entry_error: float = math.inf
 
     @classmethod
     def of(cls, model: Model, eta: float) -> LogTables:
@@ -53,7 +56,12 @@ class LogTables:
         # products of weights and tables are rounded before the logarithms are
         error = 4 * EPS * (abs(shift) + total)
         logs = replace(flat, unary=unary, tables=tables, constant=0.0)
-        return cls(logs, shift, error)
+        return cls(
+            logs,
+            shift,
+            error,
+            4 * EPS * (_reach(unary, flat.num_labels) + _reach(tables, table_sizes(flat))),
+        )
 
     @property
     def n(self) -> int:
@@ -111,6 +119,14 @@ def table_sizes(flat: FlatModel) -> Ints:
     if len(flat.scope_start) < 2:
         return np.zeros(0, np.int64)
     return np.multiply.reduceat(flat.num_labels[flat.scope], flat.scope_start[:-1])
+
+
+def _reach(logs: Floats, sizes: Ints) -> float:
+    """The sum over all blocks of the largest finite |logarithm|."""
+    if not len(logs):
+        return 0.0
+    finite = np.where(np.isfinite(logs), logs, 0.0)
+    return float(-np.minimum.reduceat(finite, offsets(sizes)[:-1]).sum())
 
 
 def _logs(costs: Floats, offset: Ints, eta: float) -> tuple[Floats, Floats, Floats]:
