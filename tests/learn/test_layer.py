@@ -381,3 +381,20 @@ def test_graphs_of_pytorch_geometric_as_in_the_guide(torch):
     expected = softmap.soft_map(UNARY[0], 0.5, EDGES, 1.0).nodes
     assert np.allclose(names["beliefs"].detach(), expected)
     assert names["weight"].grad != 0
+
+
+def test_jax_cotangents_may_be_numpy_arrays(jax):
+    from jax.test_util import check_grads
+
+    rng = np.random.default_rng(0)
+    unary = jax.numpy.asarray(rng.normal(size=(3, 2)), jax.numpy.float32)
+    tables = jax.numpy.asarray(rng.normal(size=(2, 2, 2)), jax.numpy.float32)
+
+    def nodes(unary):
+        return softmap.soft_map(unary, tables, [[0, 1], [1, 2]], 2.0).nodes
+
+    values, pull = jax.vjp(nodes, unary)
+    given = rng.normal(size=values.shape).astype(np.float32)
+    expected = pull(jax.numpy.asarray(given))[0]
+    np.testing.assert_allclose(pull(given)[0], expected, rtol=1e-6)
+    check_grads(nodes, (unary,), order=1, modes=["rev"], atol=2e-2, rtol=2e-2)

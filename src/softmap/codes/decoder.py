@@ -17,7 +17,7 @@ from softmap.codes.parity import Decoded, ParityCode, checked_syndrome
 from softmap.errors import OptionError
 from softmap.hints import suggesting
 from softmap.machine import usable_cores
-from softmap.model.potentials.base import Costs, numbers
+from softmap.model.potentials.base import Costs, numbers, plain
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Decoder:
         Decoded
             Without the first axis. `lam` is None if an exact search gave the proof.
         """
-        rows = None if syndrome is None else np.asarray(syndrome)[None]
+        rows = None if syndrome is None else np.asarray(plain(syndrome))[None]
         found = self._decoded(rows, ratios, 1, keep=True)
         if time_limit is not None:
             found = self._searched(found, rows, ratios, positive("time_limit", time_limit))

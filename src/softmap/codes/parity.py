@@ -344,7 +344,7 @@ def _half_lam(model: Model, checks: Iterable[tuple[tuple[int, ...], list[float]]
 def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Bytes:
     """Return a syndrome of one of these shapes as bytes of 0 and 1."""
     truths = isinstance(syndrome, np.ndarray) and syndrome.dtype == bool
-    given = integers(np.asarray(syndrome, np.uint8) if truths else syndrome, "syndrome")
+    given = integers(syndrome.view(np.uint8) if truths else syndrome, "syndrome")
     if given.shape not in shapes:
         one = given[0] if given.ndim > 1 and len(given) == 1 else given  # `decode` adds an axis
         several = "; decode_batch takes several" if one.ndim == 2 else ""
@@ -379,7 +379,9 @@ def _is_matrix(checks: Any) -> bool:
     if isinstance(checks, str | bytes | dict) or not np.iterable(checks):
         return False
     try:
-        table = np.asarray(checks)
+        table = np.asarray(plain(checks))
+    except ModelError:
+        raise
     except Exception:  # rows of several lengths, or objects with their own conversion
         return False
     if table.ndim != 2 or table.dtype.kind not in "biuf" or not table.shape[1]:

@@ -31,7 +31,8 @@ def soft_map(unary: Any, pairwise: Any, problem: LayerProblem) -> Beliefs:
     kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
     here = Computed(problem, dtype)
 
-    def call(function: Any, results: list[Any], *arrays: Any) -> Any:
+    def call(function: Any, results: list[Any], *given: Any) -> Any:
+        arrays = [jnp.asarray(array) for array in given]  # cotangents may be NumPy arrays
         there = _on_gpu(jax, arrays)
         if there is not None:
             made = function(*(there.from_dlpack(array) for array in arrays), xp=there)

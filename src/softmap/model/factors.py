@@ -34,6 +34,7 @@ from softmap.model.potentials.base import (
     largest,
     numbers,
     offsets,
+    refuse_gradient,
 )
 from softmap.model.structure import NO_AUXILIARIES, NO_RUNNING, Auxiliaries, Running, running_of
 
@@ -550,6 +551,7 @@ def _checked(
             f"factor {number} must be a pair (scope, costs), not {shown(factor)}"
         ) from error
     variables = _scope(number, scope, names)
+    refuse_gradient(costs, f"costs of factor {number}")
     table = numbers(costs, f"costs of factor {number}")
     if len(set(variables)) != len(variables):
         raise ModelError(f"factor {number}: scope {variables} names a variable twice")

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import ModelError, shown
-from softmap.model.potentials.base import Costs, numbers
+from softmap.model.potentials.base import Costs, numbers, refuse_gradient
 
 
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
     """Return the shape of a grid, and its costs with one row per variable."""
+    refuse_gradient(unary, "unary")
     costs = numbers(unary, "unary")
     if costs.ndim < 3 or not costs.size:
         raise ModelError(

@@ -24,6 +24,7 @@ from softmap.model.potentials.base import (
     numbers,
     offsets,
     plain,
+    refuse_gradient,
     single,
 )
 
@@ -106,8 +107,11 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
 
 
 def _plain(values: Any, name: str) -> Any:
+    refuse_gradient(values, name)
     try:
         return plain(values)
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from error
     except Exception as error:  # the conversion methods of a value may raise any error
         raise ModelError(f"{name} must be an array of numbers: {error}") from error
 
@@ -283,7 +287,7 @@ def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
 
 def _whole_numbers(edges: ArrayLike) -> NDArray[Any]:
     # 32-bit edges are used as they are, without a 64-bit copy
-    if isinstance(edges, np.ndarray) and edges.dtype.kind in "iu":
+    if type(edges) is np.ndarray and edges.dtype.kind in "iu":
         return edges
     return integers(edges, "edges")
 

@@ -80,9 +80,18 @@ def frozen(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
 
 
 def plain(values: Any) -> Any:
-    """Convert an array of pandas, xarray, JAX or PyTorch to numpy; others are left unchanged."""
-    if isinstance(values, np.ndarray):
+    """Convert an array of pandas, xarray, JAX or PyTorch to numpy; others are left unchanged.
+
+    Raises `ModelError` for a masked array with masked entries, whose numbers mean nothing.
+    """
+    if type(values) is np.ndarray:
         return values
+    if isinstance(values, np.ndarray):
+        if np.any(getattr(values, "mask", False)):
+            raise ModelError(
+                "it is a masked array with masked entries; fill them, see its `filled`"
+            )
+        return np.asarray(values)
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # PyTorch: drop gradients, leave GPU
         values = values.detach().cpu()
     if not hasattr(values, "__array__") or not hasattr(values, "shape"):
@@ -101,6 +110,8 @@ def single(values: Any) -> bool:
 def _array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(plain(values))
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from error
     except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"{name} must be an array with rows of one length: {error}") from error
 
@@ -148,6 +159,16 @@ def requires_gradient(values: Any) -> bool:
         return any(map(requires_gradient, values))
     traced = jax is not None and isinstance(values, jax.core.Tracer)
     return traced or getattr(values, "requires_grad", False) is True
+
+
+def refuse_gradient(values: Any, name: str) -> None:
+    """Raise `ModelError` for tensors that PyTorch or JAX differentiate by, or a list of them."""
+    rows = values if isinstance(values, list | tuple) else (values,)
+    if any(requires_gradient(row) for row in rows if not isinstance(row, list | tuple)):
+        raise ModelError(
+            f"{name} requires a gradient, which a Model does not keep: give detached arrays, or "
+            "call softmap.soft_map, which is differentiable"
+        )
 
 
 def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
