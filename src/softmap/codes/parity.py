@@ -343,8 +343,9 @@ def _half_lam(model: Model, checks: Iterable[tuple[tuple[int, ...], list[float]]
 
 def checked_syndrome(syndrome: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Bytes:
     """Return a syndrome of one of these shapes as bytes of 0 and 1."""
-    truths = isinstance(syndrome, np.ndarray) and syndrome.dtype == bool
-    given = integers(syndrome.view(np.uint8) if truths else syndrome, "syndrome")
+    if isinstance(syndrome, np.ndarray) and syndrome.dtype == bool:
+        syndrome = syndrome.view(np.uint8)
+    given = integers(syndrome, "syndrome")
     if given.shape not in shapes:
         one = given[0] if given.ndim > 1 and len(given) == 1 else given  # `decode` adds an axis
         several = "; decode_batch takes several" if one.ndim == 2 else ""

@@ -664,7 +664,7 @@ def _variables(model: Model) -> tuple[list[str], list[str]]:
         "[" + ", ".join(f'"{state}"' for state in own) + "]" if own and _holds(own) else count
         for count, own in states
     ]
-    return names, [*domains, *plain[len(domains) :]]
+    return [*map(str, names)], [*domains, *plain[len(domains) :]]
 
 
 def _holds(names: Sequence[object]) -> bool:
