@@ -31,7 +31,8 @@ def solve(model: Model, options: Options) -> Result:
     model : Model
         The model whose energy is minimised.
     method : str, default "anneal"
-        The method that solves the LP relaxation: one of `softmap.METHODS`.
+        The method that solves the LP relaxation: "anneal" or "trws", or another one of
+        `softmap.METHODS`, which are there to be compared with.
     goal : "map", "lp", "labels" or "optimal", default "map"
         What to do beside solving the LP relaxation. "map": reduce the gap between labelling and
         bound, with a default effort if no limit is given. "lp": nothing. "labels": as "map" within
