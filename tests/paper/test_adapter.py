@@ -84,10 +84,16 @@ def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):
     np.testing.assert_array_equal(resumed.lam, whole.lam)
 
 
-def test_a_rule_that_returns_nonsense_stops_the_run(listed):
+def test_a_rule_that_returns_nonsense_ends_its_stage(listed):
+    """What is known by then, the bound of λ = 0, is the result; the warning names the block."""
     listed(lambda model, lam, eta, block: [0.0], name="short")
-    with pytest.raises(OptionError, match=r"returned an array of shape \(1,\) for the block"):
-        softmap.solve(generators.erdos_renyi(9, 3, seed=0), method="short", eta=1.0, updates=5)
+    model = generators.erdos_renyi(9, 3, seed=0)
+    with pytest.warns(
+        softmap.StageWarning, match=r"returned an array of shape \(1,\) for the block"
+    ):
+        result = softmap.solve(model, method="short", eta=1.0, updates=5, goal="lp")
+    assert result.status is softmap.Status.FAILED
+    assert result.bound <= softmap.lp.solve(model).value
 
 
 def test_a_model_without_edges_has_no_updates():
