@@ -92,7 +92,7 @@ class StageWarning(RuntimeWarning):
 
 
 class ConvergenceWarning(RuntimeWarning):
-    """Marginals or a gradient are less accurate than requested."""
+    """Marginals, a gradient or a transport plan are less accurate than requested."""
 
 
 @dataclass(frozen=True)

@@ -517,3 +517,34 @@ def test_a_moment_can_stop_the_run():
     assert all(a.bound <= b.bound and a.cost >= b.cost for a, b in itertools.pairwise(rows))
     with pytest.raises(softmap.ModelError, match="number of labels"):
         transport.multimarginal([[0.5, 0.5], None], [[0, 1]], softmap.Potts(1.0))
+
+
+GAPS = (1e-2, 1e-3, 1e-4)
+
+
+def two_hills():
+    """A barycentre of two distributions that overlap: messages converge slowly."""
+    places = np.linspace(0.0, 1.0, 100)
+    hills = [np.exp(-0.5 * ((places - centre) / 0.1) ** 2) for centre in (0.49, 0.51)]
+    costs = (places[:, None] - places) ** 2
+    return [*(hill / hill.sum() for hill in hills), 100], [[0, 2], [1, 2]], costs
+
+
+def test_a_smaller_gap_is_reached_if_it_is_asked_for():
+    ladder = transport.Ladder(most=100)  # less than the second hundred of passes needs
+    reached = [transport.multimarginal(*two_hills(), gap=gap, ladder=ladder) for gap in GAPS]
+    assert [one.relative_gap <= gap for one, gap in zip(reached, GAPS, strict=True)] == [True] * 3
+    assert {one.status for one in reached} == {transport.TransportStatus.GAP}
+    assert sorted(one.cost for one in reached)[::-1] == [one.cost for one in reached]
+
+
+def test_a_gap_that_is_not_reached_is_said():
+    ladder = transport.Ladder(most=20)
+    with pytest.warns(softmap.ConvergenceWarning, match="stalled before the gap was reached"):
+        found = transport.multimarginal(*two_hills(), gap=1e-4, ladder=ladder)
+    assert found.status is transport.TransportStatus.STALLED
+    assert found.bound <= found.cost
+    limited = transport.multimarginal(*two_hills(), gap=1e-9, time_limit=0.02)
+    assert limited.status is transport.TransportStatus.TIME_LIMIT
+    stopped = transport.multimarginal(*two_hills(), gap=1e-9, on_moment=lambda moment: False)
+    assert stopped.status is transport.TransportStatus.CALLBACK

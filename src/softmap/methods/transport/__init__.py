@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from softmap.hints import missing
 from softmap.methods.transport.calls import multimarginal, sinkhorn
-from softmap.methods.transport.results import Ladder, Moment, Transport
+from softmap.methods.transport.results import Ladder, Moment, Transport, TransportStatus
 
-__all__ = ["Ladder", "Moment", "Transport", "multimarginal", "sinkhorn"]
+__all__ = ["Ladder", "Moment", "Transport", "TransportStatus", "multimarginal", "sinkhorn"]
 
 if not TYPE_CHECKING:  # type checkers know the names
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,14 +11,22 @@ from numpy.typing import ArrayLike
 
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
-from softmap.errors import ModelError
+from softmap.errors import ConvergenceWarning, ModelError
 from softmap.hints import suggesting
 from softmap.machine import usable_cores
 from softmap.methods.transport.problem import TransportProblem, listed, masses
-from softmap.methods.transport.results import LADDER, Ladder, Moment, Transport
+from softmap.methods.transport.results import (
+    LADDER,
+    Ladder,
+    Moment,
+    Transport,
+    TransportStatus,
+)
 from softmap.methods.transport.run import TransportRun
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import numbers, plain, requires_gradient
+
+ROUNDED = 1e-8  # gap beside the ranges of all costs that counts as a rounding error
 
 
 @suggesting
@@ -219,4 +228,17 @@ def _solve(
     run = TransportRun(problem, ladder, not_negative("gap", gap), limit, backend=backend, **options)
     run.start()
     run.climb()
-    return run.results()
+    results = run.results()
+    # where the optimum is 0, no relative gap is small
+    least = ROUNDED * float(problem.ranges.sum())
+    ends = (TransportStatus.STALLED, TransportStatus.PRECISION)
+    missed = [one for one in results if one.status in ends and one.gap > least]
+    if missed:
+        worst = max(missed, key=lambda one: one.relative_gap)
+        warnings.warn(
+            f"transport: {worst.status}: the relative gap is {worst.relative_gap:.2g}, "
+            f"not {gap:.2g}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return results

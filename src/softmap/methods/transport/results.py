@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,19 @@ from softmap.arguments import count
 from softmap.hints import missing
 
 Floats = NDArray[np.float64]
+
+
+class TransportStatus(Enum):
+    """Why a run of transport ended; the value is the sentence that users see."""
+
+    GAP = "the gap is reached"
+    TIME_LIMIT = "the time limit was reached"
+    CALLBACK = "on_moment asked to stop"
+    PRECISION = "the last η was reached before the gap"
+    STALLED = "passes have stalled before the gap was reached"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 @dataclass(frozen=True)
@@ -32,7 +46,10 @@ class Ladder:
     passes : int
         Passes between two looks at the misplaced mass.
     most : int
-        Most passes of a level.
+        Passes after which a level is checked although more mass is misplaced. It then continues
+        with twice as many passes, again and again as long as the misplaced mass falls.
+    extended : int
+        If so many extensions of a level have not halved the misplaced mass, no more are made.
     last : float
         Last η, times the largest range.
     """
@@ -42,6 +59,7 @@ class Ladder:
     loose: float = 2.0
     passes: int = 5
     most: int = 2000
+    extended: int = 4
     last: float = 1e9
 
 
@@ -89,7 +107,9 @@ class Transport:
         Whether the graph has no cycle. Only then is the optimum of the linear program that of
         transport between all marginals jointly; on a graph with cycles it is a lower bound of it.
     trace : list of Moment
-        One row per level of η.
+        One row per check: one per level of η, or more if a level takes long.
+    status : TransportStatus
+        Why the run ended: `GAP` if the gap that was asked for is reached.
     """
 
     cost: float
@@ -99,6 +119,7 @@ class Transport:
     tree: bool
     trace: list[Moment] = field(repr=False)
     _plan: Callable[[int], Floats] = field(repr=False)
+    status: TransportStatus = TransportStatus.GAP
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 

@@ -15,7 +15,13 @@ from softmap import core
 from softmap.arguments import wrong
 from softmap.methods.transport.arrays import open_network
 from softmap.methods.transport.problem import TransportProblem
-from softmap.methods.transport.results import Floats, Ladder, Moment, Transport
+from softmap.methods.transport.results import (
+    Floats,
+    Ladder,
+    Moment,
+    Transport,
+    TransportStatus,
+)
 from softmap.methods.transport.sampling import SampledProblem
 
 HANDED = 0.03  # gap of a smaller problem at which all labels take over (decision 98)
@@ -62,8 +68,8 @@ class BestTransport:
         self.trace.append(Moment(eta, passes, self.cost, self.bound))
         return self.trace[-1]
 
-    def result(self) -> Transport:
-        """Return the best plan and bound."""
+    def result(self, status: TransportStatus) -> Transport:
+        """Return the best plan and bound, for a run that has ended with this status."""
         problem = self.problem
         assert self._kept is not None
         eta, messages, marginals = self._kept
@@ -77,6 +83,7 @@ class BestTransport:
             problem.is_forest(),
             self.trace,
             Plans(problem, eta, messages, problem.split(marginals)),
+            TransportStatus.GAP if self.excess() <= 0 else status,
         )
 
 
@@ -135,7 +142,7 @@ class TransportRun:
         self.problem, self.ladder = problem, ladder
         self.limit, self.on_moment, self._backend = limit, on_moment, backend
         self.best = [BestTransport(part, gap) for part in parts or [problem]]
-        self.passes = 0
+        self.passes, self.status = 0, TransportStatus.GAP
 
     @cached_property
     def network(self) -> Any:
@@ -155,23 +162,40 @@ class TransportRun:
         self.limit = self.limit.at(self.limit.end - closing)
 
     def climb(self) -> None:
-        """Make passes level by level, and a check after each, until the gap is closed."""
-        eta = self._first()
+        """Make passes level by level, and a check after each, until the gap is closed.
+
+        A level whose passes misplace too much mass continues after its check: at a higher η,
+        messages would be further from those of its optimum, and so would plan and bound.
+        """
+        eta, left, stalled = self._first(), list[float](), False
         last = self.ladder.last / self._range()
-        while eta <= last and self._excess() > 0 and not self.limit.passed:
-            finished = self._level(eta)
-            if finished:
+        while self._excess() > 0:
+            if self.limit.passed:
+                self.status = TransportStatus.TIME_LIMIT
+                return
+            if eta > last:
+                self.status = TransportStatus.STALLED if stalled else TransportStatus.PRECISION
+                return
+            misplaced = self._level(eta, self.ladder.most << len(left))
+            if misplaced is not None:
                 self._check(eta)
             moment, *_ = [best.note(eta, self.passes) for best in self.best]
-            stop = self.on_moment is not None and self.on_moment(moment) is False
-            if stop or not finished:
-                break
-            # The gap falls as 1/η, so that the last step may be smaller.
-            eta *= min(self.ladder.factor, 1.1 * max(self._excess(), 1.0))
+            if self.on_moment is not None and self.on_moment(moment) is False:
+                self.status = TransportStatus.CALLBACK
+                return
+            if misplaced is None:
+                self.status = TransportStatus.TIME_LIMIT
+                return
+            left.append(misplaced)
+            stalled |= misplaced > 0.5 * min(left[: -self.ladder.extended], default=math.inf)
+            if stalled or self._settled(eta, misplaced):
+                # The gap falls as 1/η, so that the last step may be smaller.
+                eta *= min(self.ladder.factor, 1.1 * max(self._excess(), 1.0))
+                left.clear()
 
     def results(self) -> list[Transport]:
         """Return the best plan and bound of each problem."""
-        return [best.result() for best in self.best]
+        return [best.result(self.status) for best in self.best]
 
     def _range(self) -> float:
         return max(float(self.problem.ranges.max(initial=0.0)), 1e-300)
@@ -193,22 +217,26 @@ class TransportRun:
             self.network.set_messages(messages)
         return eta
 
-    def _level(self, eta: float) -> bool:
-        """Make the passes of a level; return False if the deadline passed."""
-        edges = max(1, self.problem.model.m)
+    def _settled(self, eta: float, misplaced: float) -> bool:
+        """Whether so little mass is misplaced that η may rise."""
+        return eta * misplaced <= self.ladder.loose * max(1, self.problem.model.m)
+
+    def _level(self, eta: float, most: int) -> float | None:
+        """Make passes of a level; return the misplaced mass, or None if the deadline passed."""
+        misplaced = math.inf
         early = not self.best[0].trace and math.isfinite(self.limit.left)
-        for k in range(self.ladder.most // self.ladder.passes):
-            done, loss = self.network.passes(
+        for k in range(most // self.ladder.passes):
+            done, misplaced = self.network.passes(
                 self.ladder.passes, eta, True, self.problem.ranges, self.limit
             )
             self.passes += done
             if done < self.ladder.passes:
-                return False
-            if eta * loss <= self.ladder.loose * edges:
+                return None
+            if self._settled(eta, misplaced):
                 break
             if early and k == 0:  # an answer even if time does not suffice for the level
                 self._check(eta)
-        return True
+        return float(misplaced)
 
     def _check(self, eta: float) -> None:
         entries = len(self.problem.owner)
