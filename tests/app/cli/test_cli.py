@@ -283,6 +283,14 @@ def test_shells_complete_methods_demos_and_formats(shell, words, found, monkeypa
     assert found in capsys.readouterr().out
 
 
+def test_methods_to_solve_with_are_offered_first():
+    from softmap.app.cli.options import complete_method, complete_methods
+
+    assert complete_method("") == ["anneal", "trws"]
+    assert complete_methods("smp,") == ["smp,anneal", "smp,trws", "smp,highs"]
+    assert complete_method("accel-s") == ["accel-smp", "accel-smp-printed", "accel-sweeps"]
+
+
 def test_the_suffix_of_a_chart_is_checked_before_the_work(uai, monkeypatch, capsys):
     def unreached(*_args, **_options):
         raise AssertionError("solved before the suffix was read")
