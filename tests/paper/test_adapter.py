@@ -73,14 +73,14 @@ def test_a_compiled_method_refuses_what_is_no_distribution():
 def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):
     """A run that stops at a checkpoint and goes on ends where a whole run does."""
     listed(paper.smp, paper.stars, paper.PROVED, name="mine")
-    model, path = generators.erdos_renyi(12, 3, seed=2), tmp_path / "run.ckpt"
-    whole = softmap.solve(model, method="mine", eta=50.0, updates=120, goal="lp")
-    compiled = softmap.solve(model, method="accel-smp", eta=50.0, updates=120, goal="lp")
+    model, path = generators.erdos_renyi(6, 2, seed=2), tmp_path / "run.ckpt"
+    whole = softmap.solve(model, method="mine", eta=50.0, updates=60, every=30, goal="lp")
+    compiled = softmap.solve(model, method="accel-smp", eta=50.0, updates=60, every=30, goal="lp")
     assert whole.method == "mine"
     assert whole.bound == pytest.approx(compiled.bound, abs=1e-9)
     assert whole.bound <= softmap.lp.solve(model).value + 1e-9
-    softmap.solve(model, method="mine", eta=50.0, updates=60, goal="lp", checkpoint=path, every=60)
-    resumed = softmap.resume(path, model, updates=120)
+    softmap.solve(model, method="mine", eta=50.0, updates=30, goal="lp", checkpoint=path, every=30)
+    resumed = softmap.resume(path, model, updates=60)
     np.testing.assert_array_equal(resumed.lam, whole.lam)
 
 
