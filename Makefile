@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | figures | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | test-lowest | test-newest | extras | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | figures | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test thorough test-gpu test-plugs check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test test-lowest test-newest extras thorough test-gpu test-plugs check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -92,6 +92,22 @@ $(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(BUILT) $(VENV)/device $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The tests in a new environment with every declared requirement at its smallest version, and in one
+# with the newest version of everything.
+test-lowest:
+	rm -rf $(VENV)-lowest
+	mkdir -p $(VENV)-lowest
+	$(PYTHON) tools/requirements.py lowest test > $(VENV)-lowest/constraints.txt
+	PIP_CONSTRAINT=$(abspath $(VENV))-lowest/constraints.txt $(MAKE) VENV=$(VENV)-lowest test
+
+test-newest:
+	rm -rf $(VENV)-newest
+	PIP_UPGRADE=1 PIP_UPGRADE_STRATEGY=eager $(MAKE) VENV=$(VENV)-newest test
+
+# Each extra installed alone, in an environment of its own, and used.
+extras: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
+	$(BIN)/python tools/extras.py
 
 # Laws with many random examples, other ones in each run: EXAMPLES=100 for fewer.
 thorough: export PYTHONDONTWRITEBYTECODE :=

@@ -8,12 +8,16 @@ need does not resolve.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+from requirements import libraries
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -55,25 +59,15 @@ def missing(requirements: list[str], platform: str, version: str) -> list[str]:
     if resolves(requirements, platform, version):
         return []
     alone = [line for line in requirements if not resolves([line], platform, version)]
-    return [line.split(";")[0].split(">")[0] for line in alone] or ["not all together"]
+    return [re.split("[<>=;]", line)[0] for line in alone] or ["not all together"]
 
 
-def rows(project: dict[str, object]) -> dict[str, list[str]]:
+def rows(project: dict[str, Any]) -> dict[str, list[str]]:
     """Requirements of softmap, and of each extra with those extras that it names."""
-    extras: dict[str, list[str]] = project["optional-dependencies"]  # type: ignore[assignment]
-
-    def spelled_out(name: str) -> list[str]:
-        lines: list[str] = []
-        for line in extras[name]:
-            if line.startswith(f"{ITSELF}["):
-                for other in line.removeprefix(f"{ITSELF}[").removesuffix("]").split(","):
-                    lines += spelled_out(other)
-            else:
-                lines.append(line)
-        return lines
-
-    own: list[str] = project["dependencies"]  # type: ignore[assignment]
-    return {ITSELF: own} | {name: [*own, *spelled_out(name)] for name in extras if extras[name]}
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return {ITSELF: libraries(project, [])} | {
+        name: libraries(project, [name]) for name in extras if extras[name]
+    }
 
 
 def cell(lacking: dict[str, list[str]]) -> str:
