@@ -266,7 +266,7 @@ def _muted() -> Iterator[None]:
 
 
 def _terminated(rng: np.random.Generator) -> str | None:
-    """SIGTERM ends a command as Ctrl-C does: with a result, and without temporary files.
+    """SIGTERM or SIGHUP ends a command as Ctrl-C does: with a result, and without temporary files.
 
     The command runs in a fork of this process: a new one would spend its time on imports.
     """
@@ -279,11 +279,13 @@ def _terminated(rng: np.random.Generator) -> str | None:
         words += ["--proof", "p"] if rng.random() < 0.7 else []
         words += ["--checkpoint", "c.npz"] if rng.random() < 0.5 else []
         running = bool(rng.random() < 0.8)
-        code = _ended(words, folder, float(rng.choice([0.0, 0.01, 0.1])) * rng.uniform(), running)
+        number = [signal.SIGTERM, signal.SIGHUP][rng.integers(2)]
+        wait = float(rng.choice([0.0, 0.01, 0.1])) * rng.uniform()
+        code = _ended(words, folder, wait, running, number)
         rest = {path.name for path in folder.iterdir()} - {"m.npz", "r.npz", "p", "c.npz"}
         if rest:
             return f"files remain: {sorted(rest)}"
-        if code not in ((0, 130) if running else (0, 130, -signal.SIGTERM)):
+        if code not in ((0, 130) if running else (0, 130, -number)):
             return f"exit code {code}"
         saved = folder / "r.npz"
         if not saved.exists():
@@ -304,8 +306,8 @@ def _imported() -> None:
         _quiet(["solve", model, "--no-progress", "--save", result, "--proof", proof])
 
 
-def _ended(words: list[str], folder: Path, wait: float, running: bool) -> int:
-    """The exit code of a command that gets SIGTERM some seconds after it, or its run, has begun."""
+def _ended(words: list[str], folder: Path, wait: float, running: bool, number: int) -> int:
+    """The exit code of a command that gets a signal after it, or its run, has begun."""
     _imported()
     begun, told = os.pipe()
     child = os.fork()
@@ -313,7 +315,7 @@ def _ended(words: list[str], folder: Path, wait: float, running: bool) -> int:
         code = 97
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL)
             os.chdir(folder)
             sys.argv = ["softmap", *words]
             loop = Run.loop
@@ -334,7 +336,7 @@ def _ended(words: list[str], folder: Path, wait: float, running: bool) -> int:
     os.read(begun, 1)
     os.close(begun)
     time.sleep(wait)
-    os.kill(child, signal.SIGTERM)
+    os.kill(child, number)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

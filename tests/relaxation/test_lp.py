@@ -90,3 +90,15 @@ def test_bad_options():
     clash = softmap.Model([[0.0, np.inf], [np.inf, 0.0]], [[0, 1]], softmap.Potts([np.inf]))
     with pytest.raises(InfeasibleModel):
         lp.solve(clash)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -100, -40, 0, 60])
+def test_the_value_does_not_depend_on_the_unit_of_costs(exponent):
+    model = softmap.generators.erdos_renyi(8, 3, seed=4)
+    usual = softmap.lp.solve(model)
+    tables = softmap.Tables(np.ldexp(np.array([model.table(e) for e in range(model.m)]), exponent))
+    tiny = softmap.Model(np.ldexp(model.unary.reshape(8, 3), exponent), model.edges, tables)
+    found = softmap.lp.solve(tiny)
+    assert np.ldexp(found.value, -exponent) == pytest.approx(usual.value, rel=1e-9)
+    bound = softmap.relaxation.bounds.dual_bound(tiny, found.lam)
+    assert np.ldexp(bound, -exponent) == pytest.approx(usual.value, rel=1e-6)

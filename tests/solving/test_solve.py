@@ -329,3 +329,11 @@ def test_softmap_names_its_methods():
     assert set(softmap.METHODS) == set(METHODS)
     passes = {"anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "accel-sweeps"}
     assert passes == set(PASSES)
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0, 5.0])
+def test_the_callback_is_called_for_a_model_that_set_up_solves(seconds):
+    model, seen = softmap.Model([[0.0, 1.0], [2.0, 1.0]], [], softmap.Potts([])), []
+    result = softmap.solve(model, on_snapshot=seen.append, time_limit=seconds)
+    assert [snapshot.energy for snapshot in seen] == [1.0] == [result.energy]
+    assert [snapshot.bound for snapshot in softmap.iterate(model, time_limit=seconds)] == [1.0]

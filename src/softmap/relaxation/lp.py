@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -267,6 +267,8 @@ def highs_model(program: LinearProgram) -> Any:
     return lp
 
 
+# Binary exponents of the largest cost with which HiGHS gets the costs as they are.
+USUAL = range(-10, 21)
 # The algorithms of HiGHS; "auto" leaves the choice to it.
 METHODS = ("auto", "simplex", "ipm", "ipx", "pdlp", "hipdlp")
 
@@ -342,13 +344,24 @@ def solve(
         raise OptionError(f"method must be one of {', '.join(METHODS)}, not {shown(method)}")
     began = time.perf_counter()
     tight = tighten(model)
-    program = program_of(tight)
+    program, exponent = _in_range(program_of(tight))
     highs = _highs("choose" if method == "auto" else method, tolerance, time_limit, threads)
     highs.passModel(highs_model(program))
     ready = time.perf_counter()
     highs.run()
     seconds = time.perf_counter() - ready
-    return _solution(tight, program, highs, seconds, ready - began)
+    return _solution(tight, program, highs, seconds, ready - began, exponent)
+
+
+def _in_range(program: LinearProgram) -> tuple[LinearProgram, int]:
+    """Return a program whose costs are neither tiny nor huge, and the exponent taken out of them.
+
+    The tolerances of HiGHS are absolute: beside them, costs of 1e-30 are zeros.
+    """
+    exponent = math.frexp(float(np.abs(program.cost).max(initial=0.0)))[1]
+    if exponent in USUAL:
+        return program, 0
+    return replace(program, cost=np.ldexp(program.cost, -exponent)), exponent
 
 
 def _highs(
@@ -373,7 +386,7 @@ def _highs(
 
 
 def _solution(
-    model: Model, program: LinearProgram, highs: Any, seconds: float, setup: float
+    model: Model, program: LinearProgram, highs: Any, seconds: float, setup: float, exponent: int
 ) -> LPSolution:
     found, info = highs.getSolution(), highs.getInfo()
     nodes = np.zeros(int(model.node_offset[-1]))
@@ -384,10 +397,10 @@ def _solution(
         x = np.array(found.col_value)
         nodes[program.states] = x[: len(program.states)]
         pairs[program.pairs] = x[len(program.states) :]
-        value = float(info.objective_function_value) + model.constant
+        value = math.ldexp(float(info.objective_function_value), exponent) + model.constant
     if found.dual_valid:
         # HiGHS's reduced costs are C - Aᵀπ, ours are C_e + λ: hence λ = -π
-        lam[program.halves] = -np.array(found.row_dual)[model.n :]
+        lam[program.halves] = np.ldexp(-np.array(found.row_dual)[model.n :], exponent)
     return LPSolution(
         value=value,
         node_marginals=nodes,

@@ -231,15 +231,17 @@ class Run:
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
         budget.spend(granted if outcome.work is None else outcome.work)
         self._note(turn, outcome, before, time.perf_counter() - began)
-        snapshot = None
-        if outcome.ran or best.energy < before[1]:
+        status, snapshot = self._status(outcome), None
+        # a model that set-up has solved
+        alone = status is not None and not len(self.record.trace) and not self.passes.seen().done
+        if outcome.ran or best.energy < before[1] or alone:
             seen = self._with_lam(self._handed.seen or self.passes.seen())
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
         again = self.passes in self.failures  # a resumed run begins the relaxation again
         if self._relaxing or again or (stage is self.passes and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)
-        return snapshot, self._status(outcome)
+        return snapshot, status
 
     def _called(self, stage: Stage, share: Share) -> Outcome:
         share = replace(share, handed=self._handed)
