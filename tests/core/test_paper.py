@@ -239,6 +239,17 @@ def test_arrays_of_the_wrong_size_are_refused():
             core.AcceleratedRun(order, **changed).run(1.0, True, True, True, 1, 1.0, last)
 
 
+@pytest.mark.parametrize("stars", [False, True])
+def test_sums_of_another_number_of_blocks_are_refused(stars):
+    model = generators.erdos_renyi(6, seed=0)
+    run = StandardArrays.at(model, np.zeros(int(model.half_offset[-1]))).run(_order(model))
+    run.begin(1.0)
+    count = model.n if stars else 2 * model.m
+    run.run(1.0, stars, True, 1, _words(0), np.linspace(0.0, 1.0, count))
+    with pytest.raises(ValueError, match="sums"):
+        run.run(1.0, stars, True, 1, _words(0), np.linspace(0.0, 1.0, count + 1))
+
+
 def test_arrays_of_another_kind_are_refused():
     """A converted copy would be written in vain."""
     model = generators.erdos_renyi(6, seed=0)

@@ -55,7 +55,7 @@ def total_spread(s: Sizes, eta: float) -> float:
 
 
 def conditioning(s: Sizes, eta: float, blocks: Blocks = "edges") -> float:
-    """Q with (L(λ) - L*)² ≤ Q Σ ‖ν_h‖₁²: `total_spread`² (edges), 8 m c² (stars)."""
+    """Q with (L(λ) - L*)² ≤ Q Σ ‖ν_h‖₁²: `total_spread ** 2` (edges), 8 m c² (stars)."""
     return 8 * s.m * spread(s) ** 2 if over_stars(blocks) else total_spread(s, eta) ** 2
 
 
