@@ -14,6 +14,7 @@ RAISED = [
     errors.CheckpointError("a"),
     errors.CheckpointWarning("a"),
     errors.ProofWarning("a", written=True),
+    errors.FormatWarning("a"),
     errors.StageWarning("search", "ValueError: a"),
     errors.ConvergenceWarning("a"),
     errors.InfeasibleModel("a", 3, (errors.HardConstraint("pair", (1, 2)),)),

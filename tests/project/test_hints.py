@@ -188,7 +188,7 @@ def test_a_method_in_another_spelling_is_recognised():
     for name in ("TRW-S", "TRWS", "Anneal"):
         with pytest.raises(softmap.OptionError, match=r"did you mean '(trws|anneal)'"):
             softmap.solve(MODEL, method=name)
-    with pytest.raises(softmap.OptionError, match="'bp'; choose one of anneal"):
+    with pytest.raises(softmap.OptionError, match="'bp'; choose anneal or trws, or to compare"):
         softmap.solve(MODEL, method="bp")
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,15 +50,15 @@ class WarmStart:
         The earlier result; None if only λ was given.
     same : bool
         Whether it is a result of the same model.
-    tuning : Tuning
-        The numbers of the run.
+    evidence : Evidence or None
+        The evidence of the earlier result for the costs of this run, if it needs no search.
     """
 
     lam: Floats
     problem: Problem
     result: Result | None = None
     same: bool = False
-    tuning: Tuning = TUNING
+    evidence: Evidence | None = None
 
     def eta(self, method: str) -> float | None:
         """Return the initial η, if the earlier run used the same annealed method, else None."""
@@ -88,12 +87,6 @@ class WarmStart:
         if known is None or self.reached > PROVED:
             return False
         return known.proof.stated
-
-    @cached_property
-    def evidence(self) -> Evidence | None:
-        """The evidence of the earlier result for the costs of this run, if it needs no search."""
-        known = self.result
-        return None if known is None else known.proof.renewed(self.problem, self.tuning)
 
     def ended(self, best: Best, options: Options) -> Status | None:
         """Return a status if the relaxation need not be solved: the earlier gap is reached.
@@ -204,7 +197,8 @@ def warm_start(problem: Problem, given: Any, tuning: Tuning = TUNING) -> WarmSta
     if result is None or not _fits(problem, result):
         return WarmStart(flat, problem)
     _check(problem, result)
-    return WarmStart(flat, problem, result, _same(problem.given, result.model), tuning)
+    same = _same(problem.given, result.model)
+    return WarmStart(flat, problem, result, same, result.proof.renewed(problem, tuning))
 
 
 def _same(ours: Model, theirs: Model) -> bool:

@@ -102,7 +102,6 @@ def solve_command(
 ) -> None:
     """Solve a model and certify the answer."""
     given = locals()
-    import softmap
     from softmap.app.cli.competition import Lines
     from softmap.app.cli.summary import exit_code
     from softmap.solving.interrupts import Interrupts
@@ -122,11 +121,15 @@ def solve_command(
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
                 result, error = _run(loaded, resume, on_snapshot=show, **options)
             _tell(result, targets, as_json, model.name, lines)
-            if error is not None:  # the answer so far is printed and written
-                raise error
-    except softmap.InfeasibleModel as error:
+            _raise(error)  # the answer so far is printed and written
+    except InfeasibleModel as error:
         raise typer.Exit(_infeasible(error, targets, as_json, competition)) from None
     raise typer.Exit(targets.exit_code(exit_code(result)))
+
+
+def _raise(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _infeasible(

@@ -311,14 +311,17 @@ class SharedTables(Potential):
         """Return the potential with all costs times a factor, and tables with costs up to 1.
 
         Neither tables nor weights leave the range of float64 then, unless the costs do: a weight is
-        half of the largest cost of its edge, or more. Powers of two move no rounding.
+        half of the largest cost of its edge, or more. Powers of two move no rounding. Weights of
+        tables without finite costs but 0 are kept: they may be of any size.
         """
         mantissa, exponent = math.frexp(factor)
         reach = np.max(np.abs(self._stack.extremes()), axis=0)
         shift = np.where(reach > 0, np.frexp(reach)[1], 0)
         each = np.repeat(shift, self._stack.rows * self._stack.cols)
         flat = _shifted(self._stack.flat, -each)
+        costly = reach[self.index] > 0
         weights = _shifted(self.weights * (2.0 * mantissa), shift[self.index] + exponent - 1)
+        weights = np.where(costly, weights, self.weights)  # of tables with nothing to scale
         if (lost := ~(weights <= LARGEST_COST)).any():
             k = int(np.argmax(lost))
             cost = self.weights[k] * reach[self.index[k]]
