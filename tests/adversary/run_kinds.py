@@ -23,20 +23,20 @@ import softmap
 from adversary.fault_kinds import false_result, near
 from adversary.proofs import optimum, random_model
 from softmap.solving.interrupts import Interrupts
-from softmap.solving.stage import Stage
 from softmap.solving.stages import order
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
 from softmap.solving.stages.vertex import Vertex
+from softmap.solving.subsolver import Subsolver
 from softmap.verification.proof import check_proof
 
 __all__ = ["RUN_KINDS"]
 
-STAGES: tuple[type[Stage], ...] = (
+STAGES: tuple[type[Subsolver], ...] = (
     *order.BEFORE, *order.AFTER, Decode, Interior, Passes, Passes, Vertex,
 )  # fmt: skip
-PLACES = ("__call__", "__call__", "urgent", "begin", "applies", "memory")
+PLACES = ("__call__", "__call__", "plan", "plan", "make")
 ERRORS = (
     np.linalg.LinAlgError, ValueError, FloatingPointError, RuntimeError, MemoryError, KeyError,
     ImportError, ZeroDivisionError, softmap.ModelError, softmap.OptionError,
@@ -63,7 +63,7 @@ def _options(rng: np.random.Generator, folder: Path) -> dict[str, Any]:
 def _failing(usual: Any, calls: list[int], error: Exception) -> Any:
     """A method of a stage that raises an exception: in its call of this number, or after one."""
 
-    def called(self: Stage, *given: Any, **named: Any) -> Any:
+    def called(self: Subsolver, *given: Any, **named: Any) -> Any:
         calls[0] -= 1
         if calls[0] == 0:
             raise error
@@ -95,7 +95,7 @@ def _stages_throw(rng: np.random.Generator) -> str | None:
         return _false(result, model, best, folder, said)
 
 
-def _patched(rng: np.random.Generator, kinds: list[type[Stage]]) -> Any:
+def _patched(rng: np.random.Generator, kinds: list[type[Subsolver]]) -> Any:
     """Let a method of each of these stages raise an exception, once."""
     stack = ExitStack()
     for kind in kinds:

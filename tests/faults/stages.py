@@ -41,12 +41,12 @@ import numpy as np
 import softmap
 from softmap import core
 from softmap.solving.failures import Failures
-from softmap.solving.stage import Stage
 from softmap.solving.stages import order
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
 from softmap.solving.stages.vertex import Vertex
+from softmap.solving.subsolver import Subsolver
 from softmap.tuning import TUNING
 from softmap.verification.proof import check_proof
 from support.permutations import permutation_model
@@ -66,7 +66,7 @@ SMALL = replace(  # so that every stage has a turn on a model that can be enumer
     TUNING, interior_after=2, eliminated_per_state=10**6, spins_degree=1,
     label_search=replace(TUNING.label_search, fused=2),
 )  # fmt: skip
-Run = tuple[softmap.Model, dict[str, Any], tuple[type[Stage], ...]]
+Run = tuple[softmap.Model, dict[str, Any], tuple[type[Subsolver], ...]]
 OPTIMAL = {"goal": "optimal", "max_work": 20_000, "tuning": SMALL}
 
 

@@ -38,7 +38,7 @@ def test_a_module_of_a_run_exists(name):
     "name",
     ["assembled", "offer_lam", "offer_bound", "offer_point", "offer_labels", "Tolerances", "Share",
      "ByWork", "ByTime", "Outcome", "Passes", "Decode", "Interior", "Judge", "Search",
-     "Improve", "Tighten", "Stage", "Once"],
+     "Improve", "Tighten", "Subsolver", "Evidence", "Board", "Once"],
 )  # fmt: skip
 def test_a_name_of_a_run_is_defined(name):
     sources = (path.read_text() for path in (ROOT / "src" / "softmap" / "solving").rglob("*.py"))

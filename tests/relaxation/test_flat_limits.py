@@ -10,8 +10,8 @@ from softmap.relaxation import flat
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share
 from softmap.solving.stages.search import Search
+from softmap.solving.subsolver import Share
 from support.stage_runs import begun
 
 
@@ -35,7 +35,6 @@ def test_a_search_without_time_for_its_tables_does_nothing():
     best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
     before = best.values
     search = Search(Problem.plain(model), Options(time_limit=10.0))
-    assert search.applies()
     outcome = search(best, Share(Budget(time_limit=0.0)))
     assert not outcome.active
     assert not outcome.ran

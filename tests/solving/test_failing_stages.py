@@ -14,11 +14,12 @@ from softmap.solving.stages.passes import Passes
 from softmap.verification.proof import check_proof
 
 STAGES = [*order.BEFORE, *order.AFTER, Decode, Passes]
-PLACES = ("__init__", "applies", "urgent", "begin", "__call__")
+PLACES = ("__init__", "make", "plan", "__call__")
 CASES = [
     (stage, place)
     for stage, place in itertools.product(STAGES, PLACES)
-    if stage not in (Decode, Passes) or place != "__init__"  # without them there is no run
+    if stage not in (Decode, Passes)
+    or place not in ("__init__", "make")  # without them there is no run
 ]
 ERRORS = (np.linalg.LinAlgError, ValueError, FloatingPointError, RuntimeError, MemoryError)
 

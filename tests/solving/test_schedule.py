@@ -19,7 +19,7 @@ from softmap.solving.evidence import Stated
 from softmap.solving.problem import Problem
 from softmap.solving.run import _gained
 from softmap.solving.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
-from softmap.solving.stage import Share
+from softmap.solving.subsolver import Share
 from softmap.solving.tightening import Tightening
 from softmap.solving.trace import StageName, Status
 from softmap.tuning import TUNING
@@ -83,7 +83,7 @@ candidates = st.lists(
 @given(candidates, st.floats(0.0, 100.0), st.floats(1e-3, 100.0))
 def test_a_turn_is_that_of_a_candidate_and_fits_into_the_time(found, spent, left):
     turn = ByTime(TUNING).choose(found, Clock(spent, left))
-    able = [c.key for c in found if c.urgent or not (c.on_call or c.begin > left)]
+    able = [c.key for c in found if c.urgent or not (c.whole or c.begin > left)]
     if not able:
         assert turn is Status.EXHAUSTED
         return
@@ -102,9 +102,9 @@ def test_without_a_clock_the_relaxation_leads_and_rounds_follow(found, ends, wor
     chosen, leading = found[turn.key], any(c.leads for c in found)
     assert turn.seconds == math.inf
     assert turn.early == leading
-    assert chosen.leads or chosen.on_call or turn.work <= work
+    assert chosen.leads or chosen.whole or turn.work <= work
     if not any(c.urgent for c in found):
-        rounds = [c.history.rounds for c in found if not c.on_call]
+        rounds = [c.history.rounds for c in found if not c.whole]
         assert chosen.leads if leading else chosen.history.rounds == min(rounds)
 
 
@@ -227,17 +227,8 @@ def test_other_numbers_are_handed_to_a_run():
         softmap.solve(model, tuning=0.5)
 
 
-@given(st.integers(1, 64), st.floats(0.0, 1e3), st.floats(0.0, 1e3), st.booleans())
-def test_without_a_clock_nothing_depends_on_timing(threads, had, spent, last):
+@given(st.integers(1, 64), st.floats(0.0, 1e3), st.floats(0.0, 1e3))
+def test_without_a_clock_nothing_depends_on_timing(threads, had, spent):
     schedule = ByWork(TUNING)
     assert schedule.racing(threads) == 1
-    assert schedule.has_part(had, spent, last=last) == last
-    assert not schedule.keeps_moves
-
-
-@given(st.floats(0.0, 1e3), st.floats(1e-3, 1e3), st.booleans())
-def test_with_a_clock_a_weak_stage_has_at_most_its_least_part(had, spent, last):
-    schedule = ByTime(TUNING)
-    if schedule.has_part(had, spent, last=last):
-        assert had <= TUNING.least_part * spent
-    assert schedule.has_part(0.0, 1.01 * TUNING.first_slice / TUNING.least_part, last=last)
+    assert schedule.either(timed=had, counted=spent) == spent

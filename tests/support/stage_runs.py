@@ -11,12 +11,12 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share, Stage, traits
 from softmap.solving.stages.tighten import Tighten
+from softmap.solving.subsolver import Board, LacksMemory, Plan, Share, Subsolver, View
 from softmap.solving.tightening import Tightening
 from softmap.tuning import TUNING
 
-__all__ = ["begun", "finish", "suits", "tightened", "tightening"]
+__all__ = ["begun", "finish", "planned", "suits", "tightened", "tightening"]
 
 
 def finish(steps: Any) -> Any:
@@ -28,10 +28,19 @@ def finish(steps: Any) -> Any:
             return end.value
 
 
-def suits(kind: type[Stage], problem: Problem, options: Options | None = None) -> bool:
-    """Whether a run with these options has a stage of this kind."""
-    given = options or Options()
-    return kind.needs <= traits(problem, given) and kind(problem, given).applies()
+def suits(kind: type[Subsolver], problem: Problem, options: Options | None = None) -> bool:
+    """Whether a run with these options has a subsolver of this kind."""
+    try:
+        return kind.make(problem, options or Options()) is not None
+    except LacksMemory:
+        return False
+
+
+def planned(
+    subsolver: Subsolver, best: Best, board: Board | None = None, bound_seconds: float = 0.0
+) -> Plan | None:
+    """The plan of a subsolver when the schedule chooses who is next."""
+    return subsolver.plan(View(best, board or Board(), bound_seconds))
 
 
 def begun(model: Model, lam: Any, labels: Any) -> Best:
@@ -50,7 +59,7 @@ def tightening(model: Model, lam: Any, labels: Any) -> Tightening:
 def tightened(model: Model, lam: Any, labels: Any, *, max_work: int) -> tuple[Best, bool]:
     """Slices of the tightening stage until the work is done; whether the stage is still active."""
     best, stage = begun(model, lam, labels), Tighten(Problem.plain(model), Options())
-    active, done = stage.applies(), 0
+    active, done = True, 0
     while active and done < max_work:
         outcome = stage(best, Share(Budget(), work=max_work))
         active, done = outcome.active, done + (outcome.work or max_work)

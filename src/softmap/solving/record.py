@@ -20,7 +20,7 @@ from softmap.solving.failures import StageFailure
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result
-from softmap.solving.stage import Seen
+from softmap.solving.subsolver import Seen
 from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
 
 __all__ = ["LOG", "Checkpoints", "Record", "Watcher", "watcher"]

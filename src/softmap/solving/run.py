@@ -29,20 +29,21 @@ from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record
 from softmap.solving.result import Result
 from softmap.solving.schedule import UNLIMITED, Candidate, Clock, History, Turn
-from softmap.solving.stage import (
-    Estimates,
-    Handed,
-    Outcome,
-    Seen,
-    Share,
-    Stage,
-    Trait,
-    traits,
-)
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.interior import Interior
 from softmap.solving.stages.passes import Passes
 from softmap.solving.stages.vertex import Vertex
+from softmap.solving.subsolver import (
+    Board,
+    LacksMemory,
+    Moment,
+    Outcome,
+    Plan,
+    Seen,
+    Share,
+    Subsolver,
+    View,
+)
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
 from softmap.solving.values import Tolerances
 
@@ -96,9 +97,8 @@ class Run:
         self.decode = Decode(problem, options, method)
         self.proof = None if options.proof is None else _proof_file(options.proof)
         resumed = stored is not None and len(trace) > 0
-        from_scratch = not resumed and (self._warm is None or self._warm.result is None)
         try:
-            self._set_up(interrupts, from_scratch=from_scratch)
+            self._set_up(interrupts, resumed=resumed)
             if stored is not None:
                 given = self.best, self.budget, self.passes, self.decode
                 stored.restore(*given, recorded=recorded)
@@ -107,19 +107,18 @@ class Run:
                 self.proof.close()
             raise
 
-    def _set_up(self, interrupts: Interrupts, *, from_scratch: bool) -> None:
-        """Make the stages, and give the first answer."""
-        problem, options = self.best.problem, self.options
-        found = traits(problem, options)
+    def _set_up(self, interrupts: Interrupts, *, resumed: bool) -> None:
+        """Make the subsolvers, and give the first answer."""
+        options = self.options
         # on the CPU, all options have been checked; whether there is a GPU is known by trying
         answers: tuple[type[Exception], ...] = () if options.backend == "cpu" else (OptionError,)
         self.failures, self._lacks_memory = Failures(*answers), False
-        kinds = _kinds(options, from_scratch=from_scratch)
-        self.stages = [*self._made(kinds, found), self.passes]
-        self._after_checks = [*self._made((Interior, Vertex), found), self.decode]
+        self.stages = [*self._made(_kinds(options, resumed=resumed)), self.passes]
+        self._followers = [*self._made((Interior, Vertex)), self.decode]
         self._active = [True] * len(self.stages)
         self._histories = [History()] * len(self.stages)
-        self._handed = Handed()
+        self._board = Board()
+        self._recalling = not resumed and self._warm is not None and self._warm.result is not None
         self._tolerances = Tolerances(options.lp_gap, options.gap)
         self._first_answer()  # it comes first, so that set-up knows when it has to end
         if self.stages[0] is self.passes:
@@ -127,26 +126,19 @@ class Run:
             self.failures.attempt(self.passes, lambda: self.passes.set_up(deadline), False)
         self.budget.start()
 
-    def _made(self, kinds: Sequence[type[Stage]], found: frozenset[Trait]) -> list[Stage]:
-        """Make the stages that the traits need, that support the model, and have enough memory."""
-        able: list[Stage] = []
-        for kind in kinds:
-            if not kind.needs <= found:
-                continue
-            stage = self.failures.attempt_part(kind.name, partial(self._applicable, kind), None)
-            if stage is not None:
-                able.append(stage)
-        return able
+    def _made(self, kinds: Sequence[type[Subsolver]]) -> list[Subsolver]:
+        """Make the subsolvers that are of use for the problem, and have enough memory."""
+        attempts = [
+            self.failures.attempt_part(kind.name, partial(self._make, kind), None) for kind in kinds
+        ]
+        return [subsolver for subsolver in attempts if subsolver is not None]
 
-    def _applicable(self, kind: type[Stage]) -> Stage | None:
-        """Make a stage; None if it does not support the model, or needs more than its memory."""
-        stage = kind(self.best.problem, self.options, self.proof)
-        if not stage.applies():
-            return None
-        if math.isfinite(stage.room) and stage.memory() > stage.room:
+    def _make(self, kind: type[Subsolver]) -> Subsolver | None:
+        try:
+            return kind.make(self.best.problem, self.options)
+        except LacksMemory:
             self._lacks_memory = True
             return None
-        return stage
 
     def loop(self, show: Callable[[Snapshot], object]) -> Generator[Snapshot, None, Status]:
         """Give the stages their turns until the run ends; show and yield a snapshot after each."""
@@ -190,23 +182,29 @@ class Run:
     def _next_turn(self) -> Turn | Status:
         """The next slice of one of the stages that may still improve something; else a status."""
         budget = self.budget
-        known = Estimates(budget.bound_seconds, self.best.energy)
-        attempts = [
-            self.failures.attempt(stage, partial(self._candidate, k, known), None)
+        plans = {
+            k: self._planned(stage, Moment.TURN)
             for k, stage in enumerate(self.stages)
             if self._active[k]
+        }
+        candidates = [
+            Candidate(
+                k, plan.urgent, plan.proves, plan.leads, plan.whole, plan.begin, self._histories[k]
+            )
+            for k, plan in plans.items()
+            if plan is not None
         ]
-        candidates = [candidate for candidate in attempts if candidate is not None]
+        self._plans = plans
         spent = budget.seconds + budget.setup_seconds
         return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
-    def _candidate(self, k: int, known: Estimates) -> Candidate | None:
-        """A stage that may have the next slice."""
-        stage = self.stages[k]
-        return Candidate(
-            k, stage.urgent(self.best, self._handed), stage.proves, stage.leads, stage.on_call,
-            stage.begin(known), self._histories[k],
+    def _planned(self, stage: Subsolver, moment: Moment, board: Board | None = None) -> Plan | None:
+        """What a subsolver would do next; None if it has failed."""
+        view = View(
+            self.best, board or self._board, self.budget.bound_seconds, time.perf_counter(),
+            moment, self._recalling,
         )  # fmt: skip
+        return self.failures.attempt(stage, partial(stage.plan, view), None)
 
     def _explained(self, status: Status) -> Status:
         """The status of a run in which no stage can do more, with the reason."""
@@ -219,15 +217,16 @@ class Run:
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
         """Run a slice and the stages that follow it; return its row, and why the run ends."""
         stage, best, budget = self.stages[turn.key], self.best, self.budget
-        share = Share(budget, time.perf_counter() + turn.seconds, turn.work, turn.early)
+        share = Share(
+            budget, time.perf_counter() + turn.seconds, turn.work, turn.early, proof=self.proof
+        )
         if stage is not self.passes:  # labels that were found in the background come first
-            self._called(self.decode, share)
+            self._follow(Moment.HANDOVER, share)
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
-        for after in self._after_checks:
-            if self.failures.attempt(after, partial(after.urgent, best, self._handed), False):
-                self._called(after, share)
-        self._handed = self._handed.decoded()
+        self._follow(Moment.CHECKED, share)
+        self._board = self._board.decoded()
+        self._recalling = self._recalling and stage is not self.passes
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
         budget.spend(granted if outcome.work is None else outcome.work)
         self._note(turn, outcome, before, time.perf_counter() - began)
@@ -235,7 +234,7 @@ class Run:
         # a model that set-up has solved
         alone = status is not None and not len(self.record.trace) and not self.passes.seen().done
         if outcome.ran or best.energy < before[1] or alone:
-            seen = self._with_lam(self._handed.seen or self.passes.seen())
+            seen = self._with_lam(self._board.seen or self.passes.seen())
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
         again = self.passes in self.failures  # a resumed run begins the relaxation again
         if self._relaxing or again or (stage is self.passes and not outcome.ran):
@@ -243,10 +242,16 @@ class Run:
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, status
 
-    def _called(self, stage: Stage, share: Share) -> Outcome:
-        share = replace(share, handed=self._handed)
+    def _follow(self, moment: Moment, share: Share) -> None:
+        """Call the followers that have something to do."""
+        for follower in self._followers:
+            if self._planned(follower, moment) is not None:
+                self._called(follower, share)
+
+    def _called(self, stage: Subsolver, share: Share) -> Outcome:
+        share = replace(share, board=self._board)
         outcome = self.failures.attempt(stage, partial(stage, self.best, share), FAILED)
-        self._handed = self._handed.updated(outcome)
+        self._board = self._board.updated(outcome)
         return outcome
 
     def _with_lam(self, seen: Seen) -> Seen:
@@ -266,7 +271,8 @@ class Run:
     ) -> None:
         """Note what a slice has done."""
         tuning, best = self.options.tuning, self.best
-        fell = not self.stages[turn.key].proves and best.energy < before[1]
+        plan = self._plans[turn.key]
+        fell = plan is not None and not plan.proves and best.energy < before[1]
         self._active[turn.key] = outcome.active
         self._histories[turn.key] = self._histories[turn.key].after(
             tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
@@ -311,13 +317,14 @@ class Run:
         self.budget.time_of_answer(ended - began, ended - bounded)
 
     def _finished(self, status: Status) -> Result:
-        best, attempt = self.best, self.failures.attempt
+        best = self.best
         seen = self._with_lam(replace(self.passes.seen(), last=True))
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
-        share = Share(self.budget, handed=replace(self._handed, seen=seen))
-        attempt(self.decode, partial(self.decode, best, share), FAILED)
-        if (labels := attempt(self.passes, self.passes.rounded, None)) is not None:
+        self._board = replace(self._board, seen=seen)
+        self._follow(Moment.END, Share(self.budget))
+        labels = self.failures.attempt(self.passes, self.passes.rounded, None)
+        if labels is not None:
             best.offer_labels(labels)
         if best.take_aside():  # what an earlier part of the run had reached after its checkpoint
             status = best.labels_met(self._tolerances) or status
@@ -477,11 +484,11 @@ def _proof_file(path: str | Path) -> ProofFile:
     return ProofFile(Path(path))
 
 
-def _kinds(options: Options, *, from_scratch: bool) -> tuple[type[Stage], ...]:
-    """The stages beside the relaxation in their order; `from_scratch` without an earlier result."""
+def _kinds(options: Options, *, resumed: bool) -> tuple[type[Subsolver], ...]:
+    """The subsolvers beside the relaxation, in order; a resumed run is past the first ones."""
     if options.goal == "lp":
         return ()
     from softmap.solving.stages.order import AFTER, BEFORE, LABELS  # imported late
 
     after = AFTER if options.schedule.proves(options.goal) else LABELS
-    return (*(BEFORE if from_scratch else ()), *after)
+    return (*(() if resumed else BEFORE), *after)

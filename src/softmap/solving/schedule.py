@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from softmap.solving.trace import Status
 from softmap.tuning import Tuning
@@ -26,6 +26,8 @@ from softmap.tuning import Tuning
 __all__ = [
     "UNLIMITED", "ByTime", "ByWork", "Candidate", "Clock", "History", "RunSchedule", "Turn",
 ]  # fmt: skip
+
+Value = TypeVar("Value")
 
 UNLIMITED = 1 << 62
 """More work than any run does."""
@@ -101,8 +103,8 @@ class Candidate(NamedTuple):
     ----------
     key : int
         Its place among the stages; of equals, the first is preferred.
-    urgent, proves, leads, on_call : bool
-        See `Stage`.
+    urgent, proves, leads, whole : bool
+        See `Plan` of `softmap.solving.subsolver`.
     begin : float
         Expected time until its next slice may gain something, in seconds.
     history : History
@@ -113,7 +115,7 @@ class Candidate(NamedTuple):
     urgent: bool = False
     proves: bool = True
     leads: bool = False
-    on_call: bool = False
+    whole: bool = False
     begin: float = 0.0
     history: History = History()
 
@@ -174,45 +176,16 @@ class RunSchedule(ABC):
         """The number of threads for work whose result depends on timing, out of `threads`."""
 
     @abstractmethod
-    def limits(self, seconds: float, work: int) -> tuple[float, int]:
-        """The seconds and the work of a slice that a stage cuts itself: one of them is unlimited.
+    def either(self, *, timed: Value, counted: Value) -> Value:
+        """The value for runs with a time limit, or for those that count work.
 
         Parameters
         ----------
-        seconds : float
-            Its time in a run whose time is limited.
-        work : int
-            Its work in another run.
+        timed : object
+            The value if the time of the run is limited.
+        counted : object
+            The value if nothing may depend on timing.
         """
-
-    @abstractmethod
-    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
-        """Whether a stage has a turn that gains little beside the relaxation.
-
-        Parameters
-        ----------
-        had : float
-            Time that the stage has had, in seconds.
-        spent : float
-            Time since it was made, in seconds.
-        last : bool
-            Whether the relaxation has ended.
-        """
-
-    @property
-    @abstractmethod
-    def first_search(self) -> int:
-        """The number of passes before the first exact search."""
-
-    @property
-    @abstractmethod
-    def searched_gap(self) -> float:
-        """The relative gap up to which large models are searched."""
-
-    @property
-    @abstractmethod
-    def keeps_moves(self) -> bool:
-        """Whether expansion moves for the first labels are continued later."""
 
 
 @dataclass(frozen=True)
@@ -227,23 +200,8 @@ class ByWork(RunSchedule):
     def racing(self, threads: int) -> int:
         return 1
 
-    def limits(self, seconds: float, work: int) -> tuple[float, int]:
-        return math.inf, work
-
-    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
-        return last
-
-    @property
-    def first_search(self) -> int:
-        return self.tuning.checks.early
-
-    @property
-    def searched_gap(self) -> float:
-        return self.tuning.searched_gap
-
-    @property
-    def keeps_moves(self) -> bool:
-        return False
+    def either(self, *, timed: Value, counted: Value) -> Value:
+        return counted
 
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         leading = next((c for c in candidates if c.leads), None)
@@ -251,7 +209,7 @@ class ByWork(RunSchedule):
         if chosen is not None:
             early = leading is not None
             return self._turn(chosen, clock, early=early)
-        able = [c for c in candidates if not c.on_call and math.isfinite(c.begin)]
+        able = [c for c in candidates if not c.whole and math.isfinite(c.begin)]
         if not any(c.proves or c.history.rounds < self.tuning.rounds - 1 for c in able):
             return Status.EXHAUSTED
         chosen = min(able, key=lambda c: c.history.rounds)
@@ -260,7 +218,7 @@ class ByWork(RunSchedule):
         return self._turn(chosen, clock, early=False)
 
     def _turn(self, chosen: Candidate, clock: Clock, *, early: bool) -> Turn:
-        if chosen.leads or chosen.on_call:
+        if chosen.leads or chosen.whole:
             return Turn(chosen.key, early=early)
         work = self.tuning.first_work << min(chosen.history.slices, 40)
         return Turn(chosen.key, work=max(1, min(work, clock.work)), early=early)
@@ -281,29 +239,14 @@ class ByTime(RunSchedule):
     def racing(self, threads: int) -> int:
         return threads
 
-    def limits(self, seconds: float, work: int) -> tuple[float, int]:
-        return seconds, UNLIMITED
-
-    def has_part(self, had: float, spent: float, *, last: bool) -> bool:
-        return had + self.tuning.first_slice <= self.tuning.least_part * spent
-
-    @property
-    def first_search(self) -> int:
-        return self.tuning.checks.first
-
-    @property
-    def searched_gap(self) -> float:
-        return math.inf
-
-    @property
-    def keeps_moves(self) -> bool:
-        return True
+    def either(self, *, timed: Value, counted: Value) -> Value:
+        return timed
 
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         in_time = clock.left > 0  # once it is up, the relaxation alone has a turn: it ends the run
         if urgent := next((c for c in candidates if c.urgent and (in_time or c.leads)), None):
             return self._turn(urgent, clock)
-        able = [c for c in candidates if in_time and not c.on_call and c.begin <= clock.left]
+        able = [c for c in candidates if in_time and not c.whole and c.begin <= clock.left]
         if not able:
             return Status.EXHAUSTED if clock.left > 0 else Status.TIME_LIMIT
         soon = self.tuning.growth * clock.spent
@@ -330,7 +273,7 @@ class ByTime(RunSchedule):
         return max(history.rate, tuning.untried / (history.idle + tuning.first_slice + stage.begin))
 
     def _turn(self, stage: Candidate, clock: Clock) -> Turn:
-        if stage.on_call or (stage.leads and stage.urgent):
+        if stage.whole or (stage.leads and stage.urgent):
             return Turn(stage.key, clock.left)
         tuning = self.tuning
         seconds = max(tuning.first_slice + stage.begin, tuning.growth * stage.history.seconds)

@@ -22,7 +22,7 @@ from softmap.solving.best import Best
 from softmap.solving.clustered import Clustered
 from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share
+from softmap.solving.subsolver import Share
 from softmap.tuning import ClusterSizes, Tuning
 
 __all__ = ["Tightening"]

@@ -17,9 +17,9 @@ from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.prooffile import ProofFile
-from softmap.solving.stage import Share
 from softmap.solving.stages import cores
 from softmap.solving.stages.cores import Cores
+from softmap.solving.subsolver import Share
 from softmap.tuning import Tuning
 from softmap.verification import Verdict
 from support.proof_files import taken_apart
@@ -39,11 +39,11 @@ def _cover(n: int, seed: int) -> Model:
 def _slices(model: Model, proof: ProofFile | None = None, options: Options = DEFAULT) -> Best:
     """The best after slices of the stage alone, until it has ended."""
     problem = Problem.of(model)
-    best, stage = Best(problem), Cores(problem, options, proof)
-    active = stage.applies()
-    assert active
+    best, stage = Best(problem), Cores.make(problem, options)
+    assert stage is not None
+    active = True
     while active:
-        active = stage(best, Share(Budget(), work=20_000)).active
+        active = stage(best, Share(Budget(), work=20_000, proof=proof)).active
     return best
 
 

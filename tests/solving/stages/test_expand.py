@@ -11,9 +11,9 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Share
-from softmap.solving.stages.expand import Expand
+from softmap.solving.stages.expand import EXPANSIONS, Expand
 from softmap.solving.stages.improve import Improve
+from softmap.solving.subsolver import Board, Share
 from support.stage_runs import suits
 
 GRID = softmap.generators.stereo_grid(50, 50, 8, seed=3)
@@ -35,12 +35,12 @@ def test_large_models_begin_with_expansions_of_first_labels():
     outcome, found, best = opened(GRID)
     assert found
     assert best.energy < GRID.energy(first_labels(GRID))
-    assert outcome.expansions is not None
+    assert outcome.get(EXPANSIONS) is not None
     assert not outcome.active
 
 
 def test_without_a_time_limit_later_stages_do_not_continue_the_moves():
-    assert opened(GRID, time_limit=None)[0].expansions is None
+    assert opened(GRID, time_limit=None)[0].get(EXPANSIONS) is None
 
 
 def test_given_labels_are_never_lost():
@@ -68,10 +68,12 @@ def test_improving_labels_continues_the_expansions():
     best, moves = Best(problem), Expansions(Fusion(problem.model))
     best.offer_labels(first_labels(problem.model))
     improve = Improve(problem, Options())
-    assert improve.applies()
     before = best.energy
     while not moves.ended(best.labels):
-        improve(best, Share(Budget(), time.perf_counter() + 0.3, handed=Handed(expansions=moves)))
+        improve(
+            best,
+            Share(Budget(), time.perf_counter() + 0.3, board=Board(entries={EXPANSIONS: moves})),
+        )
     fusion, labels = Fusion(problem.model), best.labels.copy()
     assert best.energy < before
     assert all(fusion.fuse(labels, np.full(2500, alpha)) == 0 for alpha in range(8))
@@ -80,7 +82,7 @@ def test_improving_labels_continues_the_expansions():
 def test_moves_that_memory_does_not_allow_are_not_handed_on():
     outcome, found, _ = opened(GRID, memory_limit=1)
     assert found
-    assert outcome.expansions is None
+    assert outcome.get(EXPANSIONS) is None
 
 
 def test_labels_of_lowest_cost_are_expanded_if_memory_allows_no_messages():

@@ -16,9 +16,9 @@ from softmap.solving.budget import Budget
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Share
 from softmap.solving.stages.decode import Decode
 from softmap.solving.stages.passes import Passes
+from softmap.solving.subsolver import Share
 from softmap.tuning import TUNING
 
 

@@ -16,10 +16,10 @@ from softmap.solving.budget import Budget
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Seen, Share
 from softmap.solving.stages.search import Search, search_threads
+from softmap.solving.subsolver import Board, Seen, Share
 from softmap.tuning import TUNING
-from support.stage_runs import begun
+from support.stage_runs import begun, planned
 
 pytestmark = pytest.mark.threads
 
@@ -29,9 +29,9 @@ def _endless():
     return generators.erdos_renyi(200, 6, seed=1)
 
 
-def _seen(done: int) -> Handed:
+def _seen(done: int) -> Board:
     """A check of the passes after as many steps."""
-    return Handed(Seen(done, done, float(done), 1.0, lambda: np.zeros(0)))
+    return Board(Seen(done, done, float(done), 1.0, lambda: np.zeros(0)))
 
 
 def _press(after: float) -> threading.Timer:
@@ -48,7 +48,6 @@ def test_ctrl_c_ends_a_long_slice_of_the_search():
         budget = Budget(time_limit=100.0, interrupts=interrupts)
         began, timer = time.perf_counter(), _press(1.0)
         search = Search(problem, Options(time_limit=100.0))
-        assert search.applies()
         search(best, Share(budget, began + 90.0))
         timer.join()
         assert budget.stop() is Status.INTERRUPTED
@@ -91,10 +90,11 @@ def test_with_a_time_limit_the_first_search_follows_the_first_check(seconds):
     model, checks = _endless(), TUNING.checks
     best = begun(model, np.zeros(model.half_size), np.zeros(model.n, int))
     search = Search(Problem.plain(model), Options(time_limit=seconds))
-    assert search.applies()
     assert not search.narrow  # else it comes early in any case
-    urgent = [done for done in range(1, 2 * checks.early) if search.urgent(best, _seen(done))]
+    urgent = [
+        done for done in range(1, 2 * checks.early) if planned(search, best, _seen(done)).urgent
+    ]
     assert urgent[0] == (checks.early if seconds is None else checks.first)
-    search(best, Share(Budget(), work=1, early=True, handed=_seen(urgent[0])))
-    assert not search.urgent(best, _seen(4 * urgent[0] - 1))
-    assert search.urgent(best, _seen(4 * urgent[0]))
+    search(best, Share(Budget(), work=1, early=True, board=_seen(urgent[0])))
+    assert not planned(search, best, _seen(4 * urgent[0] - 1)).urgent
+    assert planned(search, best, _seen(4 * urgent[0])).urgent

@@ -8,12 +8,12 @@ from itertools import combinations
 import numpy as np
 
 import softmap
+from softmap.solving.best import Best
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Estimates
 from softmap.solving.stages.semidefinite import Semidefinite
 from softmap.tuning import TUNING, Tuning
-from support.stage_runs import suits
+from support.stage_runs import planned, suits
 
 
 def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
@@ -22,11 +22,11 @@ def test_scipy_is_not_imported_within_a_short_limit(monkeypatch):
     weights = np.random.default_rng(0).normal(size=len(pairs))
     problem = Problem.plain(softmap.Model(np.zeros((12, 2)), pairs, softmap.Potts(weights)))
     monkeypatch.delitem(sys.modules, "scipy.linalg", raising=False)
-    assert not Semidefinite(problem, Options(time_limit=0.1)).applies()
-    assert Semidefinite(problem, Options(time_limit=60.0)).applies()
-    assert Semidefinite(problem, Options()).applies()
+    assert not suits(Semidefinite, problem, Options(time_limit=0.1))
+    assert suits(Semidefinite, problem, Options(time_limit=60.0))
+    assert suits(Semidefinite, problem, Options())
     monkeypatch.setitem(sys.modules, "scipy.linalg", sys)
-    assert Semidefinite(problem, Options(time_limit=0.1)).applies()
+    assert suits(Semidefinite, problem, Options(time_limit=0.1))
 
 
 def test_what_is_not_imported_yet_waits_until_it_takes_a_small_part_of_the_run(monkeypatch):
@@ -34,12 +34,11 @@ def test_what_is_not_imported_yet_waits_until_it_takes_a_small_part_of_the_run(m
     tables = softmap.Tables(np.random.default_rng(0).normal(size=(len(pairs), 3, 3)))
     problem = Problem.plain(softmap.Model(np.zeros((12, 3)), pairs, tables))
     stage = Semidefinite(problem, Options(time_limit=60.0))
-    assert stage.applies()
-    known = Estimates(bound=1e-4, energy=0.0)
+    best = Best(problem)
     monkeypatch.setitem(sys.modules, "scipy.linalg", sys)
-    later = stage.begin(known)
+    later = planned(stage, best, bound_seconds=1e-4).begin
     monkeypatch.delitem(sys.modules, "scipy.linalg")
-    assert stage.begin(known) == later + TUNING.spins_import
+    assert planned(stage, best, bound_seconds=1e-4).begin == later + TUNING.spins_import
 
 
 def test_many_labels_are_bounded_up_to_a_size_and_only_if_there_are_many_pairs():

@@ -1,4 +1,4 @@
-"""The stages of a run: one file each, with the same five verbs (`softmap.solving.stage`).
+"""The subsolvers of a run: one file each, with `make`, `plan` and the call (`..subsolver`).
 
 The relaxation (`passes`) with the labels decoded from it (`decode`) stands in the middle. Before
 it come stages that run once: exact methods for models of one kind, and first labels. After it, or

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import Once, Outcome, Share, by_default
 from softmap.solving.trace import StageName
 
 __all__ = ["Assign"]
@@ -13,7 +15,11 @@ class Assign(Once):
     """A linear assignment: unary costs, and labels that are all different."""
 
     name = StageName.LABELS
-    needs = frozenset({Trait.DEFAULT, Trait.MANY})
+
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Assign | None:
+        fits = by_default(options) and len(problem.given.required) > 0
+        return cls(problem, options) if fits else None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         from softmap.labels.assignment import solve_assignment  # imported late: few models need it

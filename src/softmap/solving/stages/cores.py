@@ -13,10 +13,19 @@ from softmap.labels.feasibility import complete_labels
 from softmap.solving.best import Best
 from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
+from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import copied, record
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
 from softmap.solving.stages.search import flat_entries
+from softmap.solving.subsolver import (
+    Moment,
+    Outcome,
+    Plan,
+    Share,
+    Subsolver,
+    View,
+    two_labels,
+)
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -53,42 +62,54 @@ class CoreRecords:
         yield from copied(path, size)
 
 
-class Cores(Stage):
+class Cores(Subsolver):
     """Core-guided search, for variables of two labels tied by hard constraints or clauses."""
 
     name = StageName.CORES
-    needs = frozenset({Trait.TWO_LABELS, Trait.LOGICAL})
 
-    def applies(self) -> bool:
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._search: CoreGuided | None = None
-        self._soon = False  # whether it comes before the first check of the relaxation
-        self._patience = math.inf  # until when it does, on the clock
-        self._entries = flat_entries(self.problem.model)
-        small = self._entries <= self.tuning.cores_entries
-        return small and self.options.goal != "lp" and self.options.backend == "cpu"
+        # until when it comes before the first check of the relaxation, on the clock
+        self._patience = math.inf
+        self._entries = flat_entries(problem.model)
 
-    def memory(self) -> float:
-        return float(TAKES.cores * self._entries)
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Cores | None:
+        model = problem.model
+        logical = model.has_forbidden or len(model.auxiliaries) > 0
+        if options.goal == "lp" or options.backend != "cpu":
+            return None
+        if not logical or not two_labels(problem):
+            return None
+        cores = cls(problem, options)
+        if cores._entries > options.tuning.cores_entries:
+            return None
+        return cores.fitting(float(TAKES.cores * cores._entries))
 
-    def begin(self, known: Estimates) -> float:
-        checked = 2 * self.tuning.checks.early * known.bound
-        self._soon = checked > self.tuning.share * self.options.seconds
-        if self._search is not None:
-            return 0.0
-        model = self.problem.model
-        read = self._entries / max(1, model.unary.size + model.edge_size)
-        return self.tuning.setup * read * known.bound
+    def plan(self, view: View) -> Plan | None:
+        if view.recalling or view.moment is not Moment.TURN:
+            return None
+        begin = 0.0
+        if self._search is None:
+            model = self.problem.model
+            read = self._entries / max(1, model.unary.size + model.edge_size)
+            begin = self.tuning.setup * read * view.bound_seconds
+        return Plan("cores of clauses and sums", urgent=self._early(view), begin=begin)
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
+    def _early(self, view: View) -> bool:
         """Where the first check of the relaxation takes long, until it gains nothing for long."""
-        return self._soon and handed.seen is None and time.perf_counter() < self._patience
+        checked = 2 * self.tuning.checks.early * view.bound_seconds
+        soon = checked > self.tuning.share * self.options.seconds
+        passed = view.board.seen is not None and view.board.seen.done > 0
+        return soon and not passed and view.now < self._patience
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         began = time.perf_counter()
         if self._search is None:
             from softmap.proof.cores.search import CoreGuided  # imported late
 
-            logged = 0 if self._proof is None else TAKES.logged // 4
+            logged = 0 if share.proof is None else TAKES.logged // 4
             self._search = CoreGuided(self.problem.model, self.problem.given, logged)
         search, prepared = self._search, time.perf_counter() - began
         before = best.bound, best.energy
@@ -105,7 +126,7 @@ class Cores(Stage):
         if whole is not None:
             best.offer_labels(whole)
         if search.proved:
-            log = None if self._proof is None else CoreRecords(search)
+            log = None if share.proof is None else CoreRecords(search)
             best.offer_bound(
                 Stated(
                     value=search.bound, kind="cores", text="a core-guided search",

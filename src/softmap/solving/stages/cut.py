@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from softmap.labels.cuts import solve_binary
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import (
+    Once,
+    Outcome,
+    Share,
+    by_default,
+    pairs_only,
+    two_labels,
+)
 from softmap.solving.trace import StageName
 
 __all__ = ["Cut"]
@@ -14,7 +23,11 @@ class Cut(Once):
     """The minimum cut of a submodular model of two labels; its flow is λ that proves the labels."""
 
     name = StageName.CUT
-    needs = frozenset({Trait.DEFAULT, Trait.PAIRS, Trait.TWO_LABELS})
+
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Cut | None:
+        fits = by_default(options) and pairs_only(problem) and two_labels(problem)
+        return cls(problem, options) if fits else None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         found = solve_binary(

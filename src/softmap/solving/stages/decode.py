@@ -23,7 +23,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.subsolver import Moment, Outcome, Plan, Seen, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Background", "Decode"]
@@ -62,6 +62,11 @@ class Background(Generic[Found]):
         except BaseException as error:  # raised again by `found`
             self._error = error
 
+    @property
+    def ended(self) -> bool:
+        """Whether the outcome is known."""
+        return not self._thread.is_alive()
+
     def found(self, timeout: float | None = None) -> Found | None:
         """Return the outcome; block up to `timeout` seconds, then return None."""
         if self._process != os.getpid():  # a forked process does not have this thread
@@ -75,7 +80,7 @@ class Background(Generic[Found]):
         return self._found
 
 
-class Decode(Stage):
+class Decode(Subsolver):
     """Labels from the marginals and messages of each check that may yield better ones.
 
     Passes go on while labels are searched for in a thread, and wait for the outcome at the next
@@ -92,7 +97,6 @@ class Decode(Stage):
     """
 
     name = StageName.LABELS
-    proves = False
 
     def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
         super().__init__(problem, options)
@@ -106,18 +110,29 @@ class Decode(Stage):
         """Whether passes do not wait for labels: results then depend on timing."""
         return self._method.leaves_cores and self.schedule.racing(self.problem.threads) > 1
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
+    def plan(self, view: View) -> Plan | None:
         """After each check; and once a search has ended for which nobody waits."""
-        seen, pending = handed.seen, self._pending
-        if seen is not None and (seen.nodes is not None or (seen.last and pending is not None)):
-            return True
-        return self._concurrent and pending is not None and pending.found(0.0) is not None
+        pending = self._pending is not None
+        if view.moment is not Moment.CHECKED:
+            due = pending and view.moment is not Moment.TURN
+        else:
+            seen = view.board.seen
+            checked = seen is not None and (seen.nodes is not None or (seen.last and pending))
+            due = checked or (self._concurrent and self._ended)
+        return (
+            Plan("labels decoded from the relaxation", urgent=True, proves=False) if due else None
+        )
+
+    @property
+    def _ended(self) -> bool:
+        """Whether a search in the background has ended."""
+        return self._pending is not None and self._pending.ended
 
     def abandon(self) -> None:
         self._pending = None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        seen, before = share.handed.seen, best.energy
+        seen, before = share.board.seen, best.energy
         self._collect(best, share, wait=not self._concurrent or (seen is not None and seen.last))
         if seen is not None and seen.nodes is not None and self._due(best, seen):
             self._find(best, share, seen)
@@ -173,7 +188,7 @@ class Decode(Stage):
     def _labels(self) -> LabelSearch:
         model, effort = self.problem.model, self.tuning.label_search
         order = partial(self._method.decode_order, model)
-        return LabelSearch(model, order, self.memory_left, self.problem.threads, effort)
+        return LabelSearch(model, order, self.room.left, self.problem.threads, effort)
 
     def _find(self, best: Best, share: Share, seen: Seen) -> None:
         """Decode labels and improve them, in the background unless they are decisive."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
 from softmap.solving.stages.search import Search
+from softmap.solving.subsolver import Once, Outcome, Share, by_default
 from softmap.solving.trace import StageName
 
 __all__ = ["Eliminate"]
@@ -19,17 +21,20 @@ class Eliminate(Once):
     """
 
     name = StageName.SEARCH
-    needs = frozenset({Trait.DEFAULT, Trait.FACTORS})
 
-    def applies(self) -> bool:
-        model, options, tuning = self.problem.model, self.options, self.tuning
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Eliminate | None:
+        model, tuning = problem.model, options.tuning
+        if not by_default(options) or options.goal == "labels" or not len(model.auxiliaries):
+            return None
         few = model.num_variables <= tuning.dense_variables
-        if model.unary.size < tuning.large or not few or options.goal == "labels":
-            return False
-        return elimination_order(model, tuning.eliminated_per_state * model.unary.size).found
+        if model.unary.size < tuning.large or not few:
+            return None
+        most = tuning.eliminated_per_state * model.unary.size
+        return cls(problem, options) if elimination_order(model, most).found else None
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        search = Search(self.problem, self.options, self._proof)
-        if not search.applies() or not search.narrow:
+        search = Search.suited(self.problem, self.options)
+        if search is None or not search.narrow:
             return Outcome(active=False, ran=False)
         return Outcome(active=False, ended=search(best, share).ended)

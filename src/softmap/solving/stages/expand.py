@@ -11,10 +11,23 @@ from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, expandable
 from softmap.labels.energies import energy_of
 from softmap.solving.best import Best
-from softmap.solving.stage import Once, Outcome, Share, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import (
+    Entry,
+    Once,
+    Outcome,
+    Plan,
+    Share,
+    View,
+    by_default,
+    pairs_only,
+)
 from softmap.solving.trace import StageName
 
-__all__ = ["Expand"]
+__all__ = ["EXPANSIONS", "Expand"]
+
+EXPANSIONS: Entry[Expansions] = Entry("expansion moves that can be continued")
 
 
 class Expand(Once):
@@ -25,11 +38,20 @@ class Expand(Once):
     """
 
     name = StageName.LABELS
-    proves = False
-    needs = frozenset({Trait.DEFAULT, Trait.PAIRS, Trait.LARGE})
 
-    def applies(self) -> bool:
-        return expandable(self.problem.model) >= self.tuning.expanded_submodular
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Expand | None:
+        tuning = options.tuning
+        if not by_default(options) or not pairs_only(problem):
+            return None
+        if problem.model.num_variables < tuning.label_search.fused:
+            return None
+        fits = expandable(problem.model) >= tuning.expanded_submodular
+        return cls(problem, options) if fits else None
+
+    def plan(self, view: View) -> Plan | None:
+        plan = super().plan(view)
+        return None if plan is None else plan._replace(proves=False)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         tuning = self.tuning
@@ -42,8 +64,9 @@ class Expand(Once):
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
-        kept = self.schedule.keeps_moves and Fusion.takes(self.problem.model) <= self.room
-        return Outcome(active=False, expansions=expansions if kept else None)
+        continued = self.schedule.either(timed=True, counted=False)
+        kept = continued and Fusion.takes(self.problem.model) <= self.room.each
+        return Outcome(active=False, entries={EXPANSIONS: expansions} if kept else {})
 
     def _first(self, fusion: Fusion, best: Best, deadline: core.Deadline) -> Labels:
         """Labels to start from: those of one pass of messages, fused with given ones.
@@ -52,7 +75,7 @@ class Expand(Once):
         """
         model, options = self.problem.model, self.options
         messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
-        if messages + Fusion.takes(model) > self.memory_left:
+        if messages + Fusion.takes(model) > self.room.left:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, deadline=deadline, threads=self.problem.threads)
         given = options.labels is not None or options.warm_start is not None

@@ -17,8 +17,11 @@ from softmap.relaxation.flat import flatten
 from softmap.solving.best import Best
 from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import TAKES
-from softmap.solving.stage import Outcome, Share, Stage
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.stages.expand import EXPANSIONS
 from softmap.solving.stages.search import flat_entries, search_memory
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Improve"]
@@ -67,7 +70,7 @@ class _TimeParts:
         self._merit = rates / rates.sum()
 
 
-class Improve(Stage):
+class Improve(Subsolver):
     """Expansion moves and three searches for labels; finds feasible labels if there are none.
 
     Annealing over single labels, dynamic programming over narrow parts of the model and exact
@@ -77,8 +80,6 @@ class Improve(Stage):
     """
 
     name = StageName.LABELS
-    proves = False
-
     _parts: _TimeParts | None = None
     _slices = 0
 
@@ -86,9 +87,16 @@ class Improve(Stage):
     def _first(self) -> FirstLabels:
         return FirstLabels(self.problem, self.tuning)
 
-    def memory(self) -> float:
-        model = self.problem.model
-        return float(TAKES.joined * model.m / 10 + 8 * model.unary.size)
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Improve | None:
+        model = problem.model
+        needed = float(TAKES.joined * model.m / 10 + 8 * model.unary.size)
+        return cls(problem, options).fitting(needed)
+
+    def plan(self, view: View) -> Plan | None:
+        if view.moment is not Moment.TURN:
+            return None
+        return Plan("better labels", proves=False)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
@@ -102,7 +110,7 @@ class Improve(Stage):
 
     def _expanded(self, best: Best, share: Share) -> bool:
         """Whether no expansion move improves the labels, after as many as the slice allows."""
-        moves = share.handed.expansions
+        moves = share.board.get(EXPANSIONS)
         if moves is None or moves.ended(best.labels):
             return True
         labels = best.labels.copy()
@@ -117,8 +125,8 @@ class Improve(Stage):
         entries = flat_entries(model)
         small = entries <= tuning.searched_entries // 2
         moves = small and model.num_variables <= tuning.moved_variables
-        moves = moves and search_memory(model, entries) <= self.room
-        anneals = small and LabelAnnealing.takes(model, entries) <= self.room
+        moves = moves and search_memory(model, entries) <= self.room.each
+        anneals = small and LabelAnnealing.takes(model, entries) <= self.room.each
         flat = flatten(model) if anneals or moves else None
         found: list[_Improver] = []
         if flat is not None and anneals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from softmap.model.potentials import Tables
 from softmap.relaxation.dual import edge_batches
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
-from softmap.solving.stage import Handed, Outcome, Share, Stage, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, left_to_solver
 from softmap.solving.trace import StageName
 from softmap.tuning import InteriorTimes
 
@@ -24,7 +27,7 @@ __all__ = ["Interior", "interior_point"]
 ACCURATE = 1e-7  # least relative gap that rounding errors allow (D101)
 
 
-class Interior(Stage):
+class Interior(Subsolver):
     """The LP solved by an interior-point method that eliminates the edges; the judge evaluates it.
 
     It is called once, if nothing but the LP is wanted: when the passes have taken as long as the
@@ -33,33 +36,44 @@ class Interior(Stage):
     """
 
     name = StageName.RELAX
-    needs = frozenset({Trait.EXACT, Trait.LP})
 
-    def applies(self) -> bool:
-        self._method: core.InteriorPoint | None = None
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._called = False
-        self._pass = _time_of_pass(self.problem.model, self.tuning.interior)
-        model = self.problem.model
-        return model.m > 0 and not model.has_forbidden and self.options.lp_gap >= ACCURATE
+        self._pass = _time_of_pass(problem.model, self.tuning.interior)
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
-        seen = handed.seen
-        if seen is None or seen.last or self._called or not math.isfinite(best.gaps().lp):
-            return False
-        left = min(1.0, best.gaps().lp / self.options.lp_gap - 1.0) * seen.done * self._pass
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Interior | None:
+        model = problem.model
+        if options.goal != "lp" or not left_to_solver(problem, options):
+            return None
+        fits = model.m > 0 and not model.has_forbidden and options.lp_gap >= ACCURATE
+        return cls(problem, options) if fits else None
+
+    @cached_property
+    def _method(self) -> core.InteriorPoint:
+        return interior_point(self.problem.model)
+
+    def plan(self, view: View) -> Plan | None:
+        seen, gap = view.board.seen, view.best.gaps().lp
+        if view.moment is not Moment.CHECKED or seen is None or seen.last:
+            return None
+        if self._called or not math.isfinite(gap):
+            return None
+        left = min(1.0, gap / self.options.lp_gap - 1.0) * seen.done * self._pass
         times = self.tuning.interior
         pairs = times.pair * self.problem.model.edge_size
         if left < times.steps * pairs:  # so that most runs need no elimination order
-            return False
-        if self._method is None:
-            self._method = interior_point(self.problem.model)
-        return left >= times.steps * (pairs + times.product * self._method.work)
+            return None
+        if left < times.steps * (pairs + times.product * self._method.work):
+            return None
+        return Plan("interior points of the LP", urgent=True)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        method, seen = self._method, share.handed.seen
-        assert method is not None
+        method, seen = self._method, share.board.seen
         assert seen is not None
-        self._called, self._method = True, None  # it needs memory
+        self._called = True
+        del self._method  # it needs memory
         near = 4.0 * self.options.lp_gap * self.problem.unit(best.lp_bound)
         with suppress(core.OutOfTime):
             while best.gaps().lp > self.options.lp_gap and method.step(share.run_end):

@@ -15,7 +15,9 @@ from softmap.labels.penalties import dominating_penalty
 from softmap.solving.best import Best
 from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import TAKES
-from softmap.solving.stage import Once, Outcome, Share
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import Once, Outcome, Share, by_default
 from softmap.solving.trace import StageName
 from softmap.solving.values import Penalty
 
@@ -31,13 +33,13 @@ class Obey(Once):
 
     name = StageName.LABELS
 
-    def applies(self) -> bool:
-        model = self.problem.model
-        return 0 < model.m and model.n <= self.tuning.large
-
-    def memory(self) -> float:
-        model = self.problem.model
-        return float(TAKES.constraint * (model.unary.size + model.edge_size))
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Obey | None:
+        model = problem.model
+        if not by_default(options) or not model.m or model.n > options.tuning.large:
+            return None
+        needed = float(TAKES.constraint * (model.unary.size + model.edge_size))
+        return cls(problem, options).fitting(needed)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         before = best.energy

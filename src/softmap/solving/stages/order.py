@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from softmap.solving.stage import Stage
 from softmap.solving.stages.assign import Assign
 from softmap.solving.stages.cores import Cores
 from softmap.solving.stages.cut import Cut
@@ -14,14 +13,15 @@ from softmap.solving.stages.permute import Permute
 from softmap.solving.stages.search import Search
 from softmap.solving.stages.semidefinite import Semidefinite
 from softmap.solving.stages.tighten import Tighten
+from softmap.solving.subsolver import Subsolver
 
 __all__ = ["AFTER", "BEFORE", "LABELS"]
 
-BEFORE: tuple[type[Stage], ...] = (Eliminate, Cut, Assign, Permute, Obey, Expand)
+BEFORE: tuple[type[Subsolver], ...] = (Eliminate, Cut, Assign, Permute, Obey, Expand)
 """The stages before the relaxation, in order."""
 
-AFTER: tuple[type[Stage], ...] = (Cores, Search, Semidefinite, Tighten, Improve)
+AFTER: tuple[type[Subsolver], ...] = (Cores, Search, Semidefinite, Tighten, Improve)
 """The stages beside the relaxation, in the order of their turns."""
 
-LABELS: tuple[type[Stage], ...] = (Improve, Tighten)
+LABELS: tuple[type[Subsolver], ...] = (Improve, Tighten)
 """The same if no effort is made for proofs."""

@@ -25,7 +25,7 @@ from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stage import Handed, Outcome, Seen, Share, Stage
+from softmap.solving.subsolver import Moment, Outcome, Plan, Seen, Share, Subsolver, View
 from softmap.solving.trace import StageName, Status
 from softmap.solving.values import Tolerances
 
@@ -191,7 +191,7 @@ class PassChecks:
         return -SmoothedDual(model, found.eta).value(found.lam)
 
 
-class Passes(Stage):
+class Passes(Subsolver):
     """The relaxation: a slice is the steps up to the next check, and the check.
 
     Parameters
@@ -212,7 +212,6 @@ class Passes(Stage):
     """
 
     name = StageName.RELAX
-    leads = True
 
     def __init__(
         self,
@@ -233,14 +232,17 @@ class Passes(Stage):
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
-        """For the first passes; and always if others are to wait for it, or are slow beside it.
+    def plan(self, view: View) -> Plan | None:
+        """Urgent for the first passes; and always if others wait for it, or are slow beside it.
 
-        On a GPU, the LP is solved first: that takes a fraction of the time of any other stage.
+        On a GPU, the LP is solved first: that takes a fraction of the time of any other subsolver.
         """
+        if view.moment is not Moment.TURN:
+            return None
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.goal == "lp"
-        return alone or options.backend != "cpu" or self._at.done < self.tuning.checks.early
+        first = options.backend != "cpu" or self._at.done < self.tuning.checks.early
+        return Plan("passes and a check", urgent=alone or first, leads=True)
 
     def set_up(self, deadline: core.Deadline | None = None) -> bool:
         """Initialise the method, which takes the time of several passes; False if it is too late.

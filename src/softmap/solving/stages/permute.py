@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +16,12 @@ from softmap.labels.different import shared_labels
 from softmap.solving.best import Best
 from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
+from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import record
 from softmap.solving.schedule import UNLIMITED
-from softmap.solving.stage import Handed, Once, Outcome, Share, Trait
 from softmap.solving.stages.multipliers import ASSIGNMENT, AssignmentEvidence, Multipliers
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, by_default
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
 
@@ -49,7 +51,7 @@ class PermutationRecords:
             yield from record(ASSIGNMENT, *arrays)
 
 
-class Permute(Once):
+class Permute(Subsolver):
     """Permutations: tabu search by swaps, dual ascent over assignment problems, and a search.
 
     The local polytope proves next to nothing here (decision 68). In runs with a time limit, the
@@ -58,18 +60,26 @@ class Permute(Once):
     """
 
     name = StageName.PERMUTE
-    needs = frozenset({Trait.DEFAULT, Trait.HARD})
 
-    def applies(self) -> bool:
+    def __init__(self, problem: Problem, options: Options, shared: list[int] | None = None) -> None:
+        super().__init__(problem, options)
         self._begun = time.perf_counter()
         self._seconds = 0.0
         self._found: _Parts | None = None
-        model = self.problem.model
-        self._shared: list[int] | None = []
-        if not self._few:
-            return False
-        self._shared = shared_labels(model, self.problem.given)
-        return self._shared is not None and self._few
+        self._shared = shared or []
+
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Permute | None:
+        model = problem.model
+        if not by_default(options) or not model.has_forbidden:
+            return None
+        if not cls(problem, options)._few:
+            return None
+        shared = shared_labels(model, problem.given)
+        if shared is None:
+            return None
+        permute = cls(problem, options, shared)
+        return permute.fitting(TAKES.permuted * permute._entries) if permute._few else None
 
     @property
     def _few(self) -> bool:
@@ -85,26 +95,28 @@ class Permute(Once):
         sizes = self.problem.model.num_labels[: self.problem.model.num_visible]
         return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
-    def memory(self) -> float:
-        return TAKES.permuted * self._entries
+    def plan(self, view: View) -> Plan | None:
+        if view.recalling or view.moment is not Moment.TURN:
+            return None
+        due = self._partly(view) if self._shared else self._mostly(view)
+        return Plan("permutations", urgent=True, whole=True) if due else None
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
+    def _mostly(self, view: View) -> bool:
         """Always at first; once the ascent has stalled, for most of the time."""
-        if self._shared:
-            return self._partly(best, handed)
         if self._found is None or not self._found.stalled:
             return True
-        spent = time.perf_counter() - self._begun
-        return self._seconds < self.tuning.permuted_share * spent
+        return self._seconds < self.tuning.permuted_share * (view.now - self._begun)
 
-    def _partly(self, best: Best, handed: Handed) -> bool:
+    def _partly(self, view: View) -> bool:
         """After a check of the relaxation, the last one if time is not limited, since others may
         prove more of a partial matching; then for the least part of the time.
         """
-        if handed.seen is None:
+        seen, tuning = view.board.seen, self.tuning
+        if seen is None:
             return False
-        spent = time.perf_counter() - self._begun
-        return self.schedule.has_part(self._seconds, spent, last=handed.seen.last)
+        part = tuning.least_part * (view.now - self._begun)
+        due = self._seconds + tuning.first_slice <= part
+        return self.schedule.either(timed=due, counted=seen.last)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -112,15 +124,15 @@ class Permute(Once):
             from softmap.labels.permutations import Permutation  # imported late
 
             model, seed = self.problem.model, self.options.seed
-            logged = 0 if self._proof is None else TAKES.logged // 8
+            logged = 0 if share.proof is None else TAKES.logged // 8
             try:
-                costs = Permutation.of(model, self._shared or (), share.run_end)
+                costs = Permutation.of(model, self._shared, share.run_end)
             except core.OutOfTime:
                 return Outcome(active=False, ran=False)
             self._found = _Parts(costs, seed, tuning, logged)
-        seconds, work = self.schedule.limits(
-            max(tuning.first_slice, tuning.growth * self._seconds),
-            int(tuning.permuted_work * self._entries_of(0)),
+        seconds, work = self.schedule.either(
+            timed=(max(tuning.first_slice, tuning.growth * self._seconds), UNLIMITED),
+            counted=(math.inf, int(tuning.permuted_work * self._entries_of(0))),
         )
         active = self._found.improve(best, share.within(seconds), work)
         self._seconds += time.perf_counter() - begun

@@ -18,10 +18,11 @@ from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
+from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import copied
 from softmap.solving.schedule import UNLIMITED
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
@@ -75,29 +76,46 @@ class SearchRecords:
         return copied(self._log.path, self._log.size)
 
 
-class Search(Stage):
+class Search(Subsolver):
     """Exact branch and bound over the model, from λ and the best labels."""
 
     name = StageName.SEARCH
 
-    def applies(self) -> bool:
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._search: ExactSearch | None = None
         self._flat: FlatModel | None = None  # a factor table in the place of each auxiliary node
         self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
-        self._next = self.schedule.first_search  # step of the next early slice
-        self._entries = flat_entries(self.problem.model)
-        return self._entries <= self.tuning.searched_entries
+        checks = self.tuning.checks
+        # step of the next early slice
+        self._next = self.schedule.either(timed=checks.first, counted=checks.early)
+        self._entries = flat_entries(problem.model)
 
-    def memory(self) -> float:
+    @classmethod
+    def suited(cls, problem: Problem, options: Options) -> Search | None:
+        """Return the search, whatever memory it needs; None if the model is too large."""
+        search = cls(problem, options)
+        return search if search._entries <= options.tuning.searched_entries else None
+
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Search | None:
+        search = cls.suited(problem, options)
+        return None if search is None else search.fitting(search._memory)
+
+    @property
+    def _memory(self) -> float:
         return search_memory(self.problem.model, self._entries)
 
-    def begin(self, known: Estimates) -> float:
-        return 0.0 if self._search is not None else self.tuning.setup * known.bound
+    def plan(self, view: View) -> Plan | None:
+        if view.moment is not Moment.TURN:
+            return None
+        begin = 0.0 if self._search is not None else self.tuning.setup * view.bound_seconds
+        return Plan("exact search from the best λ", urgent=self._early(view), begin=begin)
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
+    def _early(self, view: View) -> bool:
         """At intervals that grow with the passes: a search often ends a run long before the LP."""
-        seen = handed.seen
+        seen = view.board.seen
         alone = self.options.whole_run or self.options.backend != "cpu"
         if seen is None or seen.last or alone:
             return False
@@ -106,9 +124,9 @@ class Search(Stage):
         return self._next <= self.tuning.checks.early and self.narrow
 
     def __call__(self, best: Best, share: Share) -> Outcome:
-        if seen := share.handed.seen:
+        if seen := share.board.seen:
             self._next = max(self._next, 4 * seen.done)
-        if not (best.gaps().map <= self.schedule.searched_gap or self._small or self.narrow):
+        if not (best.gaps().map <= self._searched_gap or self._small or self.narrow):
             return Outcome(ran=False)
         try:
             search = self._current(best, share)
@@ -128,6 +146,11 @@ class Search(Stage):
         if share.early:  # a resumed run restarts it, too
             self._search = None
         return Outcome(active=active)
+
+    @property
+    def _searched_gap(self) -> float:
+        """The relative gap up to which large models are searched."""
+        return self.schedule.either(timed=math.inf, counted=self.tuning.searched_gap)
 
     @property
     def _small(self) -> bool:
@@ -163,7 +186,7 @@ class Search(Stage):
 
     def _new(self, best: Best, share: Share) -> ExactSearch:
         model = self.problem.model
-        spare = self.room - self.memory()
+        spare = self.room.each - self._memory
         threads, copies = search_threads(model, self.problem.threads, spare)
         spare -= copies  # half for tables, half for open nodes
         if self._flat is None:
@@ -177,7 +200,7 @@ class Search(Stage):
             dp_limit=min(self._tables(share), spare / TAKES.eliminated),
             open_bytes=min(OPEN_NODE_BYTES, spare / 2),
             threads=threads,
-            log=None if self._proof is None else self._proof.fresh(),
+            log=None if share.proof is None else share.proof.fresh(),
         )
 
     def _tables(self, share: Share) -> float:

@@ -17,9 +17,10 @@ from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.evidence import Stated
 from softmap.solving.memory import TAKES
+from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import Recorded, bits, record
-from softmap.solving.stage import Estimates, Handed, Outcome, Share, Stage, Trait
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def indicators(model: Model) -> int:
     return int(np.isfinite(model.unary).sum()) - model.n + 1
 
 
-class Semidefinite(Stage):
+class Semidefinite(Subsolver):
     """The semidefinite bound of dense models: of spins for two labels, by squares for more.
 
     Few spins have triangles and branch and bound, too. Sparse models, and two labels with hard
@@ -101,43 +102,57 @@ class Semidefinite(Stage):
     """
 
     name = StageName.SEMIDEFINITE
-    needs = frozenset({Trait.DENSE})
 
-    def applies(self) -> bool:
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._tree: SpinTree | SquareBound | None = None
         self._gain = math.inf  # most that another bound without triangles may add
         self._first = True  # whether it has not run yet
         self._next = self.tuning.checks.early  # step of the next early slice
-        model, tuning = self.problem.model, self.tuning
-        if self.options.seconds < 5 * self._import:
-            return False  # an import cannot be interrupted
-        self._free = indicators(model)
-        self._many = not of_pairs(model)
-        if not self._many:
-            return not model.has_forbidden
-        return 0 < self._free <= tuning.dense_variables // 3  # 0.3 s for their eigenvalues; D92
+        self._free = indicators(problem.model)
+        self._many = not of_pairs(problem.model)
 
-    def memory(self) -> float:
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Semidefinite | None:
+        model, tuning = problem.model, options.tuning
+        dense = 2 * model.m > tuning.spins_degree * model.n
+        if not dense or model.n > tuning.dense_variables:
+            return None
+        bound = cls(problem, options)
+        if options.seconds < 5 * bound._import:
+            return None  # an import cannot be interrupted
+        fits = not model.has_forbidden
+        if bound._many:
+            # 0.3 s for their eigenvalues; decision 92
+            fits = 0 < bound._free <= tuning.dense_variables // 3
+        return bound.fitting(bound._memory) if fits else None
+
+    @property
+    def _memory(self) -> float:
         return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
 
-    def begin(self, known: Estimates) -> float:
-        if self._tree is not None:
-            return 0.0
-        return self.tuning.setup * known.bound + self._import
+    def plan(self, view: View) -> Plan | None:
+        if view.moment is not Moment.TURN:
+            return None
+        begin = 0.0
+        if self._tree is None:
+            begin = self.tuning.setup * view.bound_seconds + self._import
+        return Plan("a semidefinite bound", urgent=self._early(view), begin=begin)
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
+    def _early(self, view: View) -> bool:
         """After the first check; then at growing intervals, as a search, if spins are few."""
-        seen, alone = handed.seen, self.options.whole_run or self.options.backend != "cpu"
+        seen = view.board.seen
+        alone = self.options.whole_run or self.options.backend != "cpu"
         if seen is None or alone or self._many:
             return False
         return self._first or (not seen.last and seen.done >= self._next and self._few)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         self._first = False
-        if seen := share.handed.seen:
+        if seen := share.board.seen:
             self._next = max(self._next, 4 * seen.done)
         began = time.perf_counter()
-        tree = self._tree = self._tree or self._new()
+        tree = self._tree = self._tree or self._new(logged=share.proof is not None)
         if tree is None:
             return Outcome(active=False, ran=False)
         set_up = time.perf_counter() - began
@@ -164,12 +179,12 @@ class Semidefinite(Stage):
         """Whether triangles, of which there are many, pay."""
         return not self._many and self.problem.model.n <= self.tuning.spins_triangles
 
-    def _new(self) -> SpinTree | SquareBound | None:
+    def _new(self, *, logged: bool) -> SpinTree | SquareBound | None:
         if self._many:
             from softmap.proof.spins.indicators import IndicatorForm
             from softmap.proof.spins.squares import SquareBound
 
-            return SquareBound(IndicatorForm.of(self.problem.model), logged=self._proof is not None)
+            return SquareBound(IndicatorForm.of(self.problem.model), logged=logged)
         from softmap.proof.spins.form import SpinForm
         from softmap.proof.spins.tree import SpinTree
 
@@ -178,8 +193,8 @@ class Semidefinite(Stage):
             return None
         seed, steps = self.options.seed, self.tuning.spin_steps
         # a node takes less memory than the root
-        most = int(max(16.0, min(self.room / self.memory(), 1e9)))
-        return SpinTree(form, seed, steps, logged=self._proof is not None, most_open=most)
+        most = int(max(16.0, min(self.room.each / self._memory, 1e9)))
+        return SpinTree(form, seed, steps, logged=logged, most_open=most)
 
     def _advance(self, tree: SpinTree | SquareBound, best: Best, share: Share) -> bool:
         """One bound; return whether another may be better."""

@@ -10,7 +10,9 @@ from softmap import core
 from softmap.solving.best import Best
 from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.memory import TAKES, memory_needed
-from softmap.solving.stage import Estimates, Outcome, Share, Stage
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -19,23 +21,32 @@ if TYPE_CHECKING:
 __all__ = ["Tighten"]
 
 
-class Tighten(Stage):
+class Tighten(Subsolver):
     """The relaxation tightened by clusters; labels are decoded from its marginals."""
 
     name = StageName.TIGHTEN
 
-    def applies(self) -> bool:
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
         self._run: Tightening | None = None
-        model = self.problem.model
-        return model.m > 0 and model.unary.size <= self.tuning.clusters.states
 
-    def memory(self) -> float:
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Tighten | None:
+        model = problem.model
+        if not model.m or model.unary.size > options.tuning.clusters.states:
+            return None
+        tighten = cls(problem, options)
+        return tighten if math.isinf(tighten.room.each) else tighten.fitting(tighten._memory)
+
+    @property
+    def _memory(self) -> float:
         return TAKES.tightened * memory_needed(self.problem.model)
 
-    def begin(self, known: Estimates) -> float:
-        if math.isinf(known.energy):
-            return math.inf
-        return 0.0 if self._run is not None else self.tuning.setup * known.bound
+    def plan(self, view: View) -> Plan | None:
+        if not view.best.found or view.moment is not Moment.TURN:
+            return None
+        begin = 0.0 if self._run is not None else self.tuning.setup * view.bound_seconds
+        return Plan("clusters that tighten the relaxation", begin=begin)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         if not best.found:
@@ -53,9 +64,9 @@ class Tighten(Stage):
         from softmap.solving.tightening import Tightening  # imported late
 
         limits = self.tuning.clusters
-        states = (self.room - self.memory()) / TAKES.cluster
+        states = (self.room.each - self._memory) / TAKES.cluster
         limits = replace(limits, states=int(min(limits.states, states)))
         run = Tightening(self.problem, best, self.tuning, limits, share.run_end)
-        if isinstance(share.handed.evidence, ClusterEvidence):
-            run.adopt(share.handed.evidence)
+        if isinstance(share.board.evidence, ClusterEvidence):
+            run.adopt(share.board.evidence)
         return run

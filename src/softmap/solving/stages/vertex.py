@@ -6,23 +6,31 @@ import numpy as np
 
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
-from softmap.solving.stage import Handed, Outcome, Share, Stage, Trait
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, left_to_solver
 from softmap.solving.trace import StageName
 
 __all__ = ["Vertex"]
 
 
-class Vertex(Stage):
+class Vertex(Subsolver):
     """The LP solved by HiGHS: interior points, then a vertex; the judge evaluates the solution."""
 
     name = StageName.RELAX
-    needs = frozenset({Trait.EXACT})
 
-    def urgent(self, best: Best, handed: Handed) -> bool:
-        seen = handed.seen
-        if seen is None or seen.last or seen.done < self.tuning.interior_after:
-            return False
-        return best.gaps().lp > self.options.lp_gap
+    @classmethod
+    def make(cls, problem: Problem, options: Options) -> Vertex | None:
+        return cls(problem, options) if left_to_solver(problem, options) else None
+
+    def plan(self, view: View) -> Plan | None:
+        seen = view.board.seen
+        if view.moment is not Moment.CHECKED or seen is None or seen.last:
+            return None
+        open_gap = view.best.gaps().lp > self.options.lp_gap
+        if seen.done < self.tuning.interior_after or not open_gap:
+            return None
+        return Plan("a vertex of the LP by HiGHS", urgent=True)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         from softmap.relaxation import lp  # imported late: few runs need it
@@ -36,6 +44,6 @@ class Vertex(Stage):
         mass = np.add.reduceat(nodes, model.node_offset[:-1])
         nodes /= np.repeat(mass, model.num_labels)
         Judge(best).solution(found.lam, nodes)
-        seen = share.handed.seen
+        seen = share.board.seen
         assert seen is not None
         return Outcome(active=False, work=0, seen=seen.solved(found.lam, nodes, best.point_cost))
