@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | test-lowest | test-newest | extras | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | figures | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | test-lowest | test-newest | extras | thorough | test-gpu | check | native-checks | other-machine | adversary | faults | mutants | theorems | bench | figures | figures-paper | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -31,7 +31,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test test-lowest test-newest extras thorough test-gpu test-plugs check native-checks other-machine adversary faults mutants theorems lint bench figures docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test test-lowest test-newest extras thorough test-gpu test-plugs check native-checks other-machine adversary faults mutants theorems lint bench figures figures-paper docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -219,6 +219,11 @@ bench: $(BUILT) $(VENV)/installed-bench
 # The figures in README and pages, from the stored runs in docs/benchmarks.
 figures: $(BUILT) $(VENV)/libraries
 	$(BIN)/python -m benchmarks.figures
+
+# Every table, figure and verdict about the paper's experiments, from the stored run in
+# docs/reproduction (decision 133 says how the run is repeated).
+figures-paper: $(BUILT) $(VENV)/libraries $(VENV)/installed-plot
+	PYTHONPATH=. $(BIN)/python docs/reproduction/build.py
 
 docs: $(BUILT) $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -2,13 +2,17 @@
 
 A reading says what λ is off the block that is updated (kept, or y), how large the step of v is,
 where θ starts, and which iterate is measured. Each is run beside the plain method on the same
-graphs with the same random numbers; a curve is the mean of log(gap of the plain method / gap of the
-accelerated one) over the graphs. Run by `python -m benchmarks.readings FOLDER`.
+graphs with the same random numbers; a curve is the mean over the graphs of log(gap of the plain
+method / gap of the accelerated one). A step of 0 is the control: v stays 0, there is no momentum,
+and only y = (1 - θ) λ differs from the plain method.
+
+    python -m benchmarks.readings FOLDER
+
+writes FOLDER/readings.npz, the costs of all projected points.
 """
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import sys
@@ -21,26 +25,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import generators
+from softmap.app.experiments.evaluation import Evaluator
 from softmap.app.experiments.plan import spaced
-from softmap.app.experiments.trials import trial_seed
-from softmap.methods.base import Algorithm, Proposal
+from softmap.app.experiments.problems import optimum
+from softmap.app.experiments.trials import current, trial_seed
+from softmap.io.atomic import replacing
+from softmap.methods.base import Algorithm
 from softmap.model import Model
 from softmap.paper import methods as paper
 from softmap.paper.methods import Blocks, gain
-from softmap.relaxation import lp
-from softmap.solving.judge import Judge
 
-__all__ = ["GRAPHS", "ITERATES", "Reading", "curves", "readings", "run", "write"]
+__all__ = [
+    "GRAPHS", "ITERATES", "KINDS", "POINTS", "UPDATES", "Reading", "collected", "model_of",
+    "piece", "plain", "readings", "run", "write",
+]  # fmt: skip
 
 ETA = 1000.0  # the paper's
+SIZE, GRAPHS, UPDATES, POINTS = 100, 20, 30_000, 20
 FAMILIES = ("emp", "smp")
 KEPT = ("λ", "y")  # off the block
+CONTROL = "none (v = 0)"
 STEPS = {"printed": 1.0, "printed × 0.3": 0.3, "printed × 0.1": 0.1, "printed × 0.03": 0.03,
-         "lemma": 1.0, "sharp": 1.0}  # fmt: skip
+         "lemma": 1.0, "sharp": 1.0, CONTROL: 0.0}  # fmt: skip
 STARTS = ("1", "p")  # θ before the first update: 1, or the least chance of a block
 ITERATES = ("last", "least slack", "average")
-GRAPHS = ("random", "grid")
-FLOOR = 1e-12  # gaps below it count as this: the LP is solved that well
+KINDS = ("random", "grid")
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +74,8 @@ class Reading:
                  ("smp", "λ"): paper.AccelSMPPrinted, ("smp", "y"): paper.AccelSMP}  # fmt: skip
         method = names[self.family, self.off](ETA)
         state = method.init(model, None, seed)
-        state.gain = STEPS[self.step] * gain(self.step.split()[0], model, self.blocks, ETA)
+        constants = "printed" if self.step == CONTROL else self.step.split()[0]
+        state.gain = STEPS[self.step] * gain(constants, model, self.blocks, ETA)
         if self.start == "p":
             size = model.graph.degree.min() if self.blocks is Blocks.STARS else 1
             state.theta = max(1, int(size)) / max(2 * model.m, 1)
@@ -77,84 +87,89 @@ def readings() -> list[Reading]:
     return [Reading(*parts) for parts in itertools.product(FAMILIES, KEPT, STEPS, STARTS)]
 
 
+def plain(family: str) -> Algorithm:
+    """The method without acceleration."""
+    return paper.SMP(ETA) if family == "smp" else paper.EMP(ETA)
+
+
 def run(
-    method: Algorithm, state: Any, model: Model, checks: tuple[int, ...]
-) -> dict[str, list[float]]:
-    """Primal values at the checks, of the last iterate, that of least slack, and the average."""
-    found: dict[str, list[float]] = {name: [] for name in ITERATES}
-    done, least, best, total = 0, math.inf, math.inf, np.zeros(int(model.half_offset[-1]))
+    method: Algorithm, state: Any, evaluator: Evaluator, checks: tuple[int, ...]
+) -> list[tuple[float, float, float]]:
+    """Costs at the checks, of the last iterate, that of least slack, and the average."""
+    rows = []
+    done, least, best, total = 0, math.inf, math.inf, np.zeros(evaluator.model.half_size)
     for count, check in enumerate(checks, 1):
         method.step(state, check - done)
         done = check
-        lam = state.current() if isinstance(state, paper.StandardState) else _lam(method, state)
-        total += lam
-        verdict = Judge.of(model).look(Proposal(lam, ETA))
-        if verdict.slack < least:
-            least, best = verdict.slack, verdict.primals[0]
-        found["last"].append(verdict.primals[0])
-        found["least slack"].append(best)
-        mean = Judge.of(model).look(Proposal(total / count, ETA))
-        found["average"].append(mean.primals[0])
-    return found
+        lam = current(method, state)
+        with np.errstate(over="ignore", invalid="ignore"):  # readings that diverge
+            total += lam
+        last, slack = evaluator.projected(lam, ETA), evaluator.exchanged(lam, ETA).slack
+        if slack < least:
+            least, best = slack, last
+        rows.append((last, best, evaluator.projected(total / count, ETA)))
+    return rows
 
 
-def _lam(method: Algorithm, state: Any) -> Floats:
-    return method.propose(state).lam
+def model_of(kind: str, size: int, seed: int) -> Model:
+    """A graph with the paper's costs."""
+    if kind == "random":
+        return generators.erdos_renyi(size, 3, seed=seed)
+    side = math.isqrt(size)
+    edges = generators.grid_edges(side, side)
+    rng = np.random.default_rng(seed)
+    tables = rng.choice([-1.0, 1.0], size=(len(edges), 3, 3))
+    return Model(rng.uniform(-0.01, 0.01, (side * side, 3)), edges, tables)
 
 
-def problems(graph: str, size: int, seeds: int) -> Iterator[tuple[Model, float, int]]:
-    """Graphs of the paper's costs with the optimum of their LP."""
-    for seed in range(seeds):
-        model = generators.erdos_renyi(size, 3, seed=seed)
-        if graph == "grid":
-            side = math.isqrt(size)
-            edges = generators.grid_edges(side, side)
-            rng = np.random.default_rng(seed)
-            tables = rng.choice([-1.0, 1.0], size=(len(edges), 3, 3))
-            model = Model(rng.uniform(-0.01, 0.01, (side * side, 3)), edges, tables)
-        yield model, lp.solve(model, "simplex", tolerance=1e-9, threads=1).value, seed
+def piece(kind: str, size: int, seed: int, checks: tuple[int, ...]) -> Floats:
+    """Costs on one graph: the two plain methods, then all readings, by iterate and check."""
+    model = model_of(kind, size, seed)
+    evaluator = Evaluator(model)
+    rows = []
+    for family in FAMILIES:
+        method = plain(family)
+        rows.append(run(method, method.init(model, None, trial_seed(0, seed)), evaluator, checks))
+    for reading in readings():
+        rows.append(run(*reading.begin(model, trial_seed(0, seed)), evaluator, checks))
+    return np.array(rows).transpose(0, 2, 1)
 
 
-def curves(
-    *, size: int = 100, seeds: int = 3, updates: int = 30_000, points: int = 40
-) -> Iterator[tuple[str, Reading, str, tuple[int, ...], Floats]]:
-    """(graph, reading, iterate, updates, log ratios) of every reading."""
-    checks = spaced(updates, points)
-    for graph in GRAPHS:
-        given = list(problems(graph, size, seeds))
-        plain = {}
-        for family, (model, _, seed) in itertools.product(FAMILIES, given):
-            method = paper.SMP(ETA) if family == "smp" else paper.EMP(ETA)
-            plain[family, seed] = run(
-                method, method.init(model, None, trial_seed(0, seed)), model, checks
-            )
-        for reading in readings():
-            ratios = {name: np.zeros((len(given), len(checks))) for name in ITERATES}
-            for k, (model, optimum, seed) in enumerate(given):
-                ours = run(*reading.begin(model, trial_seed(0, seed)), model, checks)
-                for name in ITERATES:
-                    base = _gaps(plain[reading.family, seed][name], optimum)
-                    ratios[name][k] = np.log(base / _gaps(ours[name], optimum))
-            for name in ITERATES:
-                yield graph, reading, name, checks, ratios[name].mean(axis=0)
+def pieces(folder: Path, which: slice, size: int, graphs: int, checks: tuple[int, ...]) -> None:
+    """Make some of the pieces, one file each; those that exist are kept."""
+    for kind, seed in list(itertools.product(KINDS, range(graphs)))[which]:
+        path = folder / f"{kind}-{seed}.npy"
+        if not path.exists():
+            with replacing(path) as file:
+                np.save(file, piece(kind, size, seed, checks))
 
 
-def _gaps(primals: list[float], optimum: float) -> Floats:
-    gaps = np.asarray(primals) - optimum
-    return np.maximum(np.nan_to_num(gaps, posinf=1e12), FLOOR)
+def collected(folder: Path, path: Path, size: int, graphs: int, checks: tuple[int, ...]) -> None:
+    """Write all pieces as one file: costs by kind, graph, method, iterate and check."""
+    costs = np.stack(
+        [np.stack([np.load(folder / f"{kind}-{k}.npy") for k in range(graphs)]) for kind in KINDS]
+    )
+    with replacing(path) as file:
+        np.savez_compressed(file, costs=costs, checks=np.array(checks), size=np.array(size))
 
 
-def write(folder: Path, **sizes: int) -> Path:
-    """All curves as one table."""
-    path = folder / "readings.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("graph", "family", "off", "step", "start", "iterate", "updates", "ratio"))
-        for graph, reading, iterate, checks, ratios in curves(**sizes):
-            parts = (graph, reading.family, reading.off, reading.step, reading.start, iterate)
-            for check, ratio in zip(checks, ratios.tolist(), strict=True):
-                writer.writerow((*parts, check, f"{ratio:.3f}"))
+def write(
+    folder: Path, *, size: int = SIZE, graphs: int = GRAPHS, updates: int = UPDATES,
+    points: int = POINTS,
+) -> Path:  # fmt: skip
+    """All costs, and the optima of the LPs."""
+    checks, path = spaced(updates, points), folder / "readings.npz"
+    parts = folder / "readings"
+    parts.mkdir(parents=True, exist_ok=True)
+    pieces(parts, slice(None), size, graphs, checks)
+    collected(parts, path, size, graphs, checks)
     return path
+
+
+def optima(size: int, graphs: int) -> Iterator[tuple[str, int, float]]:
+    """The LP optimum of every graph: kind, seed, value."""
+    for kind, seed in itertools.product(KINDS, range(graphs)):
+        yield kind, seed, optimum(model_of(kind, size, seed))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,18 @@
-"""The readings of the paper: all combinations, and what each changes."""
-
-import csv
-import runpy
+"""The readings of the paper: all combinations, what each changes, and the control."""
 
 import numpy as np
 import pytest
 
 from benchmarks import readings
 from softmap import generators
+from softmap.app.experiments.evaluation import Evaluator
+from softmap.app.experiments.trials import current
 from softmap.paper import methods as paper
-from support.data import ROOT
-
-FOLDER = ROOT / "docs" / "reproduction"
 
 
 def test_every_combination_is_read_once():
-    found = readings.readings()
-    assert len(set(found)) == len(found) == 2 * 2 * 6 * 2
+    every = readings.readings()
+    assert len(set(every)) == len(every) == 2 * 2 * 7 * 2
 
 
 @pytest.mark.parametrize("family", readings.FAMILIES)
@@ -42,15 +38,32 @@ def test_readings_differ_in_what_they_say():
     assert len(seen) == len(readings.readings()) - 4
 
 
-def test_a_small_table_has_a_curve_for_every_reading(tmp_path):
-    path = readings.write(tmp_path, size=9, seeds=1, updates=30, points=2)
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * len(readings.readings()) * 3 * 2
-    assert all(np.isfinite(float(row["ratio"])) for row in rows)
+@pytest.mark.parametrize("off", readings.KEPT)
+@pytest.mark.parametrize("family", readings.FAMILIES)
+def test_the_control_has_no_momentum(family, off):
+    """v stays 0, whereas λ does not; with λ kept, one update is plain but for y = (1 - θ) λ."""
+    model = generators.erdos_renyi(12, 3, seed=1)
+    method, state = readings.Reading(family, off, readings.CONTROL, "1").begin(model, 5)
+    method.step(state, 60)
+    assert (state.v == 0).all()
+    assert np.abs(method.propose(state).lam).max() > 0
 
 
-def test_the_page_is_that_of_its_table():
-    made = runpy.run_path(str(FOLDER / "readings.py"))
-    stored = made["read"](FOLDER / "readings.csv")
-    assert (FOLDER / "readings.md").read_text("utf-8") == made["page"](stored)
+@pytest.mark.parametrize("family", readings.FAMILIES)
+def test_costs_are_those_of_projections(family):
+    model = generators.erdos_renyi(12, 3, seed=1)
+    evaluator, method = Evaluator(model), readings.plain(family)
+    rows = readings.run(method, method.init(model, None, 3), evaluator, (20, 40))
+    state = method.init(model, None, 3)
+    method.step(state, 40)
+    assert rows[1][0] == evaluator.projected(current(method, state), readings.ETA)
+    assert rows[0][0] == rows[0][2]  # the average of one iterate
+
+
+def test_a_small_run_has_every_reading_on_every_graph(tmp_path):
+    path = readings.write(tmp_path, size=9, graphs=2, updates=30, points=2)
+    with np.load(path) as stored:
+        costs = stored["costs"]
+    methods = len(readings.FAMILIES) + len(readings.readings())
+    assert costs.shape == (len(readings.KINDS), 2, methods, len(readings.ITERATES), 2)
+    assert np.isfinite(costs).all()

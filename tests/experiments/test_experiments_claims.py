@@ -1,191 +1,260 @@
-"""Tables, curves and claims from small fixed tables, and the page that is built of them."""
+"""Tables, intervals and claims from small fixed runs."""
 
-import importlib.util
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
 from softmap.app.experiments import claims
-from softmap.app.experiments.claims import MAIN, Claim, Outcome, Shares, overview, write_claims
-from softmap.app.experiments.plan import settings_for
-from softmap.app.experiments.tables import Curve, Table, curve, first_below, log_ratio
-from softmap.errors import FormatError
-from support.data import ROOT
-
-DOCS = ROOT / "docs" / "reproduction"
-NAMES = (
-    "n",
-    "method",
-    "form",
-    "eta",
-    "trial",
-    "updates",
-    "work",
-    "gap",
-    "returned_gap",
-    "bound_gap",
+from softmap.app.experiments.claims import (
+    MAIN,
+    Claim,
+    Outcome,
+    Verdict,
+    details,
+    overview,
+    write_claims,
 )
+from softmap.app.experiments.entries import Method
+from softmap.app.experiments.plan import Settings, settings_for
+from softmap.app.experiments.problems import COLUMNS, Graph
+from softmap.app.experiments.publishing import tables_of
+from softmap.app.experiments.samples import (
+    Bootstrap,
+    Curve,
+    Estimate,
+    Evidence,
+    first_below,
+    gap_curve,
+)
+from softmap.app.experiments.tables import Table
+from softmap.app.experiments.trials import Point, Unit
+from softmap.errors import FormatError
+
 UPDATES = (10, 100, 1000, 10000)
+GRAPHS, TRIALS = 4, 3
+OPTIMUM = -190.0
 
 
-def runs(method, form, gaps, n=100, trials=2, messages=1):
-    """Rows of a method whose gap is the same in each trial, but for a factor that averages out."""
-    return [
-        (n, method, form, 1000.0, t, k, messages * k, gap, gap, gap / 2)
-        for t in range(trials)
-        for k, gap in zip(UPDATES, gaps, strict=True)
+def truth(sizes=(100,), **changed):
+    facts = {
+        "m": 270, "labels": 3, "cost": 1.0, "min_degree": 1, "max_degree": 9, "optimum": OPTIMUM,
+        "cvxpy_optimum": OPTIMUM + 1e-7, "unary_energy": 1.0, "uniform_cost": 3.0,
+        "fingerprint": "abc", **changed,
+    }  # fmt: skip
+    rows = [
+        [n if name == "n" else k if name == "graph" else facts[name] for name in COLUMNS]
+        for n, k in product(sizes, range(GRAPHS))
     ]
+    return Table.from_rows(COLUMNS, rows)
 
 
-def figure1(accelerated):
+def runs(figure, method, form, gaps, n=100, messages=1, noise=0.0, checks=UPDATES):
+    """Trials of a method whose gaps are given; noise multiplies those of a graph and a trial."""
+    rng = np.random.default_rng(0)
+    results = {}
+    for graph, trial in product(range(GRAPHS), range(TRIALS)):
+        factor = math.exp(noise * rng.normal())
+        unit = Unit(figure, Graph(n, 3, graph), Method(method, form), 1000.0, trial, checks)
+        results[unit] = [
+            Point(k, messages * k, 0.1, OPTIMUM + factor * gap, math.nan, OPTIMUM - gap / 2,
+                  OPTIMUM + gap / 2)
+            for k, gap in zip(checks, gaps, strict=True)
+        ]  # fmt: skip
+    return results
+
+
+def figure1(accelerated, noise=0.0):
     """EMP, SMP and BCD fall fast, faster and slowly; `accelerated` divides their gaps, by form."""
     standard = {"emp": (80, 40, 20, 10), "smp": (60, 20, 8, 4), "bcd": (90, 70, 50, 30)}
-    rows = []
+    results = {}
     for method, gaps in standard.items():
         each = 6 if method == "smp" else 1
-        rows += runs(method, "standard", gaps, messages=each)
+        results |= runs("figure1", method, "standard", gaps, messages=each, noise=noise)
         for form, factors in accelerated.items():
-            rows += runs(
-                method, form, [g / f for g, f in zip(gaps, factors, strict=True)], messages=each
-            )
-    return Table.from_rows(NAMES, rows)
+            divided = [g / f for g, f in zip(gaps, factors, strict=True)]
+            results |= runs("figure1", method, form, divided, messages=each, noise=-noise)
+    return results
 
 
-TRUTH = Table.from_rows(
-    ("n", "m", "labels", "cost", "min_degree", "max_degree", "optimum", "cvxpy_optimum",
-     "unary_energy", "uniform_cost", "fingerprint"),
-    [(100, 270, 3, 1.0, 1, 9, -190.0, -190.0 + 1e-7, 1.0, 3.0, "abc")],
-)  # fmt: skip
+def verdicts(evidence, name):
+    return {form: o.verdict for form, o in getattr(claims, name)(evidence).outcomes.items()}
+
+
+HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 
 
 def test_the_ratio_is_positive_where_acceleration_has_the_lower_error():
-    standard = Table.from_rows(NAMES, runs("emp", "standard", (8, 4, 2, 1)))
-    better = Table.from_rows(NAMES, runs("emp", "printed", (4, 2, 1, 0.5)))
-    assert log_ratio(standard, better) == pytest.approx(np.full((2, 4), math.log(2)))
-    assert (log_ratio(better, standard) < 0).all()
-    assert (log_ratio(standard, standard) == 0).all()
+    evidence = Evidence(figure1({"printed": (2, 2, 2, 2), "proved": (1, 1, 1, 1)}), truth(), 50)
+    ratio = evidence.ratio("figure1", 100, "emp", "printed")
+    assert ratio == pytest.approx(np.full((GRAPHS, TRIALS, 4), math.log(2)))
+    assert (evidence.ratio("figure1", 100, "emp", "proved") == 0).all()
 
 
 def test_gaps_within_tolerances_count_as_equal():
-    standard = Table.from_rows(NAMES, runs("emp", "standard", (1, 1e-9, 0.0, -1e-9)))
-    other = Table.from_rows(NAMES, runs("emp", "printed", (1, 1e-12, 1e-8, 1e-7)))
-    assert (log_ratio(standard, other) == 0).all()
-
-
-def test_means_and_deviations_are_over_trials():
-    rows = [(5, "emp", "standard", 1.0, t, k, 2 * k + t, g, g, g)
-            for t, gaps in enumerate([(1.0, 3.0), (3.0, 5.0)])
-            for k, g in zip((10, 20), gaps, strict=True)]  # fmt: skip
-    found = curve(Table.from_rows(NAMES, rows))
-    assert found.mean.tolist() == [2.0, 4.0]
-    assert found.deviation.tolist() == [1.0, 1.0]
-    assert found.work.tolist() == [20.5, 40.5]
-    assert found.last == 4.0
-    assert first_below(found, 2.0) == 10
-    assert first_below(found, 1.0) == math.inf
-
-
-def test_trials_are_paired():
-    """A trial is compared with the trial of the same number, in whatever order rows come."""
-    first = Table.from_rows(NAMES, runs("emp", "standard", (1, 1, 1, 1), trials=1))
-    rows = [(*row[:4], t, *row[5:7], float(t + 1), 1.0, 1.0)
-            for t in (1, 0) for row in runs("emp", "standard", (1, 1, 1, 1), trials=1)]  # fmt: skip
-    two = Table.from_rows(NAMES, rows)
-    ratio = log_ratio(two, two)
+    results = runs("figure1", "emp", "standard", (1, 1e-9, 0.0, -1e-9))
+    results |= runs("figure1", "emp", "printed", (1, 1e-12, 1e-8, 1e-7))
+    ratio = Evidence(results, truth(), 50).ratio("figure1", 100, "emp", "printed")
     assert (ratio == 0).all()
-    assert two.by_trial("gap")[:, 0].tolist() == [1.0, 2.0]
-    assert len(first.by_trial("gap")) == 1
 
 
-def test_shares_know_a_draw():
-    found = Curve(
-        *(
-            np.array(v)
-            for v in ([1.0, 2, 3, 4], [1.0, 2, 3, 4], [0.5, 0.001, -0.004, 0.2], [0.0] * 4)
-        )
+def test_columns_are_kept_apart():
+    evidence = Evidence(runs("figure1", "emp", "standard", (8, 4, 2, 1)), truth(), 50)
+    columns = evidence.runs("figure1", 100, "emp", "standard").columns
+    assert columns["gap"][0, 0].tolist() == pytest.approx([8, 4, 2, 1])
+    assert columns["returned_gap"][0, 0].tolist() == pytest.approx([8, 4, 2, 1])
+    assert columns["bound_gap"][0, 0].tolist() == pytest.approx([4, 2, 1, 0.5])
+    assert columns["exchanged_gap"][0, 0].tolist() == pytest.approx([4, 2, 1, 0.5])
+    curve = gap_curve(evidence, evidence.runs("figure1", 100, "emp", "standard"))
+    assert first_below(curve, 2.1) == 1000
+    assert first_below(curve, 0.5) == math.inf
+
+
+def test_a_bootstrap_draws_graphs_and_then_trials():
+    """Values that differ between graphs alone have the interval of a mean of as many graphs."""
+    graphs = np.random.default_rng(1).normal(size=(20, 1))
+    values = np.repeat(graphs, 10, axis=1)
+    samples = Bootstrap(20, 10, 4000).means(values)
+    assert samples[0] == pytest.approx(values.mean())
+    assert samples[1:].std() == pytest.approx(graphs.std() / math.sqrt(20), rel=0.05)
+    within = np.random.default_rng(2).normal(size=(1, 10))
+    spread = Bootstrap(1, 10, 4000).means(within)[1:].std()
+    assert spread == pytest.approx(within.std() / math.sqrt(10), rel=0.05)
+
+
+def test_intervals_hold_what_they_should():
+    """Of a hundred samples of twenty graphs, most intervals contain the mean of the law."""
+    rng = np.random.default_rng(3)
+    bootstrap = Bootstrap(20, 2, 400)
+    inside = 0
+    for _ in range(100):
+        values = rng.normal(size=(20, 1)) + 0.5 * rng.normal(size=(20, 2))
+        estimate = Estimate.of(bootstrap.means(values))
+        inside += estimate.low <= 0.0 <= estimate.high
+    assert 84 <= inside <= 100
+
+
+def test_claims_follow_from_the_numbers():
+    """Printed is better throughout, proved is worse at first and better at the end."""
+    evidence = Evidence(
+        figure1({"printed": (1.1, 1.2, 1.3, 1.2), "proved": (0.5, 0.9, 1.6, 1.8)}), truth(), 50
     )
-    assert Shares.of(found) == Shares(0.5, 0.5, 0.0)
-    assert Shares.of(found).consistent
-    level = Shares(0.0, 1.0, 0.0)
-    assert not level.consistent
-    assert not Shares(0.5, 0.3, 0.2).consistent
-
-
-def outcomes(tables, name):
-    return {form: v.holds for form, v in getattr(claims, name)(tables).outcomes.items()}
-
-
-def test_claims_of_figure_1():
-    table = figure1({"printed": (1.2, 1.2, 1.2, 1.2), "proved": (0.5, 0.5, 2.0, 4.0)})
-    tables = {"figure1": table, "truth": TRUTH}
-    assert outcomes(tables, "stars_first") == {"standard": True, "printed": True, "proved": True}
-    assert outcomes(tables, "edges_before_descent")["standard"]
-    assert outcomes(tables, "marginal") == {"printed": True, "proved": True}
-    assert outcomes(tables, "consistent") == {"printed": True, "proved": False}
-    assert outcomes(tables, "especially_stars") == {"printed": False, "proved": False}
-    assert outcomes(tables, "conservative") == {"standard": True}
-    assert outcomes(tables, "dearer_stars")["standard"]
-    assert outcomes(tables, "equal_descent")["proved"]
-    assert outcomes(tables, "pairwise_matters") == {"standard": True}
-    assert outcomes(tables, "solvable") == {"standard": True}
-    numbers = claims.marginal(tables).outcomes["printed"].numbers
+    assert verdicts(evidence, "stars_first") == {
+        "standard": HOLDS, "printed": HOLDS, "proved": HOLDS,
+    }  # fmt: skip
+    assert verdicts(evidence, "edges_before_descent")["standard"] is HOLDS
+    assert verdicts(evidence, "marginal") == {"printed": HOLDS, "proved": HOLDS}
+    assert verdicts(evidence, "consistent") == {"printed": HOLDS, "proved": FAILS}
+    assert verdicts(evidence, "conservative") == {"standard": HOLDS}
+    assert verdicts(evidence, "dearer_stars")["standard"] is HOLDS
+    assert verdicts(evidence, "equal_descent")["proved"] is HOLDS
+    assert verdicts(evidence, "pairwise_matters") == {"standard": HOLDS}
+    assert verdicts(evidence, "solvable") == {"standard": HOLDS}
+    numbers = claims.marginal(evidence).outcomes["printed"].numbers
     assert "EMP 1.2 (at the end 1.2, within 5% of 1 up to 0 updates)" in numbers
-    assert "SMP 6.00, EMP 1.00" in claims.dearer_stars(tables).outcomes["standard"].numbers
+    assert "SMP 6.00, EMP 1.00" in claims.dearer_stars(evidence).outcomes["standard"].numbers
+
+
+def test_an_advantage_of_stars_is_one_over_edges():
+    even = {"printed": (1, 1, 1, 1), "proved": (1, 1, 1, 1)}
+    results = figure1(even) | runs("figure1", "smp", "printed", (30, 10, 4, 2), messages=6)
+    results |= runs("figure1", "emp", "proved", (40, 20, 10, 5))
+    evidence = Evidence(results, truth(), 50)
+    assert verdicts(evidence, "especially_stars") == {"printed": HOLDS, "proved": FAILS}
 
 
 def test_claims_fail_when_the_numbers_do():
-    table = figure1({"printed": (1.0, 1.0, 1.0, 1.0), "proved": (3.0, 3.0, 3.0, 3.0)})
-    truth = Table(
-        {**TRUTH.columns, "unary_energy": np.array([-180.0]), "cvxpy_optimum": np.array([-191.0])}
+    table = truth(unary_energy=-180.0, cvxpy_optimum=-191.0)
+    evidence = Evidence(
+        figure1({"printed": (1.0, 1.0, 1.0, 1.0), "proved": (3.0, 3.0, 3.0, 3.0)}), table, 50
     )
-    tables = {"figure1": table, "truth": truth}
-    assert outcomes(tables, "consistent") == {"printed": False, "proved": True}
-    assert outcomes(tables, "marginal") == {"printed": True, "proved": False}
-    assert outcomes(tables, "pairwise_matters") == {"standard": False}
-    assert outcomes(tables, "solvable") == {"standard": False}
-    other = [{"emp": "smp", "smp": "emp"}.get(m, m) for m in table["method"]]
-    swapped = Table({**table.columns, "method": np.array(other, dtype=object)})
-    assert not claims.stars_first({"figure1": swapped}).outcomes["standard"].holds
+    assert verdicts(evidence, "consistent") == {"printed": FAILS, "proved": HOLDS}
+    assert verdicts(evidence, "marginal")["proved"] is FAILS
+    assert verdicts(evidence, "pairwise_matters") == {"standard": FAILS}
+    assert verdicts(evidence, "solvable") == {"standard": FAILS}
+
+
+def test_the_first_method_is_the_one_with_the_smallest_gap():
+    swapped = {"emp": "smp", "smp": "emp", "bcd": "bcd"}
+    results = figure1({"printed": (1, 1, 1, 1), "proved": (1, 1, 1, 1)})
+    other = {
+        Unit(u.figure, u.graph, Method(swapped[u.method.method], u.method.form), u.eta, u.trial,
+             u.checks): points
+        for u, points in results.items()
+    }  # fmt: skip
+    assert verdicts(Evidence(other, truth(), 50), "stars_first")["standard"] is FAILS
+
+
+def test_a_claim_is_undecided_if_the_graphs_disagree():
+    quiet = Evidence(figure1({"printed": (1, 1.1, 1.1, 1.1), "proved": (1, 1, 1, 1)}), truth(), 200)
+    noisy = Evidence(
+        figure1({"printed": (1, 1.1, 1.1, 1.1), "proved": (1, 1, 1, 1)}, noise=1.0), truth(), 200
+    )
+    assert verdicts(quiet, "marginal")["printed"] is HOLDS
+    outcome = claims.marginal(noisy).outcomes["printed"]
+    assert outcome.verdict is UNDECIDED
+    assert outcome.effect.low < 0 < outcome.effect.high
 
 
 def test_claims_of_figure_2():
-    rows = []
+    results = {}
     for n in (9, 36):
-        rows += runs("smp", "standard", (80, 40, 20, 10), n=n)
-        rows += runs("smp", "printed", (40, 30, 19, 9.9), n=n)  # ahead at first, then tapering
-        rows += runs("smp", "proved", (160, 60, 20, 5), n=n)  # behind at first, then ahead
-    tables = {"figure2": Table.from_rows(NAMES, rows)}
-    assert outcomes(tables, "all_sizes") == {"printed": True, "proved": False}
-    assert outcomes(tables, "at_the_beginning") == {"printed": True, "proved": False}
-    assert outcomes(tables, "tapers") == {"printed": True, "proved": False}
-    assert len(claims.decide(tables)) == 3
+        results |= runs("figure2", "smp", "standard", (80, 40, 20, 10), n=n)
+        results |= runs("figure2", "smp", "printed", (40, 30, 19, 9.9), n=n)  # ahead, then tapering
+        results |= runs("figure2", "smp", "proved", (160, 60, 20, 5), n=n)  # behind, then ahead
+    evidence = Evidence(results, truth((9, 36)), 50)
+    assert verdicts(evidence, "all_sizes") == {"printed": HOLDS, "proved": FAILS}
+    assert verdicts(evidence, "at_the_beginning") == {"printed": HOLDS, "proved": FAILS}
+    assert verdicts(evidence, "tapers") == {"printed": HOLDS, "proved": FAILS}
+    assert len(claims.decide(evidence)) == 5
+
+
+def test_figure_4_compares_runs_of_equal_length():
+    results = runs("figure4", "smp", "standard", (8, 4), checks=(10, 100))
+    for form in ("printed", "proved"):
+        results |= runs("figure4", "smp", form, (8, 8), checks=(10, 100))
+        results |= runs("figure4", "smp", f"{form}-settled", (4,), checks=(10,))
+        results |= runs("figure4", "smp", f"{form}-settled", (1,), checks=(100,))
+    tables = tables_of(Evidence(results, truth(), 50))
+    table = tables["figure4"]
+    for form, means in (("printed", (0.0, -math.log(2))),
+                        ("proved-settled", (math.log(2), math.log(4)))):  # fmt: skip
+        assert table.where(form=form)["mean"].tolist() == pytest.approx(means)
+        assert table.where(form=form)["least"].tolist() == pytest.approx(means)
+    assert table.where(form="proved-settled")["ahead"].tolist() == [GRAPHS, GRAPHS]
+    assert len(tables["figure4-graphs"]) == GRAPHS * len(table)
+
+
+def estimate(value):
+    return Estimate(value, value - 0.1, value + 0.1)
 
 
 def test_claims_are_written_with_their_numbers():
     claim = Claim(
         "A says B.",
         "section X",
-        "B is so",
-        {"printed": Outcome(True, "seven"), "proved": Outcome(False, "one")},
+        "how much B",
+        {"printed": Outcome(estimate(1.0), "seven"), "proved": Outcome(estimate(-1.0), "one")},
     )
-    plain = Claim("C.", "section Y", "D", {"standard": Outcome(True, "two")})
-    text = write_claims([claim, plain])
-    assert "| 1 | A says B. | holds | **does not hold** |" in text
-    assert "| 2 | C. | holds | holds |" in overview([claim, plain])
-    assert "- *as printed*: **holds**. Seven." in text
-    assert "- *standard methods*: **holds**. Two." in text
+    plain = Claim("C.", "section Y", "D", {"standard": Outcome(estimate(0.05), "two")})
+    text = write_claims([claim, plain], Settings())
+    assert "| 1 | A says B. | holds | +1 [+0.9, +1.1] | **does not hold** |" in text
+    assert "| 2 | C. | **undecided** | +0.05 [-0.05, +0.15] |" in overview([claim, plain])
+    assert "- *as printed*: **holds**, effect +1 [+0.9, +1.1]. Seven." in text
+    assert "- *standard methods*: **undecided**" in details([plain])
 
 
 def test_tables_come_back_from_csv(tmp_path):
-    table = Table.from_rows(NAMES, runs("emp", "standard", (1.5, math.pi, 1e-7, 0)))
+    table = Table.from_rows(
+        ("n", "method", "gap", "optimum"), [(5, "emp", math.pi, 1 / 3), (6, "smp", 1e-7, -2 / 3)]
+    )
     table.to_csv(tmp_path / "t.csv")
     back = Table.from_csv(tmp_path / "t.csv")
-    assert list(back.columns) == list(NAMES)
     assert back["gap"] == pytest.approx(table["gap"], rel=1e-9)
-    assert back["method"].tolist() == table["method"].tolist()
-    assert back["updates"].dtype == np.int64
-    assert list(back.distinct("method", "form")) == [("emp", "standard")]
+    assert back["optimum"].tolist() == [1 / 3, -2 / 3]
+    assert back["method"].tolist() == ["emp", "smp"]
+    assert back["n"].dtype == np.int64
     (tmp_path / "bad.csv").write_text("n,gap\nten,1\n")
     with pytest.raises(FormatError):
         Table.from_csv(tmp_path / "bad.csv")
@@ -193,23 +262,22 @@ def test_tables_come_back_from_csv(tmp_path):
         Table({"a": np.zeros(2), "b": np.zeros(3)})
 
 
-@pytest.mark.skipif(not (DOCS / "build.py").exists(), reason="the documentation is not here")
-def test_the_page_is_built_from_the_tables(monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
-    spec = importlib.util.spec_from_file_location("build", DOCS / "build.py")
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    assert (DOCS / "index.md").read_text(encoding="utf-8") == build.page()
-
-
 def test_a_short_run_decides_nothing():
     """5,000 updates say nothing about sentences on 100,000 of them."""
-    claim = Claim("It is faster.", MAIN, "it is", {"standard": Outcome(False, "numbers")})
+    claim = Claim("It is faster.", MAIN, "how", {"standard": Outcome(estimate(-1.0), "numbers")})
     short = write_claims([claim], settings_for(quick=True))
-    assert "does not hold" not in short
-    assert "not seen in this run" in short
-    assert "3 trials of 5,000 updates" in short
+    assert "**does not hold**" not in short
+    assert "**not seen in this run**" in short
+    assert "3 trials of 5,000 updates on 3 graphs" in short
     assert "without `--quick`" in short
     whole = write_claims([claim], settings_for())
     assert "**does not hold**" in whole
     assert "short run" not in whole
+
+
+def test_a_curve_has_the_interval_of_each_point():
+    samples = np.array([[1.0, 5.0], [0.0, 4.0], [2.0, 6.0]])
+    curve = Curve.of(np.array([1.0, 2.0]), samples)
+    assert curve.last == 5.0
+    assert curve.at(0).value == 1.0
+    assert curve.at(0).low < 1.0 < curve.at(0).high

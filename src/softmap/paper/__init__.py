@@ -59,6 +59,7 @@ from softmap.paper.runs import (
     points,
     standard_mp,
 )
+from softmap.paper.settled import Settled
 
 __all__ = [
     "ALGORITHMS",
@@ -81,6 +82,7 @@ __all__ = [
     "N",
     "Point",
     "Scheme",
+    "Settled",
     "StarRule",
     "Stars",
     "UpdateRule",

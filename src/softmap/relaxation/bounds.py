@@ -35,6 +35,15 @@ def reduced_nodes(model: Model, lam: Floats, threads: int = 1) -> Floats:
     return out
 
 
+def soft_nodes(model: Model, lam: Floats, eta: float, threads: int = 1) -> Floats:
+    """Return μ_i(x) ∝ exp(-η C_i(x) + η Σ_{e∈N_i} λ_{e,i}(x)), flat over node states (compiled)."""
+    theta = reduced_nodes(model, lam, threads)
+    nodes = np.empty_like(theta)
+    entropy, minima = np.empty((2, model.n))
+    core.soft_nodes(layout(model), theta, eta, nodes, entropy, minima, threads)
+    return nodes
+
+
 def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: bool = False) -> float:
     """Return ⟨C, Proj(μ^λ, 0)⟩ + constant for node marginals; +inf if an edge has no coupling.
 

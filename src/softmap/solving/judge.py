@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from softmap import core
 from softmap.errors import OptionError
 from softmap.later import unmade
 from softmap.methods.base import Assessment, Floats, Proposal
 from softmap.model import Model
-from softmap.model.layout import layout
 from softmap.relaxation import polytope
-from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.bounds import soft_nodes
 from softmap.relaxation.polytope import PrimalPoint, couple, needs_coupling
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
@@ -61,7 +57,9 @@ class Judge:
     def look(self, proposal: Proposal) -> Assessment:
         """Compute the bound of a proposal, and a feasible point for each of its node marginals."""
         bound = self.bound(proposal)
-        nodes = proposal.nodes or (self._nodes_of(proposal),)
+        nodes = proposal.nodes or (
+            soft_nodes(self.model, proposal.lam, proposal.eta, self.threads),
+        )
         if len(self.model.auxiliaries):
             nodes = tuple(polytope.lift(self.model, p) for p in nodes)
         kept, priced = unmade(proposal, "coupling"), proposal.points
@@ -91,11 +89,3 @@ class Judge:
         except OptionError:  # with hard constraints, rounding may leave no feasible coupling
             cost = math.inf
         self.best.offer_point(cost, point)
-
-    def _nodes_of(self, proposal: Proposal) -> Floats:
-        theta = reduced_nodes(self.model, proposal.lam, self.threads)
-        nodes, (entropy, minima) = np.empty_like(theta), np.empty((2, self.model.n))
-        core.soft_nodes(
-            layout(self.model), theta, proposal.eta, nodes, entropy, minima, self.threads
-        )
-        return nodes

@@ -22,35 +22,50 @@ class Experiment(StrEnum):
     FIGURE1 = "figure1"
     FIGURE2 = "figure2"
     FIGURE3 = "figure3"
+    FIGURE4 = "figure4"
     ALL = "all"
 
 
 def reproduce_command(
     what: Annotated[Experiment, typer.Argument(help="Which figure, or all.")],
-    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path(
         "reproduction"
     ),
-    trials: Annotated[int | None, typer.Option(help="Trials of each method [10].")] = None,
+    graphs: Annotated[int | None, typer.Option(help="Graphs of each size [20].")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials on each graph [10].")] = None,
     updates: Annotated[int | None, typer.Option(help="Updates of each trial [100000].")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of graphs and trials [0].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first graph [0].")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small run, for a first look.")] = False,
+    own: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="MODULE:CLASS",
+            help="A method of yours beside the others in Figures 1 to 3, also from the current"
+            " folder; may be repeated.",
+        ),
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
     no_progress: QuietOption = False,
 ) -> None:
     """Run the paper's experiments; report which claims hold.
 
-    Writes tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The same command, given
-    again, resumes an interrupted run.
+    Writes the run (run.npz), tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The
+    same command, given again, resumes an interrupted run.
     """
     from softmap.app.experiments.plan import FIGURES, Plan, settings_for
-    from softmap.app.experiments.reproduce import reproduce
+    from softmap.app.experiments.reproduce import NO_FIGURES, can_draw, reproduce
     from softmap.views.console import messages
 
     check_folder("--out", out)
-    settings = settings_for(quick=quick, trials=trials, updates=updates, seed=seed)
+    settings = settings_for(
+        quick=quick, graphs=graphs, trials=trials, updates=updates, seed=seed, own=tuple(own or ())
+    )
     figures = FIGURES if what is Experiment.ALL else (what.value,)
     plan = Plan(figures, settings, threads)
     console = messages()
+    if not can_draw():
+        console.print(NO_FIGURES, markup=False)
     with _progress(console, shown=not no_progress) as bar:
         task = bar.add_task("", total=plan.cost, trial="")
         try:

@@ -1,54 +1,40 @@
-"""A complete reproduction: trials, tables, figures, claims, manifest."""
+"""A complete reproduction: trials, the stored run, and what is made of it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import softmap
+from softmap import core
+from softmap.app.experiments.archive import load_run, save_run
 from softmap.app.experiments.claims import decide, write_claims
+from softmap.app.experiments.code import code_digest
 from softmap.app.experiments.pictures import draw_all
-from softmap.app.experiments.plan import (
-    FIGURE1,
-    FIGURE2,
-    FIGURE3,
-    FIGURE3_ETA,
-    FIGURES,
-    Plan,
-    Settings,
-)
-from softmap.app.experiments.tables import Table, ratio_curve
-from softmap.app.experiments.trials import (
-    COLUMNS,
-    FORMS,
-    OnDone,
-    Problem,
-    Results,
-    Store,
-    Unit,
-    reference_row,
-    run_units,
-)
+from softmap.app.experiments.plan import Plan, Settings
+from softmap.app.experiments.problems import COLUMNS, Graph, reference_row
+from softmap.app.experiments.publishing import tables_of
+from softmap.app.experiments.samples import DRAWS, Evidence
+from softmap.app.experiments.tables import Table
+from softmap.app.experiments.trials import OnDone, Store, run_units
+from softmap.errors import FormatError
 from softmap.io.atomic import write_text
 
-CURVE = ("n", "method", "form", "eta", "trial", "updates", "work")
-GAPS = ("gap", "returned_gap", "bound_gap")
-TABLES = ("truth", FIGURE1, FIGURE2, FIGURE3, FIGURE3_ETA)
 PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "clarabel", "matplotlib")
-# Files that show times, which differ from run to run.
-TIMED = ("figure3-seconds.csv", "figure3.png", "figure3.svg")
+NO_FIGURES = "no figures: matplotlib is not installed (pip install 'softmap[plot]')"
 
 
 def reproduce(
-    plan: Plan, folder: Path, *, on_done: OnDone = lambda unit: None, draw: bool | None = None
+    plan: Plan, folder: Path, *, on_done: OnDone = lambda unit: None, draws: int = DRAWS
 ) -> list[Path]:
-    """Run a plan, or resume it, and write all files into a folder.
+    """Run a plan, or resume it; store the run, and make all files of it.
 
     Parameters
     ----------
@@ -58,121 +44,106 @@ def reproduce(
         Output folder; finished trials in it are reused.
     on_done : callable
         Callback, called with each finished trial.
-    draw : bool, optional
-        Whether to draw figures; by default if matplotlib is installed.
+    draws : int
+        Number of bootstrap samples of an interval.
 
     Returns
     -------
     list of Path
-        The files written, `manifest.json` last.
+        The files written. Figures are not among them if matplotlib is not installed.
     """
-    store = Store(folder / "trials")
-    results = run_units(plan.units, plan.problems, store, workers=plan.workers, on_done=on_done)
-    written = _write_tables(plan, results, folder)
-    tables = read_tables(folder, [path.stem for path in written])
-    claims = folder / "claims.md"
-    write_text(claims, [write_claims(decide(tables), plan.settings)])
-    if draw or (draw is None and find_spec("matplotlib")):
-        written += draw_all(tables, folder)
-    written.append(claims)
-    what = "all" if set(plan.figures) == set(FIGURES) else " ".join(plan.figures)
-    return [*written, write_manifest(folder, what, plan.settings, store.code, written)]
+    store = Store(folder / "trials", code_digest())
+    done = run_units(plan.units, store, workers=plan.workers, on_done=on_done)
+    written = save_run({unit: done[unit] for unit in plan.units}, folder)
+    written.append(write_truth(plan.graphs, folder))
+    written.append(write_manifest(folder, plan.figures, plan.settings, store.code))
+    return [*written, *publish(folder, draws)]
 
 
-def read_tables(folder: Path, names: Iterable[str] | None = None) -> dict[str, Table]:
-    """Read the tables of a reproduction, by name."""
-    wanted = names if names is not None else [*TABLES, *(f"{name}-seconds" for name in TABLES)]
-    paths = {name: folder / f"{name}.csv" for name in wanted}
-    return {name: Table.from_csv(path) for name, path in paths.items() if path.exists()}
+def publish(folder: Path, draws: int = DRAWS) -> list[Path]:
+    """Make the tables, figures and verdicts of the stored run in a folder; return the files.
 
-
-def _write_tables(plan: Plan, results: Results, folder: Path) -> list[Path]:
-    tables = {"truth": _truth(plan)}
-    for name in TABLES[1:]:
-        units = [unit for unit in plan.units if unit.figure == name]
-        if units:
-            tables[name] = _gaps(units, results, plan.problems)
-    for name in (FIGURE1, FIGURE2):
-        if name in tables:
-            tables[f"{name}-ratios"] = _ratios(tables[name])
-    if FIGURE3 in tables:
-        units = [unit for unit in plan.units if unit.figure == FIGURE3]
-        tables[f"{FIGURE3}-seconds"] = _seconds(units, results)
+    Parameters
+    ----------
+    folder : Path
+        Holds run.npz, seconds.npz, truth.csv and manifest.json.
+    draws : int
+        Number of bootstrap samples of an interval.
+    """
+    evidence, settings = stored_evidence(folder, draws), stored_settings(folder)
     paths = []
-    for name, table in tables.items():
+    for name, table in tables_of(evidence).items():
         paths.append(folder / f"{name}.csv")
         table.to_csv(paths[-1])
-    return paths
+    if can_draw():
+        paths += draw_all(evidence, folder)
+    claims = folder / "claims.md"
+    write_text(claims, [write_claims(decide(evidence), settings)])
+    return [*paths, claims]
 
 
-def _truth(plan: Plan) -> Table:
-    """Return the table of LP optima of the graphs; the largest is checked with CVXPY."""
-    largest = max(plan.problems)
-    rows = [reference_row(p, check=n == largest) for n, p in plan.problems.items()]
-    return Table.from_rows(COLUMNS, rows)
+def can_draw() -> bool:
+    """Whether figures can be drawn: matplotlib is installed."""
+    return find_spec("matplotlib") is not None
 
 
-def _curve_keys(unit: Unit) -> tuple[int, str, str, float, int]:
-    return unit.n, unit.method.method, unit.method.form, unit.eta, unit.trial
+def stored_evidence(folder: Path, draws: int = DRAWS) -> Evidence:
+    """Read a stored run."""
+    return Evidence(load_run(folder), Table.from_csv(folder / "truth.csv"), draws)
 
 
-def _gaps(units: list[Unit], results: Results, problems: dict[int, Problem]) -> Table:
-    rows = []
-    for unit in units:
-        optimum = problems[unit.n].optimum
-        for p in results[unit]:
-            gaps = (p.primal - optimum, p.returned - optimum, optimum - p.bound)
-            rows.append((*_curve_keys(unit), p.updates, p.work, *gaps))
-    return Table.from_rows(CURVE + GAPS, rows)
-
-
-def _seconds(units: list[Unit], results: Results) -> Table:
-    rows = [
-        (*_curve_keys(unit), p.updates, p.work, p.seconds) for unit in units for p in results[unit]
-    ]
-    return Table.from_rows((*CURVE, "seconds"), rows)
-
-
-def _ratios(table: Table) -> Table:
-    """Return the table of log-competitive ratios: mean and standard deviation over trials."""
-    rows = []
-    for n, method in table.distinct("n", "method"):
-        for form in FORMS:
-            found = ratio_curve(table.where(n=n), method, form)
-            for updates, mean, deviation in zip(
-                found.updates, found.mean, found.deviation, strict=True
-            ):
-                rows.append((n, method, form, updates, mean, deviation))
-    return Table.from_rows(("n", "method", "form", "updates", "mean", "deviation"), rows)
-
-
-def write_manifest(
-    folder: Path, what: str, settings: Settings, code: str, files: Iterable[Path]
-) -> Path:
-    """Write settings, versions and a digest of every file that another run must reproduce."""
-    content = {
-        "what": what,
-        "settings": asdict(settings),
-        "versions": versions(),
-        "code": code,
-        "files": {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(files)
-            if path.name not in TIMED
-        },
-    }
+def stored_settings(folder: Path) -> Settings:
+    """Return the settings of a stored run."""
     path = folder / "manifest.json"
-    write_text(path, [json.dumps(content, indent=2) + "\n"])
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["settings"]
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
+        }
+        return Settings(**values)
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"not the manifest of `softmap reproduce`: {error}"
+        raise FormatError(message, str(path)) from error
+
+
+def write_truth(graphs: Iterable[Graph], folder: Path) -> Path:
+    """Write the table of LP optima of the graphs, by HiGHS and by CVXPY if it is installed."""
+    path = folder / "truth.csv"
+    Table.from_rows(COLUMNS, [reference_row(graph) for graph in graphs]).to_csv(path)
     return path
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of softmap, Python, the machine and packages that affect numbers."""
-    found = {
-        "softmap": softmap.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
+def write_manifest(folder: Path, figures: Iterable[str], settings: Settings, code: str) -> Path:
+    """Write what was run, when, where, and with which code."""
+    content = {
+        "figures": list(figures),
+        "settings": asdict(settings),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "versions": versions(),
+        "code": code,
     }
+    path = folder / "manifest.json"
+    write_text(path, [json.dumps(content, indent=2, ensure_ascii=False) + "\n"])
+    return path
+
+
+def machine() -> str:
+    """Return the processor, the operating system, and the instruction set of the inner loops."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{models[0] if models else name}, {system}, loops of level {core.level()}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of softmap, Python and packages that affect numbers."""
+    found = {"softmap": softmap.__version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)

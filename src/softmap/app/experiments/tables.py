@@ -1,12 +1,10 @@
-"""Tables, and the statistics of figures and claims: means, deviations, ratios over trials."""
+"""Tables of text, integers and numbers, as CSV files."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,15 @@ from softmap.io.atomic import write_text
 
 Column = NDArray[Any]
 WORDS = ("method", "form", "fingerprint")
-WHOLE = ("n", "m", "trial", "trials", "updates", "work")
+WHOLE = ("n", "graph", "m", "updates")
+EXACT = ("optimum", "cvxpy_optimum")  # written with every bit
 
 
 class Table:
     """A table: columns of equal length by name.
 
-    The name of a column decides if it holds text, integers, or float64 (written with ten digits).
+    The name of a column decides if it holds text, integers, or float64 (written with ten digits, or
+    all that it has).
     """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
@@ -78,11 +78,6 @@ class Table:
         rows = zip(*(self.columns[name].tolist() for name in names), strict=True)
         return iter(dict.fromkeys(rows))
 
-    def by_trial(self, name: str) -> Column:
-        """Return a column as an array (trials, points); every trial has the same points."""
-        trials = np.unique(self.columns["trial"])
-        return np.stack([self.where(trial=t)[name] for t in trials])
-
 
 def _typed(name: str, values: Iterable[Any]) -> Column:
     if name in WORDS:
@@ -91,61 +86,6 @@ def _typed(name: str, values: Iterable[Any]) -> Column:
 
 
 def _written(name: str, value: Any) -> str:
+    if name in EXACT:
+        return repr(float(value))
     return str(value) if name in WORDS + WHOLE else f"{value:.10g}"
-
-
-Floats = NDArray[np.float64]
-
-# Gaps are clipped to this value from below: the tolerance of the LP solver.
-FLOOR = 1e-6
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Mean and standard deviation over trials, at each evaluation of a run."""
-
-    updates: Floats
-    work: Floats
-    mean: Floats
-    deviation: Floats
-
-    @property
-    def last(self) -> float:
-        """The mean at the last evaluation."""
-        return float(self.mean[-1])
-
-
-def curve(table: Table, column: str = "gap") -> Curve:
-    """Average the trials of one method at one η."""
-    values = np.maximum(table.by_trial(column), FLOOR)
-    return _averaged(table, values)
-
-
-def log_ratio(standard: Table, accelerated: Table, column: str = "gap") -> Floats:
-    """Return log(gap of the standard method / gap of the accelerated one), (trials, points).
-
-    This is the paper's competitive ratio, positive if the accelerated variant has the lower error.
-    Trials with the same number share their random numbers and are compared with each other.
-    """
-    above = np.maximum(standard.by_trial(column), FLOOR)
-    below = np.maximum(accelerated.by_trial(column), FLOOR)
-    return np.log(above / below)
-
-
-def ratio_curve(table: Table, method: str, form: str, column: str = "gap") -> Curve:
-    """Return the log-competitive ratio of one method and one form, averaged over trials."""
-    standard = table.where(method=method, form="standard")
-    accelerated = table.where(method=method, form=form)
-    return _averaged(standard, log_ratio(standard, accelerated, column))
-
-
-def first_below(found: Curve, level: float) -> float:
-    """Return the number of updates after which the mean first is at most `level`; inf if never."""
-    reached = np.flatnonzero(found.mean <= level)
-    return float(found.updates[reached[0]]) if reached.size else math.inf
-
-
-def _averaged(table: Table, values: Floats) -> Curve:
-    updates = table.by_trial("updates")[0].astype(float)
-    work = table.by_trial("work").mean(axis=0)
-    return Curve(updates, work, values.mean(axis=0), values.std(axis=0))
