@@ -19,6 +19,16 @@ softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))]).graph.
 """
 
 
+# What any command line of typer loads: pydantic and its requirements, from version 0.29 on.
+COMMAND = """
+import contextlib, pathlib, typer
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+@app.command()
+def run(path: pathlib.Path, seconds: float = 1.0): pass
+with contextlib.suppress(SystemExit): app(["x", "--seconds", "2"])
+"""
+
+
 def loaded_after(code: str) -> set[str]:
     script = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
@@ -52,7 +62,7 @@ def test_a_command_loads_what_it_needs(tmp_path):
     unused = ("warm", "checkpoint", "turns", "tighten", "mbest", "workers")
     assert not loaded.intersection(f"softmap.solving.{name}" for name in unused)
     standard = ("numpy.ma", "zipfile", "csv", "html", "hashlib", "tempfile")
-    assert not loaded.intersection(standard)
+    assert not (loaded - loaded_after(COMMAND)).intersection(standard)
     assert not loaded.intersection(("softmap.paper", "softmap.methods.sweeps.trws"))
 
 
