@@ -1,4 +1,4 @@
-"""Rates that go beyond the paper: a sharper Theorem 1, greedy methods, and accelerated sweeps.
+"""Rates that go beyond the paper: sharper theorems, lower bounds, greedy methods, sweeps.
 
 Statements and proofs are in `docs/theory/rates.md`; units are those of `softmap.paper.theory`.
 c is a bound on the spread (largest minus smallest entry) of a table of costs, 2 ‖C‖_∞.
@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap.errors import OptionError
 from softmap.paper.theory import Blocks, Sizes, over_stars, positive_number
 
 Floats = NDArray[np.float64]
@@ -129,3 +130,145 @@ def sweep_iterations(s: Sizes, colours: int, epsilon: float) -> float:
     entropy = (s.n + 2 * s.m) * s.log_d
     root = math.sqrt(colours * s.d * weights * entropy)
     return 4 * spread(s) * root / positive_number("epsilon", epsilon)
+
+
+def initial_error(s: Sizes) -> float:
+    """Bound on L(0) - L*, at every η: (n + m) c."""
+    return (s.n + s.m) * spread(s)
+
+
+def block_distance(s: Sizes, eta: float, blocks: Blocks = "edges") -> float:
+    """Bound on R² = Σ_b G_b ‖λ*_b‖² for some minimiser λ*, with G_b = L_b / p_b².
+
+    8 m³ η d c² (edges), 2 m² n η d c² (stars).
+    """
+    factor = s.n if over_stars(blocks) else 4 * s.m
+    return 2 * s.m**2 * factor * positive_number("eta", eta) * s.d * spread(s) ** 2
+
+
+def block_weights(s: Sizes, eta: float, blocks: Blocks = "edges") -> float:
+    """Bound on P² = d c² Σ_h G_h, at least R²: 8 m³ η d c² (edges), 4 m² n η d c² (stars)."""
+    return (2 if over_stars(blocks) else 1) * block_distance(s, eta, blocks)
+
+
+def accelerated_rate(k: ArrayLike, s: Sizes, eta: float, blocks: Blocks = "edges") -> Floats:
+    """Bound on E L(λ_k) - L* of Accel-EMP and Accel-SMP as proved: 4 ((n + m) c + R²/2) / (k + 2)².
+
+    R² is `block_distance`.
+    """
+    steps = np.asarray(k, dtype=np.float64)
+    start = initial_error(s) + block_distance(s, eta, blocks) / 2
+    return np.asarray(4 * start / (steps + 2) ** 2)
+
+
+def settled_slack(
+    fast: float, plain: float, s: Sizes, eta: float, blocks: Blocks = "edges"
+) -> float:
+    """Bound on the least E Σ ‖ν_h‖₁² of the plain updates that follow accelerated ones.
+
+    4 m η / κ · E e / plain, with E e from `accelerated_rate`.
+
+    Parameters
+    ----------
+    fast, plain : float
+        Number of accelerated updates, and of the plain updates after them.
+    s : Sizes
+        Sizes of the model.
+    eta : float
+        Inverse temperature.
+    blocks : {"edges", "stars"}, default "edges"
+        The blocks of both kinds of updates.
+    """
+    error = float(accelerated_rate(fast, s, eta, blocks))
+    return 4 * s.m * eta / block_share(s, blocks) * error / plain
+
+
+def settled_iterations(
+    s: Sizes, epsilon: float, blocks: Blocks = "edges", settling: float = 0.5
+) -> float:
+    """K of the sharper Theorem 2: (64 m η Q A / (κ ε² f (1 - f)²))^(1/3), with η = `eta_for`.
+
+    A = (n + m) c + R²/2, and a part f of the updates is plain. For stars, n updates are added: one
+    sweep between the two parts. K is O(ε^(-4/3)).
+
+    Parameters
+    ----------
+    s : Sizes
+        Sizes of the model.
+    epsilon : float
+        Expected excess cost of the projected point.
+    blocks : {"edges", "stars"}, default "edges"
+        The blocks of both kinds of updates.
+    settling : float, default 0.5
+        The part f of the updates that is plain; 1/3 gives the least K.
+    """
+    if not 0 < settling < 1:
+        raise OptionError(f"settling must lie between 0 and 1, not {settling}")
+    eta = eta_for(s, epsilon)
+    start = initial_error(s) + block_distance(s, eta, blocks) / 2
+    work = 64 * s.m * eta * conditioning(s, eta, blocks) * start / block_share(s, blocks)
+    cube = work / (epsilon**2 * settling * (1 - settling) ** 2)
+    return float(np.cbrt(cube)) + (s.n if over_stars(blocks) else 0)
+
+
+def regularisation(s: Sizes, epsilon: float, blocks: Blocks = "edges") -> float:
+    """δ of the regularised dual L + (δ/2) ‖λ‖_G²: ε / (4 P R), and at most 1 / N²."""
+    eta = eta_for(s, epsilon)
+    product = math.sqrt(block_weights(s, eta, blocks) * block_distance(s, eta, blocks))
+    return min(epsilon / (4 * product), 1 / s.half_edges**2)
+
+
+def stage_length(delta: float) -> int:
+    """Updates after which the expected error of the regularised dual is an eighth: √(32 + 64/δ)."""
+    return math.ceil(math.sqrt(32 * (1 + 2 / positive_number("delta", delta))))
+
+
+def stage_count(s: Sizes, epsilon: float, blocks: Blocks = "edges") -> int:
+    """Stages until the error of the regularised dual is δ² R² / 18 in expectation."""
+    delta = regularisation(s, epsilon, blocks)
+    target = delta**2 * block_distance(s, eta_for(s, epsilon), blocks) / 18
+    return max(math.ceil(math.log(initial_error(s) / target, 8)), 0)
+
+
+def regularised_iterations(s: Sizes, epsilon: float, blocks: Blocks = "edges") -> int:
+    """Updates of `softmap.paper.regularised` to an expected ε-optimal last point: O(log(1/ε)/ε)."""
+    delta = regularisation(s, epsilon, blocks)
+    return stage_count(s, epsilon, blocks) * stage_length(delta)
+
+
+def chain_decay(n: int, blocks: Blocks = "stars") -> float:
+    """κ of the lower bound on a chain: a random update keeps 1 - κ of the slowest mode.
+
+    4 π² / (3 (n - 1) (2n - 1)²) (stars), π² / (4 (n - 1) (2n - 1)²) (edges).
+    """
+    if n < 3:
+        raise OptionError(f"the bound needs a chain of at least three nodes, not {n}")
+    square = (math.pi / (2 * n - 1)) ** 2
+    return square * (4 / 3 if over_stars(blocks) else 1 / 4) / (n - 1)
+
+
+def chain_gap(k: ArrayLike, n: int, eta: float, tie: float, blocks: Blocks = "stars") -> Floats:
+    """Lower bound on the expected least LP gap of the first k iterates of EMP or SMP on a chain.
+
+    The chain has n nodes with two labels, Potts edges of weight 1, and costs (t, 0) and (0, t) at
+    its ends. The bound is (1 - t) (1 - κ)^k sin(π (n - 1) / (2n - 1)) tanh(η t / (2n - 2)).
+
+    Parameters
+    ----------
+    k : int array
+        Number of updates from λ = 0.
+    n : int
+        Number of nodes.
+    eta : float
+        Inverse temperature.
+    tie : float
+        t, the cost at the two ends, between 0 and 1.
+    blocks : {"edges", "stars"}, default "stars"
+        EMP or SMP.
+    """
+    if not 0 < tie < 1:
+        raise OptionError(f"the cost at the ends must lie between 0 and 1, not {tie}")
+    middle = math.sin(math.pi * (n - 1) / (2 * n - 1))
+    slope = math.tanh(positive_number("eta", eta) * tie / (2 * n - 2))
+    kept = (1 - chain_decay(n, blocks)) ** np.asarray(k, dtype=np.float64)
+    return np.asarray((1 - tie) * middle * slope * kept)
