@@ -1,12 +1,25 @@
-"""Limits on the work of the checker that leave room for so many entries and no more."""
+"""Limits on the work of the checker that remember what was counted."""
 
 from __future__ import annotations
 
-from softmap.verification.limit import ENTRIES, LARGEST, TableLimit
+from softmap.verification.limit import Limits
 
 
-def with_room(entries: int, largest: int) -> TableLimit:
-    """Return a limit that leaves so many entries in all, and tables of the largest size."""
-    effort = TableLimit(largest / LARGEST)
-    effort.spend([1], ENTRIES * largest // LARGEST - entries)
-    return effort
+class Ledger(Limits):
+    """Limits of any effort, and the entries of each sum of tables.
+
+    Attributes
+    ----------
+    sums : list of int
+        The entries of each sum, times the number of tables.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1e9)
+        self.sums: list[int] = []
+
+    def spend(self, shape: list[int], tables: int) -> None:
+        self.sums.append(tables)
+        for size in shape:
+            self.sums[-1] *= size
+        super().spend(shape, tables)

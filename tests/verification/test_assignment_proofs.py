@@ -36,7 +36,7 @@ from softmap.verification.assignment import (
     check_sizes,
 )
 from softmap.verification.integers import Flat, flat_model
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.permutations import PermutationTree
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
@@ -555,7 +555,7 @@ def test_a_symmetry_that_changes_a_cost_is_rejected(weak):
     shape, *multipliers = given_arrays(weak)
     swapped = [1, 0, 2, 3, 4, 5, 6]
     with pytest.raises(Rejected, match="changes a cost"):
-        PermutationTree(weak.model, TableLimit(), np.array([*shape, 0, *swapped]))
+        PermutationTree(weak.model, Limits(), np.array([*shape, 0, *swapped]))
     with pytest.raises(Rejected, match="no permutation"):
-        PermutationTree(weak.model, TableLimit(), np.array([*shape, 0, *[0] * 7]))
+        PermutationTree(weak.model, Limits(), np.array([*shape, 0, *[0] * 7]))
     assert len(multipliers) == 3

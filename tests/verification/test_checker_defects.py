@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
+import re
+import tempfile
+import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -17,9 +21,9 @@ from softmap.app.cli.app import main
 from softmap.verification import Verdict
 from softmap.verification.exact import float_below, rounded_down
 from softmap.verification.integers import FORBIDDEN, flat_model
-from softmap.verification.limit import Refused, TableLimit
+from softmap.verification.limit import BYTES, ITEM, MEMORY, NUMBERS, WORK, Limits, Refused
 from softmap.verification.reduction import _dominates
-from softmap.verification.tree import Tree
+from softmap.verification.tree import OPEN, Tree
 from support.proof_files import packed, taken_apart, write_proof
 
 TINY = st.floats(min_value=2.0**-540, max_value=2.0**-440)
@@ -172,12 +176,108 @@ def test_combined_factors_count_as_well():
     differ = np.array([[0, 4], [4, 0]])
     factors = [([0, 1], differ), ([0, 2], differ)]
     with pytest.raises(Refused):
-        Tree([[0, 2], [0, 0], [0, 0]], factors, TableLimit(1e-9)).combine((0,), (0, 1), (1, 2))
-    effort = TableLimit(2.0**-24)  # 128 entries in all, and one of a table
+        Tree([[0, 2], [0, 0], [0, 0]], factors, Limits(1e-9)).combine((0,), (0, 1), (1, 2))
+    effort = Limits(2.0**-24)  # 128 entries in all, and one of a table
     for _ in range(128):
         effort.spend([1, 1], 1)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match="its limit, for a model and a file of this size, is 128"):
         effort.spend([1, 1], 1)
+
+
+def test_limits_grow_with_the_file_and_the_model():
+    for file, costs in ((0, 0), (1000, 0), (0, 1000)):
+        limits = Limits(2.0, file, costs)
+        for amount, check in (
+            (BYTES, limits.require_bytes), (NUMBERS, limits.require_numbers),
+            (WORK, limits.work), (MEMORY, limits.keep),
+        ):  # fmt: skip
+            most = 2 * (amount.constant + amount.per_byte * file + amount.per_cost * costs)
+            check(most)
+            with pytest.raises(Refused, match=re.escape(f"{most:.4g}")):
+                check(most + 1)
+    limits = Limits(1.0)
+    limits.keep(MEMORY.constant)
+    limits.keep(-MEMORY.constant // 2)  # free again
+    limits.work(WORK.constant // 4)
+    assert limits.spent == (0.25, 0.5)
+
+
+def packed_file(path, model: softmap.Model, records: bytes) -> None:
+    """A compressed proof file."""
+    header = {"format": "softmap proof", "version": 3, "model": model.fingerprint()}
+    header |= {"exponent": 0, "packed": True, "bytes": len(records), "crc32": zlib.crc32(records)}
+    path.write_bytes(json.dumps(header).encode() + b"\n" + zlib.compress(records, 9))
+
+
+def test_a_short_file_of_many_bytes_is_refused_before_it_is_decompressed(tmp_path, monkeypatch):
+    """A megabyte held a gigabyte of zeros, which were written to disk."""
+    model, path = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.Potts([1.0])), tmp_path / "x"
+    packed_file(path, model, bytes(40 << 20))
+    monkeypatch.setattr(tempfile, "TemporaryFile", None)
+    report = softmap.verify(model, proof=path)
+    assert report["proof"].verdict is Verdict.STATED
+    assert "4.194e+07 bytes of records, after decompression" in report["proof"].numbers
+    assert "its limit, for a model and a file of this size, is 3.4" in report["proof"].numbers
+
+
+PAIR = [("LOAD", [[1, 0, 1 << 40]]), ("COMPONENT", [[0, 1], [0]]), ("DIVE", [[0]])]
+BRANCH = ("BRANCH", [[0, 1, 99]])
+LONG = {  # records that take long, and what they need
+    "steps": ([*PAIR, *[("STEP", [[]] * 5)] * 600], "work"),
+    "cuts": ([*PAIR, *[("CUT", [[99]])] * 800], "work"),
+    "combinations": ([*PAIR, *[("COMBINE", [[], [k], [0, 1]]) for k in range(40)]], "work"),
+    "moves": ([PAIR[0], *[("SHIFT", [[0, 0], [0, 0]])] * 100], "work"),
+    "removals": ([PAIR[0], *[("REMOVE", [[0], []])] * 200], "work"),
+    "branches": ([*PAIR, *[BRANCH] * 500], "memory"),
+    "sums": (
+        [("BOOLEANS", [[1, 0, 3], [0, 1]]), *[("GIVEN", [[2, 0], []])] * 1000],
+        "memory",
+    ),
+    "clauses": (
+        [("BOOLEANS", [[1, 0, 3], [0, 1]]), *[("GIVEN", [[0, 0], [1] * 50])] * 100],
+        "memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_records_that_take_long_are_refused(kind, tmp_path):
+    """Nothing but tables was counted."""
+    records, what = LONG[kind]
+    model, path = softmap.Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], softmap.Potts([0.5])), tmp_path
+    write_proof(path / "proof", model, packed(records))
+    effort = 2.0**-12 if what == "work" else 2.0**-9
+    report = softmap.verify(model, proof=path / "proof", effort=effort)
+    assert report["proof"].verdict is Verdict.STATED
+    words = {"work": "more table entries", "memory": "more bytes of memory"}
+    assert words[what] in report["proof"].numbers
+    assert "allow a larger effort" in report["proof"].numbers
+
+
+def test_each_decision_of_a_node_that_is_resumed_counts():
+    """400 kB of decisions and dives took half a day: they were applied again and not counted."""
+    work = []
+    for number in (1, 50):
+        effort = Limits()
+        tree = Tree([[0, 1], [0, 0]], [([0, 1], np.zeros((2, 2), np.int64))], effort)
+        tree.dive((0,))
+        for _ in range(50):
+            tree.branch((0, 1, 99))
+        tree.leave()
+        before = effort.spent[0]
+        tree.dive((number,))
+        work.append((effort.spent[0] - before) * WORK.constant)
+    assert work[1] - work[0] >= 49 * 8 * ITEM
+
+
+def test_memory_of_nodes_is_free_when_they_are_closed():
+    effort = Limits()
+    tree = Tree([[0, 1], [0, 0]], [([0, 1], np.zeros((2, 2), np.int64))], effort)
+    for number in range(0, 80, 2):
+        tree.dive((number,))
+        tree.branch((0, 1, 5))
+        tree.leave()
+    assert 0 < effort.spent[1] * MEMORY.constant <= 42 * OPEN + (1 << 11)
 
 
 def test_proofs_beside_large_penalties_are_accepted(tmp_path):

@@ -21,7 +21,7 @@ from softmap.verification.checks import _ranked
 from softmap.verification.conclusion import Conclusion
 from softmap.verification.exact import float_below, rounded_sum
 from softmap.verification.integers import HALF
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.proof import Checked, Checker, check_proof
 from softmap.verification.ranks import Rank
 from softmap.verification.records import MOST_PACKED, Rejected, _inflated
@@ -56,7 +56,7 @@ NONE = ("conclude", [ints(2), ints()])
     ],
 )  # fmt: skip
 def test_records_have_their_places(records, said):
-    checker = Checker(MODEL, 0, TableLimit())
+    checker = Checker(MODEL, 0, Limits())
     for record in records[:-1]:
         checker.step(*record)
     with pytest.raises(Rejected, match=said):
@@ -65,7 +65,7 @@ def test_records_have_their_places(records, said):
 
 def test_leaves_of_spins_are_those_of_one_tree():
     """Two leaves, one for each label of the first variable; the multipliers are those of none."""
-    checker = Checker(MODEL, 0, TableLimit())
+    checker = Checker(MODEL, 0, Limits())
     multipliers = [np.full(2, -40.0).view(np.int64), ints(), ints()]
     for label in (0, 1):
         checker.step("spins", [ints(0, label), *multipliers])
@@ -74,7 +74,7 @@ def test_leaves_of_spins_are_those_of_one_tree():
 
 
 def test_hard_constraints_without_a_conflict_prove_no_infeasibility():
-    checker = Checker(MODEL, 0, TableLimit())
+    checker = Checker(MODEL, 0, Limits())
     for record in (HARD, BOOLEANS, NONE):
         checker.step(*record)
     with pytest.raises(Rejected, match="does not follow"):

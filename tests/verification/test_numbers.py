@@ -263,12 +263,9 @@ def test_a_model_of_factors_is_flat():
     assert (tables[1, 2] == pair).all()
     assert [len(costs) for costs in flat.unary] == [2, 3, 2]
     assert flat.constant == Fraction(1, 2)
-    part = flat_piece(
-        softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2]], np.ones((2, 2, 2))),
-        np.array([2, 1]),
-        np.array([1]),
-        [np.zeros(2)] * 2,
-    )
+    whole = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2]], np.ones((2, 2, 2)))
+    nodes, edges = np.array([2, 1]), np.array([1])
+    part = flat_piece(whole, nodes, edges, [np.zeros(2)] * 2, lower_tables(whole))
     assert part.factors[0][0] == (1, 0)
 
 

@@ -14,7 +14,7 @@ import softmap
 from adversary.proofs import random_model
 from softmap.verification.dual import reduced_costs
 from softmap.verification.integers import HALF
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.ranks import RankedProof, _RankedDual
 from softmap.verification.records import Rejected
 
@@ -39,7 +39,7 @@ def floats(*values) -> np.ndarray:
 def begun(model, rows, order=None, lam=()) -> RankedProof:
     n = model.num_visible
     order = ints(*range(n)) if order is None else order
-    proof = RankedProof(model, 0, TableLimit(), order, ints(*itertools.chain(*rows)))
+    proof = RankedProof(model, 0, Limits(), order, ints(*itertools.chain(*rows)))
     proof.step("dual", [ints(), ints(), floats(*lam)])
     return proof
 
@@ -95,7 +95,7 @@ def test_bounds_of_parts_are_those_of_enumeration(seed):
 )  # fmt: skip
 def test_orders_and_labellings_that_are_none(order, labels, said):
     with pytest.raises(Rejected, match=said):
-        RankedProof(two(), 0, TableLimit(), ints(*order), ints(*labels))
+        RankedProof(two(), 0, Limits(), ints(*order), ints(*labels))
 
 
 def test_nothing_is_known_before_the_conclusion():
@@ -108,7 +108,7 @@ def test_nothing_is_known_before_the_conclusion():
 
 
 def first_step(name, *arrays):
-    RankedProof(two(), 0, TableLimit(), ints(0, 1), ints(0, 0)).step(name, [*arrays])
+    RankedProof(two(), 0, Limits(), ints(0, 1), ints(0, 0)).step(name, [*arrays])
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import pytest
 
 from softmap.verification import sides
 from softmap.verification.integers import FORBIDDEN, HALF
-from softmap.verification.limit import Refused
+from softmap.verification.limit import Limits, Refused
 from softmap.verification.records import Rejected
 from softmap.verification.sides import LARGEST_COST
 from softmap.verification.tree import Tree
-from support.effort import with_room
+from support.effort import Ledger
 
 DIFFER = np.array([[0, 4], [4, 0]])
 
@@ -308,11 +306,11 @@ def test_a_factor_that_was_combined_is_no_reason():
 
 def test_combined_tables_are_counted_with_the_costs_of_a_variable():
     """Two tables and unary costs, added up for 8 joint labels."""
-    for entries, refused in ((23, True), (24, False)):
-        factors = [([0, 1], DIFFER), ([0, 2], DIFFER)]
-        made = Tree([[0, 0]] * 3, factors, with_room(entries, 8))
-        with pytest.raises(Refused) if refused else contextlib.nullcontext():
-            made.combine((0,), (0, 1), (1, 2))
+    factors, ledger = [([0, 1], DIFFER), ([0, 2], DIFFER)], Ledger()
+    Tree([[0, 0]] * 3, factors, ledger).combine((0,), (0, 1), (1, 2))
+    assert ledger.sums == [24]
+    with pytest.raises(Refused, match="a table of 8 entries"):
+        Tree([[0, 0]] * 3, factors, Limits(2.0**-22)).combine((0,), (0, 1), (1, 2))
 
 
 def test_a_combination_is_undone_with_its_node():

@@ -12,7 +12,7 @@ import pytest
 
 from softmap.verification import spins
 from softmap.verification.integers import Flat
-from softmap.verification.limit import Refused, TableLimit
+from softmap.verification.limit import Limits, Refused
 from softmap.verification.records import Rejected
 from softmap.verification.spins import PRODUCTS, SpinLeaves
 
@@ -94,7 +94,7 @@ CASES = [((), True), (((2, 1),), True), (((0, 0), (3, 1)), True), ((), False), (
 @pytest.mark.parametrize(("path", "field"), CASES)
 def test_a_leaf_proves_what_its_multipliers_say(path, field, seed):
     flat = random_flat(seed, field=field)
-    leaf, leaves = Leaf(flat, path, field), SpinLeaves(flat, TableLimit())
+    leaf, leaves = Leaf(flat, path, field), SpinLeaves(flat, Limits())
     triangles = [(0, 1, 2, kind) for kind in range(4)] if len(leaf.form) > 2 else []
     weights = np.random.default_rng(seed).random(len(triangles))
     y = leaf.diagonal(triangles, weights) - 40.0
@@ -130,7 +130,7 @@ def test_other_units_give_the_same_bound(factor):
     )
     found = []
     for one, times in ((flat, 1.0), (scaled, factor)):
-        leaves, leaf = SpinLeaves(one, TableLimit()), Leaf(flat)
+        leaves, leaf = SpinLeaves(one, Limits()), Leaf(flat)
         leaf.add(leaves, times * leaf.diagonal())
         found.append(leaves.bound() / Fraction(times))
     assert found[0] == found[1]
@@ -139,7 +139,7 @@ def test_other_units_give_the_same_bound(factor):
 def test_costs_of_very_different_sizes_are_exact():
     flat = random_flat(6)
     flat.unary[0][:] = 0.0, 2.0**90
-    leaves, leaf = SpinLeaves(flat, TableLimit()), Leaf(flat, ((0, 0),))
+    leaves, leaf = SpinLeaves(flat, Limits()), Leaf(flat, ((0, 0),))
     leaf.add(leaves, leaf.diagonal())
     other = Leaf(flat, ((0, 1),))
     other.add(leaves, other.diagonal())
@@ -157,7 +157,7 @@ def test_bounds_are_raised_to_the_next_possible_cost_and_no_further(below):
         [(scope, np.ldexp(table, 28) * 4) for scope, table in flat.factors],
         flat.constant,
     )
-    leaf, leaves = Leaf(coarse), SpinLeaves(coarse, TableLimit())
+    leaf, leaves = Leaf(coarse), SpinLeaves(coarse, Limits())
     y = leaf.diagonal()
     total = Fraction(leaf.mean) + sum(map(Fraction, y.tolist()))
     zeros = labellings(coarse)[1][0]
@@ -169,7 +169,7 @@ def test_bounds_are_raised_to_the_next_possible_cost_and_no_further(below):
 
 def test_without_any_difference_the_bound_is_the_cost():
     flat = Flat([np.full(2, 3.0)] * 2, [((0, 1), np.full((2, 2), 5.0))], Fraction(1, 3))
-    leaves = SpinLeaves(flat, TableLimit())
+    leaves = SpinLeaves(flat, Limits())
     leaves.add(NONE, bits([-1.0, -1.0]), NONE, NONE)
     assert leaves.bound() == Fraction(34, 3)
 
@@ -180,8 +180,8 @@ def test_a_negative_eigenvalue_is_rejected_and_none_is_not():
     least = np.linalg.eigvalsh(leaf.form)[0]
     size = len(leaf.form)
     with pytest.raises(Rejected, match="negative eigenvalue"):
-        leaf.add(SpinLeaves(flat, TableLimit()), np.full(size, least + 1e-6))
-    leaves = SpinLeaves(flat, TableLimit())
+        leaf.add(SpinLeaves(flat, Limits()), np.full(size, least + 1e-6))
+    leaves = SpinLeaves(flat, Limits())
     leaf.add(leaves, np.full(size, least - 1e-6))
     assert near(leaves.bound(), float(leaf.mean) + size * (least - 1e-6))
     assert leaves.bound() <= min(labellings(flat)[1])
@@ -235,7 +235,7 @@ def test_rounding_is_part_of_the_bound(monkeypatch):
 def test_triangles_change_the_entries_of_their_corners(seed):
     rng = np.random.default_rng(seed)
     flat = random_flat(seed)
-    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, Limits())
     size = len(leaf.form)
     every = list(itertools.combinations(range(size), 3))
     triangles = [(*every[k], int(rng.integers(4))) for k in rng.choice(len(every), 3, False)]
@@ -251,33 +251,33 @@ def test_triangles_change_the_entries_of_their_corners(seed):
 def test_a_field_of_one_spin_is_not_forgotten():
     flat = random_flat(3, field=False)
     flat.unary[1][0] += 3.0
-    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, Limits())
     leaf.add(leaves, leaf.diagonal())
     assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))
 
 
 def test_one_variable_without_a_choice():
-    leaves = SpinLeaves(Flat([np.full(2, 3.0)], [], Fraction(1)), TableLimit())
+    leaves = SpinLeaves(Flat([np.full(2, 3.0)], [], Fraction(1)), Limits())
     leaves.add(NONE, bits([-1.0]), NONE, NONE)
     assert leaves.bound() == 4
 
 
 def test_sums_beyond_64_bits_are_exact():
     flat = random_flat(1, n=5, unit=2.0**28)
-    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, Limits())
     leaf.add(leaves, leaf.diagonal() * (1 + 1e-12))
     assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))
 
 
 def test_sums_of_equal_signs_beyond_64_bits_are_exact():
     flat = Flat([np.array([2.0**58, -(2.0**58)])] * 10, [], Fraction(0))
-    leaf, leaves = Leaf(flat), SpinLeaves(flat, TableLimit())
+    leaf, leaves = Leaf(flat), SpinLeaves(flat, Limits())
     leaf.add(leaves, leaf.diagonal() * (1 + 1e-12))
     assert near(leaves.bound(), float(leaf.diagonal().sum()))
     assert leaves.bound() <= -10 * 2**58
 
 
-class Spent(TableLimit):
+class Spent(Limits):
     """Remembers what was asked for."""
 
     def __init__(self) -> None:
@@ -313,9 +313,9 @@ def test_models_that_are_none_of_spins_are_rejected():
     for message, models in wrong.items():
         for model in models:
             with pytest.raises(Rejected, match=message):
-                SpinLeaves(model, TableLimit())
+                SpinLeaves(model, Limits())
     with pytest.raises(Refused):
-        SpinLeaves(flat, TableLimit(1e-7))
+        SpinLeaves(flat, Limits(1e-7))
 
 
 def test_leaves_that_are_none_are_rejected():
@@ -334,15 +334,15 @@ def test_leaves_that_are_none_are_rejected():
     ]  # fmt: skip
     for decisions, diagonal, triangles, weights in wrong:
         with pytest.raises(Rejected):
-            SpinLeaves(flat, TableLimit()).add(
+            SpinLeaves(flat, Limits()).add(
                 np.array(decisions, np.int64), bits(diagonal), np.array(triangles, np.int64),
                 bits(weights),
             )  # fmt: skip
     for decisions in ([0, 0, 0, 1], [4, 0], [-1, 0], [0, 2], [0, -1]):
         with pytest.raises(Rejected, match="decision"):
-            SpinLeaves(flat, TableLimit()).add(np.array(decisions), bits(y[1:]), NONE, NONE)
+            SpinLeaves(flat, Limits()).add(np.array(decisions), bits(y[1:]), NONE, NONE)
     last = [0, size - 2, size - 1, 3]
-    SpinLeaves(flat, TableLimit()).add(NONE, bits(y - 9), np.array(last), bits([0.0]))
+    SpinLeaves(flat, Limits()).add(NONE, bits(y - 9), np.array(last), bits([0.0]))
 
 
 def test_numbers_beyond_the_range_are_rejected():
@@ -352,13 +352,13 @@ def test_numbers_beyond_the_range_are_rejected():
         y = leaf.diagonal()
         y[0] = -(2.0**power)
         if accepted:
-            leaf.add(SpinLeaves(flat, TableLimit()), y)
+            leaf.add(SpinLeaves(flat, Limits()), y)
         else:
             with pytest.raises(Rejected, match="too large or too small"):
-                leaf.add(SpinLeaves(flat, TableLimit()), y)
+                leaf.add(SpinLeaves(flat, Limits()), y)
     cancelled = [(0, 1, 2, kind) for kind in range(4)] + [(0, 1, 3, 0)]
     with pytest.raises(Rejected, match="too large or too small"):
-        leaf.add(SpinLeaves(flat, TableLimit()), leaf.diagonal(), cancelled, [2.0**950] * 4 + [0.0])
+        leaf.add(SpinLeaves(flat, Limits()), leaf.diagonal(), cancelled, [2.0**950] * 4 + [0.0])
 
 
 def test_tiny_costs_prove_nothing_false():
@@ -368,7 +368,7 @@ def test_tiny_costs_prove_nothing_false():
         [(scope, factor * table) for scope, table in flat.factors],
         Fraction(0),
     )
-    leaves, leaf = SpinLeaves(tiny, TableLimit()), Leaf(flat)
+    leaves, leaf = SpinLeaves(tiny, Limits()), Leaf(flat)
     leaf.add(leaves, factor * leaf.diagonal())
     assert leaves.bound() <= min(labellings(tiny)[1])
 
@@ -377,7 +377,7 @@ def test_leaves_have_to_cover_all_spins():
     flat = random_flat(4)
 
     def leaves_of(paths: list[tuple[tuple[int, int], ...]]) -> tuple[SpinLeaves, dict]:
-        leaves, values = SpinLeaves(flat, TableLimit()), {}
+        leaves, values = SpinLeaves(flat, Limits()), {}
         for path in paths:
             leaf = Leaf(flat, path)
             leaf.add(leaves, leaf.diagonal())
@@ -402,7 +402,7 @@ def test_the_better_of_two_equal_leaves_counts():
     flat = random_flat(4)
     leaf = Leaf(flat)
     for shifts in ((0.0, 5.0), (5.0, 0.0)):
-        leaves = SpinLeaves(flat, TableLimit())
+        leaves = SpinLeaves(flat, Limits())
         for shift in shifts:
             leaf.add(leaves, leaf.diagonal() - shift)
         assert near(leaves.bound(), float(leaf.mean) + float(leaf.diagonal().sum()))

@@ -15,11 +15,11 @@ from adversary.proofs import energies
 from softmap.errors import FormatError
 from softmap.tuning import ClusterSizes, Tuning
 from softmap.verification.integers import Flat
-from softmap.verification.limit import Refused, TableLimit
+from softmap.verification.limit import Limits, Refused
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected
 from softmap.verification.squares import TINY, UNIT, _own, _pairs, _rest, squares_bound
-from support.effort import with_room
+from support.effort import Ledger
 from support.proof_files import packed, put_together, taken_apart
 
 SIZES = (2, 3, 1, 4)
@@ -79,7 +79,7 @@ def test_the_bound_is_that_of_fractions_less_rounding_errors(power):
     for seed in range(4):
         flat = random_flat(seed, 2.0**power)
         moved, rows = random_squares(seed)
-        found = squares_bound(flat, TableLimit(), np.array([power]), bits(moved), bits(rows))
+        found = squares_bound(flat, Limits(), np.array([power]), bits(moved), bits(rows))
         room = (exact(flat, moved, rows, Fraction(2) ** power) - found) / Fraction(2) ** power
         assert 1e-15 < room < 1e-12
 
@@ -87,7 +87,7 @@ def test_the_bound_is_that_of_fractions_less_rounding_errors(power):
 def test_no_squares_leave_the_least_costs():
     flat, none = random_flat(1), np.zeros((sum(SIZES), 0))
     moved = np.zeros((sum(SIZES), len(SIZES)))
-    found = squares_bound(flat, TableLimit(), np.array([0]), bits(moved), bits(none))
+    found = squares_bound(flat, Limits(), np.array([0]), bits(moved), bits(none))
     least = [min(costs) for costs in flat.unary]
     assert float(found) < sum(least)
     assert 0 < exact(flat, moved, none) - found < 1e-13
@@ -98,9 +98,9 @@ def test_rounding_errors_are_subtracted_where_rows_are_tiny_and_huge():
     flat = Flat([np.zeros(2)] * 2, [], Fraction(0))
     rows = np.array([[1e-160, 3e-161], [0.0, 0.0], [1e160, 1e160 / 3], [0.0, 0.0]])
     with pytest.raises(Rejected, match="not finite"):  # squares overflow
-        squares_bound(flat, TableLimit(), np.array([0]), bits(np.zeros((4, 2))), bits(rows))
+        squares_bound(flat, Limits(), np.array([0]), bits(np.zeros((4, 2))), bits(rows))
     rows *= np.array([[1e-10], [1], [1e-20], [1]])
-    found = squares_bound(flat, TableLimit(), np.array([0]), bits(np.zeros((4, 2))), bits(rows))
+    found = squares_bound(flat, Limits(), np.array([0]), bits(np.zeros((4, 2))), bits(rows))
     assert found <= -(Fraction(1e140) ** 2)
 
 
@@ -135,11 +135,13 @@ def test_units_and_work_at_their_limits():
     flat = Flat([np.zeros(2)] * 2, [], Fraction(0))
     for power in (5000, -5000):
         given = np.array([power]), bits(np.zeros(8)), bits(np.zeros(4))
-        assert squares_bound(flat, TableLimit(), *given) < 0
+        assert squares_bound(flat, Limits(), *given) < 0
     wide = np.array([0]), bits(np.zeros(8)), bits(np.zeros(4 * 640))
-    assert squares_bound(flat, with_room(16 * 18, 16), *wide) < 0
-    with pytest.raises(Refused):  # 16 pairs of labels, 8 + 640 / 64 times
-        squares_bound(flat, with_room(16 * 18 - 1, 16), *wide)
+    ledger = Ledger()
+    assert squares_bound(flat, ledger, *wide) < 0
+    assert ledger.sums == [16 * 18]  # 16 pairs of labels, 8 + 640 / 64 times
+    with pytest.raises(Refused):
+        squares_bound(flat, Limits(2.0**-21), *wide)
 
 
 def test_records_that_are_none_are_rejected():
@@ -152,20 +154,20 @@ def test_records_that_are_none_are_rejected():
         (1, bits(moved * math.nan), "finite"), (2, bits(rows + math.inf), "finite"),
         (1, bits(moved - math.inf), "finite"), (2, bits(rows * 1e200), "finite"),
     ]  # fmt: skip
-    assert squares_bound(flat, TableLimit(), *good) < 100
+    assert squares_bound(flat, Limits(), *good) < 100
     for place, array, said in wrong:
         arrays = [*good[:place], array, *good[place + 1 :]]
         with pytest.raises(Rejected, match=said):
-            squares_bound(flat, TableLimit(), *arrays)
+            squares_bound(flat, Limits(), *arrays)
     with pytest.raises(Refused):
-        squares_bound(flat, TableLimit(1e-7), *good)
+        squares_bound(flat, Limits(1e-7), *good)
     for scope in ((0, 0), (0, 1, 3), (0,)):
         table = np.zeros([SIZES[i] for i in scope])
         with pytest.raises(Rejected, match="pairs"):
-            squares_bound(flat._replace(factors=[(scope, table)]), TableLimit(), *good)
+            squares_bound(flat._replace(factors=[(scope, table)]), Limits(), *good)
     closed = flat._replace(factors=[((0, 1), np.full((2, 3), math.inf))])
     with pytest.raises(Rejected, match="finite"):
-        squares_bound(closed, TableLimit(), *good)
+        squares_bound(closed, Limits(), *good)
 
 
 @pytest.fixture(scope="module")

@@ -85,8 +85,9 @@ def verify(
     proof : str or Path, optional
         The proof file that `solve(..., proof=...)` wrote.
     effort : float, default 1
-        Multiplies the limits on the tables that the check of a proof computes: at 1, a table of
-        128 MiB and some seconds. A proof that needs more is called stated, not false.
+        Multiplies the limits on the work and the memory of the check of a proof: at 1, a table of
+        128 MiB and, for a short file, some ten seconds. A proof that needs more is called stated,
+        not false.
 
     Returns
     -------

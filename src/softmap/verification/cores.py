@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 from softmap.model import Model
 from softmap.verification.hints import Constraints, LiteralSum
 from softmap.verification.integers import HALF, Flat, Scale
+from softmap.verification.limit import ITEM, Limits
 from softmap.verification.literals import Literals
 from softmap.verification.records import Numbers, Rejected
 
@@ -36,13 +37,18 @@ class CoreProof:
         Its costs.
     exponent : int
         The solver multiplied all costs by 2**exponent.
+    effort : Limits, optional
+        Limits the work.
     """
 
     STEPS: ClassVar = {"booleans", "costs", "given", "learned", "core", "group"}
 
-    def __init__(self, model: Model, flat: Flat, exponent: int) -> None:
+    def __init__(
+        self, model: Model, flat: Flat, exponent: int, effort: Limits | None = None
+    ) -> None:
         self._model, self._flat, self._exponent = model, flat, exponent
-        self._rules = Constraints()
+        self._effort = effort or Limits()
+        self._rules = Constraints(self._effort)
         self._weight: dict[int, int] = {}  # what literals cost
         self._counted: list[_Counted] = []
         self._lower, self._cut = 0, math.inf
@@ -66,7 +72,9 @@ class CoreProof:
             raise Rejected("the literals are numbered twice")
         granule, exponent, last = numbers
         self._scale = Scale(granule, exponent - self._exponent, HALF - 1)
-        self._literals = Literals(self._model, self._flat, self._scale, variables, last)
+        self._literals = Literals(
+            self._model, self._flat, self._scale, variables, last, self._effort
+        )
         self._next = last + 1
         self._rules.reserve(last)
 
@@ -115,6 +123,7 @@ class CoreProof:
         if count in core.counts or not 2 <= count <= len(core.literals):
             raise Rejected("a count is defined twice, or out of range")
         x = core.counts[count] = self._fresh(core.weight)
+        self._effort.work(8 * ITEM * len(core.literals))
         most = len(core.literals) - count + 1
         return LiteralSum([*((-y, 1) for y in core.literals), (x, most)], most)
 
@@ -144,6 +153,8 @@ class CoreProof:
         """
         weight, number = numbers
         clause = self._rules.clause(number)
+        self._effort.work(4 * ITEM * len(clause))
+        self._effort.keep(512)
         if not clause or len({*clause}) < len(clause):
             raise Rejected("a core has no literal, or one twice")
         self._pay(clause, weight)
@@ -157,6 +168,7 @@ class CoreProof:
         if len(literals) < 2 or len({*literals}) < len(literals):
             raise Rejected("a group has no two literals, or one twice")
         self._require_known(literals)
+        self._effort.work(4 * ITEM * len(literals) ** 2)
         self._rules.require_apart(literals, hints)
         self._pay(tuple(-x for x in literals), weight)
         self._lower += weight * (len(literals) - 1)

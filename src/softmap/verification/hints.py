@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from softmap.verification.limit import ITEM, Limits
 from softmap.verification.records import Numbers, Rejected
 
 LONG = 64  # literals from which on a sum is added up by numpy
@@ -39,6 +40,9 @@ class LiteralSum:
         pairs = np.array(list(self.weights.items()), dtype=np.int64).T if whole else None
         self._arrays = pairs
 
+    def __len__(self) -> int:
+        return len(self.weights)
+
     def most(self, holds: bytearray) -> int:
         """The sum of the weights of all literals that do not fail."""
         if self._arrays is None:
@@ -50,13 +54,19 @@ class LiteralSum:
 class Constraints:
     """Numbered clauses and sums, and literals that hold whatever else does.
 
+    Parameters
+    ----------
+    effort : Limits, optional
+        Limits the work and the memory.
+
     Attributes
     ----------
     broken : bool
         Whether the empty clause follows: no values satisfy all constraints.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Limits | None = None) -> None:
+        self._effort = effort or Limits()
         self._all: list[Numbers | LiteralSum] = []
         self._size = 1 << 10
         self._holds = bytearray(2 * self._size + 1)  # of literal -v at index -v
@@ -67,6 +77,7 @@ class Constraints:
         if variables <= self._size:
             return
         size, old = 2 * variables, self._holds
+        self._effort.keep(2 * size)
         self._holds = bytearray(2 * size + 1)
         self._holds[: self._size + 1] = old[: self._size + 1]
         self._holds[-self._size :] = old[-self._size :]
@@ -86,6 +97,8 @@ class Constraints:
 
     def add(self, constraint: Numbers | LiteralSum) -> None:
         """Add a constraint; it gets the next number."""
+        each = 160 if isinstance(constraint, LiteralSum) else 36
+        self._effort.keep(256 + each * len(constraint))
         self._all.append(constraint)
 
     def learn(self, clause: Numbers, hints: Numbers) -> None:
@@ -130,6 +143,7 @@ class Constraints:
         """Derive the literal of one hint; return whether the constraint cannot hold."""
         holds = self._holds
         found = self._at(abs(step) - 1)
+        self._effort.work(ITEM * (8 + 2 * len(found)))
         if isinstance(found, LiteralSum):
             return self._sum_conflict(found, next(steps, 0), trail)
         left = [x for x in found if not holds[-x]]

@@ -63,9 +63,11 @@ def _zeros(costs: Floats) -> Floats:
     return np.where(np.isfinite(costs), 0.0, np.inf)
 
 
-def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
-    """Return the submodel of some nodes with the given unary costs, and some edges."""
-    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, lower_tables(model)
+def flat_piece(
+    model: Model, nodes: Ints, edges: Ints, unary: list[Floats], tables: dict[int, Floats]
+) -> Flat:
+    """Return the submodel of some nodes with the given unary costs, and some edges' tables."""
+    place = {i: k for k, i in enumerate(nodes.tolist())}
     factors = [(tuple(place[i] for i in model.edges[e].tolist()), tables[e]) for e in edges]
     return Flat(unary, factors, Fraction(0))
 

@@ -1,28 +1,80 @@
-"""What the check of a proof may cost: a short file can ask for tables of any size."""
+"""What the check of a proof may cost: a short file can ask for tables of any size.
+
+The unit of work is one entry of an array that numpy adds or compares, a few nanoseconds. Limits
+grow with the model and with the file, so that honest proofs of any length are checked.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-LARGEST = 1 << 24  # entries of one table at effort 1: 128 MiB, and a few copies of it
-ENTRIES = 1 << 31  # entries of all sums of tables at effort 1: some seconds (decision 82)
+ITEM = 32  # work on one number in a list of Python: 50 ns and more
+CALL = 1 << 10  # work on one record, or one call of numpy: 2 µs and more
 
 
 class Refused(Exception):
     """Raised if a check would cost more than the checker may spend; the proof may be right."""
 
 
-class TableLimit:
-    """Counts the table entries that a check computes, and refuses to exceed a limit.
+@dataclass(frozen=True)
+class Amount:
+    """A limit at effort 1: a constant, and parts that grow with the file and the model.
+
+    Attributes
+    ----------
+    constant : int
+        The limit of an empty file of an empty model.
+    per_byte : int
+        Its growth per byte of the file.
+    per_cost : int
+        Its growth per cost of the model: unary costs and table entries.
+    """
+
+    constant: int
+    per_byte: int = 0
+    per_cost: int = 0
+
+    def of(self, factor: float, file: int, costs: int) -> float:
+        """The limit for a file and a model; `factor` is the effort."""
+        return factor * (self.constant + self.per_byte * file + self.per_cost * costs)
+
+
+TABLE = Amount(1 << 24)  # entries of one table: 128 MiB, and a few copies of it
+WORK = Amount(1 << 31, 3 << 12, 1 << 8)  # ten seconds, and fifty per MB (decision 139)
+BYTES = Amount(1 << 25, 1 << 5, 1 << 5)  # of records after decompression
+MEMORY = Amount(1 << 26, 1 << 5, 1 << 8)  # bytes that records leave behind
+NUMBERS = Amount(1 << 21, 1 << 3, 1 << 6)  # of one array
+
+
+class Limits:
+    """Counts the work of a check and what it keeps in memory, and refuses to exceed a limit.
 
     Parameters
     ----------
     factor : float, default 1
-        Multiplies the limits on the entries of one table and of all tables together.
+        The effort, which multiplies all limits.
+    file : int, default 0
+        Bytes of the file.
+    costs : int, default 0
+        Unary costs and table entries of the model.
+
+    Attributes
+    ----------
+    bytes, numbers : float
+        The largest number of bytes of records after decompression, and of numbers in one array.
     """
 
-    def __init__(self, factor: float = 1.0) -> None:
-        self._largest, self._left = LARGEST * factor, ENTRIES * factor
+    def __init__(self, factor: float = 1.0, file: int = 0, costs: int = 0) -> None:
+        self._table = TABLE.of(factor, file, costs)
+        self._work = self._left = WORK.of(factor, file, costs)
+        self._memory = self._free = MEMORY.of(factor, file, costs)
+        self.bytes, self.numbers = (one.of(factor, file, costs) for one in (BYTES, NUMBERS))
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """The fractions of the limits of work and of memory that were used."""
+        return 1 - self._left / self._work, 1 - self._free / self._memory
 
     def spend(self, shape: list[int], tables: int) -> None:
         """Count the entries of a sum of `tables` tables before it is computed.
@@ -35,9 +87,35 @@ class TableLimit:
             Number of tables that are added to a table of this shape.
         """
         entries = math.prod(shape)
-        self._left -= entries * tables
-        if entries > self._largest or self._left < 0:
-            raise Refused(
-                f"the check needs a table of {entries:.3g} entries, or more of them in all, than "
-                "its effort allows; allow a larger effort"
-            )
+        if entries > self._table:
+            self.refuse(f"a table of {entries:.3g} entries", self._table)
+        self.work(entries * tables)
+
+    def work(self, amount: int) -> None:
+        """Count work in entries of arrays, before it is done."""
+        self._left -= amount
+        if self._left < 0:
+            self.refuse("the work on more table entries", self._work)
+
+    def keep(self, amount: int) -> None:
+        """Count bytes that stay in memory; of a negative number, that are free again."""
+        self._free -= amount
+        if self._free < 0:
+            self.refuse("more bytes of memory for its records", self._memory)
+
+    def require_bytes(self, count: int) -> None:
+        """Refuse records of too many bytes."""
+        if count > self.bytes:
+            self.refuse(f"{count:.4g} bytes of records, after decompression", self.bytes)
+
+    def require_numbers(self, count: int) -> None:
+        """Refuse an array of too many numbers."""
+        if count > self.numbers:
+            self.refuse(f"an array of {count:.4g} numbers", self.numbers)
+
+    def refuse(self, needed: str, limit: float) -> None:
+        """Raise `Refused`: what is needed, and the limit."""
+        raise Refused(
+            f"the check needs {needed}; its limit, for a model and a file of this size, is "
+            f"{limit:.4g}: allow a larger effort"
+        )

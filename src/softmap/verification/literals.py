@@ -10,6 +10,7 @@ import numpy as np
 from softmap.model import AllDifferent, Cardinality, Linear, Model
 from softmap.verification.hints import LiteralSum
 from softmap.verification.integers import FORBIDDEN, Flat, Floats, Scale, along
+from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Numbers, Rejected
 
 TRUE = 1  # the literal that always holds
@@ -78,6 +79,8 @@ class Literals:
         one for each label of three and more.
     last : int
         The last literal; those behind the literals of labels are literals of costs.
+    effort : Limits, optional
+        Limits the work.
 
     Attributes
     ----------
@@ -86,8 +89,15 @@ class Literals:
     """
 
     def __init__(
-        self, model: Model, flat: Flat, scale: Scale, variables: Numbers, last: int
+        self,
+        model: Model,
+        flat: Flat,
+        scale: Scale,
+        variables: Numbers,
+        last: int,
+        effort: Limits | None = None,
     ) -> None:
+        self._effort = effort or Limits()
         self._model, self._tables = model, _CostTables(flat, scale)
         self._labels: dict[int, list[int]] = {}  # literals of the labels of each variable
         self._meaning: dict[int, tuple[int, int, int]] = {}  # 0, variable, label; 1, table, cost
@@ -113,6 +123,7 @@ class Literals:
         if number in self._paid:
             raise Rejected(f"the costs of table {number} are named twice")
         self._paid.add(number)
+        self._effort.work(16 * CALL + (CALL + ITEM * own.costs.size) * (1 + len(literals)))
         values = np.unique(own.costs[own.costs < FORBIDDEN]).tolist()
         if len(values) != len(literals) + 1:
             raise Rejected(f"there is not one literal for each cost of table {number}")
@@ -145,9 +156,12 @@ class Literals:
     def require_clause(self, number: int, literals: Numbers) -> None:
         """Raise `Rejected` unless a literal holds in each state that a table does not forbid."""
         own = self._tables[number]
+        self._effort.work(8 * ITEM * len(literals))
         key = own.kind, tuple(self._relative(number, x) for x in literals)
         if key in self._sound:
             return
+        self._effort.work((CALL + own.costs.size) * (1 + 8 * len(literals)))
+        self._effort.keep(512 + 200 * len(literals))
         holds = own.costs == FORBIDDEN
         for x in literals:
             holds = holds | self._value(number, x)
@@ -173,6 +187,7 @@ class Literals:
         scope = [*factor.variables]
         if not {*scope} <= self._labels.keys():
             raise Rejected(f"labels of factor {number} have no literals")
+        self._effort.work(2 * CALL * len(scope) + 16 * ITEM * sum(map(self._tables.size, scope)))
         rows, *ends = _weights(factor, [self._tables.size(i) for i in scope], label)
         if math.isinf(ends[side]):
             raise Rejected(f"factor {number} has no such bound")

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, along
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Numbers, Rejected
 from softmap.verification.sides import Factor, Minima, Side
 
@@ -35,6 +35,8 @@ class Mark:
         Whether a variable has no label.
     factors, words : int
         The number of factors and of words.
+    kept, counted : int
+        Bytes of the state, about, and those of them that count for the limit of memory.
     """
 
     lower: int
@@ -44,16 +46,20 @@ class Mark:
     lists: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     sets: dict[int, tuple[set[int], set[int]]] = field(default_factory=dict)
     replaced: list[Factor] = field(default_factory=list)
+    kept: int = 1 << 10
+    counted: int = 0
 
     def keep_costs(self, values: list[int]) -> None:
         """Copy a list before it is changed."""
         if id(values) not in self.lists:
             self.lists[id(values)] = values, values[:]
+            self.kept += 256 + 8 * len(values)
 
     def keep_labels(self, values: set[int]) -> None:
         """Copy a set before labels are removed from it."""
         if id(values) not in self.sets:
             self.sets[id(values)] = values, values.copy()
+            self.kept += 512 + 64 * len(values)
 
     def restore(self) -> None:
         """Undo all changes of lists, sets and factors."""
@@ -74,7 +80,7 @@ class NodeCosts:
         The costs of each variable's labels.
     factors : list of (scope, table)
         Scopes are in the numbers of this component.
-    effort : TableLimit, optional
+    effort : Limits, optional
         Limits the sizes of sums of factors.
 
     Attributes
@@ -89,9 +95,9 @@ class NodeCosts:
         self,
         unary: list[list[int]],
         factors: list[tuple[list[int], Ints]],
-        effort: TableLimit | None = None,
+        effort: Limits | None = None,
     ) -> None:
-        self._effort = effort or TableLimit()
+        self._effort = effort or Limits()
         self._cost = unary
         self._labels = [(x, a) for x, costs in enumerate(unary) for a in range(len(costs))]
         self._live = [set(range(len(costs))) for costs in unary]
@@ -121,11 +127,19 @@ class NodeCosts:
 
     def _descend(self) -> None:
         """Mark the current state, to which `_return` returns."""
+        self._count_kept()
         self._marks.append(self._mark())
+
+    def _count_kept(self) -> None:
+        """Count what the last mark keeps, as far as it was not counted."""
+        last = self._marks[-1]
+        self._effort.keep(last.kept - last.counted)
+        last.counted = last.kept
 
     def _return(self) -> None:
         """Return to the last mark."""
         last = self._marks.pop()
+        self._effort.keep(-last.counted)
         last.restore()
         self.lower, self._empty = last.lower, last.empty
         del self._factors[last.factors :], self._sides[last.words :]
@@ -144,10 +158,12 @@ class NodeCosts:
         if words and not 0 <= min(words) <= max(words) < len(self._sides):
             raise Rejected("there is no label of a factor with such a number")
         moved = self._move(words, amounts)
+        self._effort.work(sum([side.work(len(raised)) for side, raised, _ in moved]))
         for x, fall in zip(variables, falls, strict=True):
             if x < 0 or fall < 0:
                 raise Rejected("the bound is lowered, or no variable raises it")
             costs = self._cost[x]
+            self._effort.work(2 * ITEM * len(costs))
             self._marks[-1].keep_costs(costs)
             costs[:] = [cost - fall for cost in costs]
             self.lower += fall
@@ -200,6 +216,7 @@ class NodeCosts:
                 continue
             labels = [reason - side.first for reason in reasons]
             moved, costs = side.moved, side.costs
+            self._effort.work(side.work(len(labels)))
             side.require(labels, [room + moved[a] - costs[a] for a in labels], 1, TOO_EARLY)
             self._remove(side.x, labels)
 
@@ -217,6 +234,7 @@ class NodeCosts:
     def _remove(self, x: int, labels: Iterable[int]) -> None:
         """Remove labels of a variable, as far as they are present."""
         live = self._live[x]
+        self._effort.work(ITEM * (8 + 2 * len(live)))
         self._marks[-1].keep_labels(live)
         live.difference_update(labels)
         self._empty = self._empty or not live
@@ -245,6 +263,7 @@ class NodeCosts:
             raise Rejected("expected factors to be combined into one over two of their variables")
         table = self._least_sum(own, factors, scope)
         self._add(Factor(list(scope), table))
+        self._marks[-1].kept += 8 * table.size + 16 * sum(table.shape) + (1 << 11)
         self._marks[-1].replaced += factors
         for factor in factors:
             factor.active = False
@@ -263,6 +282,7 @@ class NodeCosts:
         kept = [x for x in variables if isinstance(labels[x], slice)]
         sizes = [len(self._cost[x]) for x in kept]
         self._effort.spend(sizes, len(factors) + len(own))
+        self._effort.work(32 * CALL + sum(factor.table.size for factor in factors))
         total: Ints = np.zeros(sizes, np.int64)
         for factor in factors:
             at = [kept.index(v) for v in factor.scope if v in kept]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 from softmap.verification.assignment import AssignmentCosts, check_sizes
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, Limits
 from softmap.verification.records import Ints, Rejected
 
 Bools = NDArray[np.bool_]
@@ -52,6 +52,11 @@ class _Node:
         self.variables = [i for i in range(m + len(path)) if i not in fixed[0]]
         self.labels = [p for p in range(d + len(path)) if p not in fixed[1]]
         self.closed = False
+
+    @property
+    def symmetries(self) -> int:
+        """The number of permutations of labels that leave the costs unchanged."""
+        return len(self._maps)
 
     def child(self, variable: int, label: int) -> _Node:
         """The node after one more variable got a label."""
@@ -116,18 +121,18 @@ class PermutationTree:
     ----------
     model : Model
         The model, whose labels all differ.
-    effort : TableLimit
+    effort : Limits
         Limits the sizes of tables.
     shape : int64 array
         Number of variables and labels, exponent of the unit, the cut in units, and permutations of
         the labels that leave all costs unchanged.
     """
 
-    def __init__(self, model: Model, effort: TableLimit, shape: Ints) -> None:
+    def __init__(self, model: Model, effort: Limits, shape: Ints) -> None:
         self._costs = AssignmentCosts(model, shape[:3])
         self._effort, self._cut = effort, int(shape[3])
         n, d = self._costs.shape
-        effort.spend([n, d, n, d], 1)
+        effort.spend([n, d, n, d], 8 * (1 + len(shape[4:]) // d))
         unary, pair, gone, apart = self._costs.arrays()
         maps = _symmetries(shape[4:], unary, pair, gone, apart)
         self._open = [_Node((), 0, (unary, pair), (gone, apart), maps)]
@@ -140,7 +145,8 @@ class PermutationTree:
         if node is None or node.closed:
             return
         m, d = node.unary.shape
-        self._effort.spend([m, d, m, d], 1)
+        self._effort.spend([m, d, m, d], 8)
+        self._effort.work(CALL * (64 + len(node.path)) + 4 * node.symmetries * (CALL + m * d))
         check_sizes(m, d, rows, columns, labels)
         found = node.bound(rows.reshape(m, d, m), columns.reshape(m, d, d), labels, self._cut)
         self._best = found if node is self._root else self._best

@@ -17,8 +17,14 @@ from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.cores import CoreProof
 from softmap.verification.dual import exact_bound, outer_terms
 from softmap.verification.exact import exact_sum
-from softmap.verification.integers import Flat, flat_model, flat_piece, hard_constraints
-from softmap.verification.limit import TableLimit
+from softmap.verification.integers import (
+    Flat,
+    flat_model,
+    flat_piece,
+    hard_constraints,
+    lower_tables,
+)
+from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.permutations import PermutationTree
 from softmap.verification.ranks import Bound, Rank, RankedProof
 from softmap.verification.records import (
@@ -84,7 +90,7 @@ def check_proof(path: str | Path, model: Model, effort: float = 1.0) -> Checked:
     model : Model
         The model that the proof refers to.
     effort : float, default 1
-        Multiplies the limits on the sizes of tables that the check computes.
+        Multiplies the limits of the check: on tables, work and memory (docs/proofs.md).
 
     Raises
     ------
@@ -97,14 +103,15 @@ def check_proof(path: str | Path, model: Model, effort: float = 1.0) -> Checked:
     path = Path(path)
     with mapped(path) as data:
         header, begin = read_header(data, path)
-        data, begin = unpacked(data, begin, header, path)
         if header.get("model") != model.fingerprint():
             raise FormatError("this proof is about another model", path)
+        limits = Limits(effort, len(data), model.unary.size + int(model.edge_offset[-1]))
+        data, begin = unpacked(data, begin, header, path, limits)
         exponent = header.get("exponent")
         if not isinstance(exponent, int) or abs(exponent) > 5000:
             raise FormatError("the exponent of the costs is outside -5000..5000", path)
-        checker = Checker(model, exponent, TableLimit(effort))
-        records, leaves = Records(data, begin), 0
+        checker = Checker(model, exponent, limits)
+        records, leaves = Records(data, begin, limits), 0
         try:
             for name, arrays in records:
                 checker.step(name, arrays)
@@ -126,11 +133,11 @@ class Checker:
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
-    effort : TableLimit
+    effort : Limits
         Limits the sizes of tables.
     """
 
-    def __init__(self, model: Model, exponent: int, effort: TableLimit) -> None:
+    def __init__(self, model: Model, exponent: int, effort: Limits) -> None:
         self._model, self._exponent, self._effort = model, exponent, effort
         self._search: SearchLog | None = None
         self._dual: Dual | None = None
@@ -170,7 +177,7 @@ class Checker:
 
     def _proof_step(self, name: str, arrays: list[Any]) -> None:
         if name == "dual" and not self._began:
-            self._dual = Dual(self._model, *arrays)
+            self._dual = Dual(self._model, self._effort, *arrays)
         elif name == "assignment" and (self._tree or not self._began):
             self._assign(*arrays)
         elif name in CoreProof.STEPS and (self._cores or not self._began):
@@ -208,7 +215,7 @@ class Checker:
     def _new_cores(self, name: str) -> CoreProof:
         if name != "booleans":
             raise Rejected(f"{name} out of its place")
-        return CoreProof(self._model, self._flat(), self._exponent)
+        return CoreProof(self._model, self._flat(), self._exponent, self._effort)
 
     def _begin(self, flat: Flat) -> SearchLog:
         return SearchLog(flat, self._exponent, self._effort)
@@ -262,10 +269,13 @@ class Dual:
         The sum of the bounds of all components searched.
     """
 
-    def __init__(self, model: Model, sizes: Ints, members: Ints, bits: Ints) -> None:
+    def __init__(
+        self, model: Model, effort: Limits, sizes: Ints, members: Ints, bits: Ints
+    ) -> None:
         self._lam, self._plain = bits.view(np.float64), not len(sizes)
         if (sizes < 1).any() or sizes.sum() != len(members):
             raise Rejected("the sizes of the clusters do not match their members")
+        effort.work(16 * CALL * len(sizes) + 8 * ITEM * int((sizes * sizes).sum()))
         parts = np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
         self._model = tightened(model, [tuple(part.tolist()) for part in parts], len(self._lam))
         if len(self._lam) != self._model.half_offset[-1] or not np.isfinite(self._lam).all():
@@ -273,6 +283,7 @@ class Dual:
         self._nodes: list[int] = []
         self._edges: list[int] = []
         self._unary: list[NDArray[np.float64]] = []
+        self._tables: dict[int, NDArray[np.float64]] | None = None
         self.pieces = Fraction(0)
 
     def piece(self, nodes: Ints, edges: Ints, bits: Ints) -> Flat:
@@ -292,7 +303,9 @@ class Dual:
         self._nodes += nodes.tolist()
         self._edges += edges.tolist()
         self._unary.append(unary)
-        return flat_piece(model, nodes, edges, np.split(unary, np.cumsum(sizes)[:-1]))
+        if self._tables is None:
+            self._tables = lower_tables(model)
+        return flat_piece(model, nodes, edges, np.split(unary, np.cumsum(sizes)[:-1]), self._tables)
 
     def bound(self) -> Fraction:
         """The lower bound proved by λ and all searches."""

@@ -20,7 +20,7 @@ from softmap.model import Model
 from softmap.verification.conclusion import exact_energy
 from softmap.verification.dual import reduced_costs
 from softmap.verification.integers import Flat, flat_model, hard_constraints
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Rejected
 from softmap.verification.search import SearchLog
 
@@ -62,19 +62,21 @@ class RankedProof:
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
-    effort : TableLimit
+    effort : Limits
         Limits the sizes of tables.
     order, labels : int64 array
         The record EXCEPT: the variables in the order of the levels, and the labellings.
     """
 
     def __init__(
-        self, model: Model, exponent: int, effort: TableLimit, order: Ints, labels: Ints
+        self, model: Model, exponent: int, effort: Limits, order: Ints, labels: Ints
     ) -> None:
         n = model.num_visible
         if not np.array_equal(np.sort(order), np.arange(n)) or not n or len(labels) % n:
             raise Rejected("the order of the variables is none")
         rows = labels.reshape(-1, n)
+        effort.work(4 * ITEM * len(rows) * (model.n + model.m) + 2 * CALL * len(rows))
+        effort.keep(32 * rows.size + CALL * len(rows))
         self._energies = [exact_energy(model, row) for row in rows]
         self._labels = [tuple(row.tolist()) for row in rows]
         self._order, self._rows = order, rows[:, order]
@@ -140,7 +142,8 @@ class RankedProof:
     def _begin(self, row: int, depth: int, excluded: frozenset[int]) -> SearchLog:
         """Begin the check of a search over the labellings of a part."""
         self._flat = self._flat or flat_model(self._model)
-        self._effort.spend([len(self._model.unary)], 1)
+        self._effort.work(CALL * depth + len(self._flat.unary))
+        self._effort.keep(CALL)
         unary = list(self._flat.unary)
         out = [[a for a in range(self._count(k)) if a != self._rows[row, k]] for k in range(depth)]
         for k, labels in enumerate([*out, sorted(excluded)]):
@@ -189,7 +192,9 @@ class RankedProof:
             depth, begin, end, cost, above = stack.pop()
             if depth == len(self._order):
                 continue
-            boxes = [box for box in self._boxes.get(depth, ()) if begin <= place[box.row] < end]
+            known = self._boxes.get(depth, ())
+            self._effort.work(CALL * 8 + ITEM * (len(known) + end - begin + self._count(depth)))
+            boxes = [box for box in known if begin <= place[box.row] < end]
             labels = rows[begin:end, depth]
             starts = [begin, *(begin + 1 + np.flatnonzero(np.diff(labels))).tolist(), end]
             used = frozenset(labels.tolist())

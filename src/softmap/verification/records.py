@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, WriteError
+from softmap.verification.limit import CALL, ITEM, Limits
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
@@ -71,10 +72,13 @@ def read_header(data: mmap, path: Path) -> tuple[dict[str, Any], int]:
     return header, begin
 
 
-def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tuple[mmap, int]:
+def unpacked(
+    data: mmap, begin: int, header: dict[str, Any], path: Path, limits: Limits
+) -> tuple[mmap, int]:
     """Return the records, decompressed if the header says so, and their offset.
 
-    The length and the checksum are checked; no more than the stated length is decompressed.
+    The length and the checksum are checked; no more than the stated length is decompressed, and no
+    file of more bytes than the limit.
     """
     size, given = header.get("bytes"), len(data) - begin
     if not header.get("packed"):
@@ -87,6 +91,7 @@ def unpacked(data: mmap, begin: int, header: dict[str, Any], path: Path) -> tupl
         return data, begin
     if not isinstance(size, int) or not 0 < size <= MOST_PACKED * given:
         raise FormatError(f"{given} compressed bytes cannot hold {size!r} bytes", path)
+    limits.require_bytes(size)
     try:
         with tempfile.TemporaryFile() as file:
             _check_sum(_written(_inflated(data, begin, size, path), file), header, path)
@@ -142,14 +147,16 @@ class Records:
         Offset of the last record in the file, in bytes.
     """
 
-    def __init__(self, data: mmap, begin: int) -> None:
+    def __init__(self, data: mmap, begin: int, limits: Limits | None = None) -> None:
         self._data, self._at = data, begin
+        self._limits = limits or Limits()
         self.count, self.place = 0, begin
 
     def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
         data, end = self._data, len(self._data)
         while self._at < end:
-            self.place, self.count = self._at, self.count + 1
+            before = self.place = self._at
+            self.count += 1
             kind = data[self._at]
             if kind not in BY_NUMBER:
                 raise Rejected(f"there is no record of kind {kind}")
@@ -157,9 +164,11 @@ class Records:
             self._at += 1
             read = self._reals if name in REAL else self._integers
             try:
-                yield name, [read() for _ in range(arrays)]
+                found = [read() for _ in range(arrays)]
             except (struct_error, IndexError):
                 raise Rejected("the file ends within a record") from None
+            self._limits.work(CALL + ITEM * (self._at - before))
+            yield name, found
 
     def _integers(self) -> Numbers:
         at = self._at + 1
@@ -172,10 +181,12 @@ class Records:
             self._at = at + packed.size
             return packed.unpack_from(self._data, at)
         at, count, width = self._long(head)
+        self._limits.require_numbers(4 * count)  # of which each is an object
         return unpack_from(f"<{count}{'bhiq'[width]}", self._data, at)
 
     def _reals(self) -> Ints:
         at, count, width = self._long(self._data[self._at])
+        self._limits.require_numbers(count)
         return np.frombuffer(self._data, f"<i{1 << width}", count, at).astype(np.int64)
 
     def _long(self, head: int) -> tuple[int, int, int]:

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from softmap.verification.integers import HALF, along
+from softmap.verification.limit import CALL
 from softmap.verification.records import Ints, Numbers, Rejected
 from softmap.verification.tables import Remainder, minus, ordered, plus
 
@@ -39,8 +40,11 @@ class Reduction(Remainder):
     def remove(self, which: Numbers, labels: Numbers) -> None:
         """Remove labels that are forbidden (reason -1) or that another label dominates."""
         (v,) = which
+        self._effort.work(4 * CALL)
         rows, kept = self.rows(v), dict.fromkeys(range(len(self.costs_of(v))))
+        work = self._work_on(v) // 2 + 2 * CALL * len(rows)
         for a, reason in _pairs(labels):
+            self._effort.work(work)
             if a not in kept or a == reason or (reason != -1 and reason not in kept):
                 raise Rejected(f"variable {v} lacks label {a}, or label {reason} that dominates it")
             least = sum(int(row[a].min()) for row in rows)  # of nonnegative costs
@@ -64,6 +68,7 @@ class Reduction(Remainder):
         factors = sorted({f for v in fixed for f in self.factors_of[v]})
         moves = _amounts(amounts, [size for f in factors for size in self.tables[f].shape])
         for f in factors:
+            self._effort.work(16 * CALL + 8 * self.tables[f].size)
             scope, table = self.scopes[f], 2 * self.tables[f]
             if table.max() >= HALF:
                 raise Rejected("a factor of persistent labels has forbidden entries")
@@ -87,6 +92,7 @@ class Reduction(Remainder):
         scope, table = self.take(f)
         if len(scope) < 3:
             raise Rejected("a factor of two variables cannot be split")
+        self._effort.work(8 * len(scope) ** 2 * (CALL + table.size))
         for i, j, pair in _pairwise(table):
             if pair.any():
                 self.add((scope[i], scope[j]), pair)
@@ -105,6 +111,9 @@ class Reduction(Remainder):
         if (costs[others] < HALF).any():
             raise Rejected(f"variable {y} is no function of variable {x}")
         for scope, table in self.take_all(y):
+            size = table.size // labels * len(image)
+            self._effort.spend([size], 4)
+            self._effort.work(8 * CALL)
             table = table.take(image, axis=scope.index(y))
             rest = tuple(v for v in scope if v not in (x, y))
             if x in scope:
@@ -131,11 +140,13 @@ class Reduction(Remainder):
 
     def shift(self, places: Numbers, amounts: Numbers) -> None:
         """Move costs from factors to labels of their variables, then normalise."""
+        self._effort.work(8 * CALL)
         moved = list(_pairs(places))
         if not all(f in self.scopes and 0 <= axis < len(self.scopes[f]) for f, axis in moved):
             raise Rejected("costs are moved from a factor or axis that does not exist")
         parts = _amounts(amounts, [self.tables[f].shape[axis] for f, axis in moved])
         for (f, axis), amount in zip(moved, parts, strict=True):
+            self._effort.work(8 * (CALL + self.tables[f].size))
             v, table = self.scopes[f][axis], self.tables[f]
             self.tables[f] = minus(table, along(amount, axis, table.ndim))
             self.unary[v] = minus(self.unary[v], -amount)

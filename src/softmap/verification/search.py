@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from softmap.verification.integers import Flat, Scale
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.records import Numbers, Rejected
 from softmap.verification.reduction import Reduction
 from softmap.verification.tree import Tree
@@ -14,7 +14,7 @@ from softmap.verification.tree import Tree
 class SearchLog:
     """Checks the records of one search: presolve steps, and trees of some components."""
 
-    def __init__(self, flat: Flat, exponent: int, effort: TableLimit) -> None:
+    def __init__(self, flat: Flat, exponent: int, effort: Limits) -> None:
         self._flat, self._exponent, self._effort = flat, exponent, effort
         self._scale: Scale | None = None
         self._reduction: Reduction | None = None

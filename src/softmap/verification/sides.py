@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, along
+from softmap.verification.limit import ITEM
 from softmap.verification.records import Ints, Rejected
 
 LARGEST_COST = 1 << 54  # moved from a factor to one label
@@ -110,6 +111,12 @@ class Side:
             sums = [row[at] + cost for at, cost in zip(places, costs)]  # noqa: B905 (they match)
             if min(sums, default=FORBIDDEN) < limit:
                 raise Rejected(said)
+
+    def work(self, labels: int) -> int:
+        """The work of `require` for a number of labels, in entries of arrays."""
+        row = self.factor.table.size // len(self.moved)
+        rows = row if self._minima is not None else ITEM * row
+        return 2 * ITEM * (8 + row + len(self.moved)) + labels * (rows + ITEM)
 
     def batch(self, minima: Minima) -> None:
         """Let minima over many entries be taken together with others."""

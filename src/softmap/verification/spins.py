@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from softmap.verification.exact import UNIT, exact_sum
 from softmap.verification.integers import Flat
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
@@ -31,11 +31,11 @@ class SpinLeaves:
     ----------
     flat : Flat
         The model: two labels per variable, factors of two variables, finite costs.
-    effort : TableLimit
+    effort : Limits
         Limits the work.
     """
 
-    def __init__(self, flat: Flat, effort: TableLimit) -> None:
+    def __init__(self, flat: Flat, effort: Limits) -> None:
         pairs = all(len(scope) == 2 and scope[0] != scope[1] for scope, _ in flat.factors)
         if not pairs or any(len(costs) != 2 for costs in flat.unary):
             raise Rejected("a proof by spins needs two labels and factors of pairs")
@@ -81,13 +81,18 @@ class SpinLeaves:
         y, g = diagonal.view(np.float64), weights.view(np.float64)
         if len(y) != len(free) or not np.isfinite(y).all():
             raise Rejected("expected one finite number for each spin")
+        kind = ITEM if matrix.dtype == object else 1
+        self._effort.spend([len(y), len(y)], 4 * kind + len(y) // 64)
+        self._effort.work(64 * CALL + ITEM * (len(path) + len(triangles)))
+        self._effort.keep(CALL + 160 * len(path))
         found = _certified(matrix, self._quarter / 2, y, (_corners(triangles, len(y), g), g))
-        self._effort.spend([len(y), len(y)], 4 + len(y) // 64)
         total = found + self._offset + constant * self._quarter
         self._leaves[path] = max(total, self._leaves.get(path, total))
 
     def bound(self) -> Fraction:
         """The bound of all leaves, rounded up to a possible cost."""
+        longest = max(map(len, self._leaves), default=0)
+        self._effort.work(ITEM * (longest + 1) * 2 * (len(self._leaves) + longest))
         found = _covered(self._leaves)
         zeros, step = self._offset + self._zeros * self._quarter, self._step * self._quarter
         return zeros - ((zeros - found) // step) * step if step else zeros

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.verification.exact import UNIT, exact_sum
 from softmap.verification.integers import Flat
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.records import Ints, Rejected
 
 Floats = NDArray[np.float64]
@@ -21,16 +21,14 @@ TINY = 1e-300  # more than all that underflows in one entry
 SHORT = 1e-150  # more than the length of a row all of whose squares underflow
 
 
-def squares_bound(
-    flat: Flat, effort: TableLimit, unit: Ints, moved: Ints, factor: Ints
-) -> Fraction:
+def squares_bound(flat: Flat, effort: Limits, unit: Ints, moved: Ints, factor: Ints) -> Fraction:
     """Return the bound that the record proves.
 
     Parameters
     ----------
     flat : Flat
         The model: factors of two variables.
-    effort : TableLimit
+    effort : Limits
         Limits the work.
     unit : int64 array
         The exponent of the unit.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, Flat, Scale
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, Limits
 from softmap.verification.records import Ints, Rejected
 
 Scope = tuple[int, ...]
@@ -56,8 +56,10 @@ class Remainder:
         Whether no labelling below the cut remains.
     """
 
-    def __init__(self, flat: Flat, scale: Scale, effort: TableLimit | None = None) -> None:
-        self._effort = effort or TableLimit()
+    def __init__(self, flat: Flat, scale: Scale, effort: Limits | None = None) -> None:
+        self._effort = effort or Limits()
+        self._size = sum(map(np.size, flat.unary)) + sum(t.size for _, t in flat.factors)
+        self._effort.work(8 * self._size + 6 * CALL * (len(flat.unary) + len(flat.factors)))
         self.unary = {v: scale.convert(costs) for v, costs in enumerate(flat.unary)}
         self.scopes: dict[int, Scope] = {}
         self.tables: dict[int, Ints] = {}
@@ -75,6 +77,7 @@ class Remainder:
 
     def normalise(self) -> None:
         """Subtract the minimum of every table and add it to the constant `base`."""
+        self._effort.work(self._size + CALL * (len(self.unary) + len(self.tables)))
         for costs in (self.unary, self.tables):
             for key, table in costs.items():
                 least = int(table.min())
@@ -129,13 +132,20 @@ class Remainder:
 
     def rows(self, v: int) -> list[Ints]:
         """The costs of a variable and of its factors, each with one row per label."""
+        self._effort.work(self._work_on(v))
         tables = [
             np.moveaxis(self.tables[f], self.scopes[f].index(v), 0) for f in self.factors_of[v]
         ]
         return [costs.reshape(len(costs), -1) for costs in (self.costs_of(v), *tables)]
 
+    def _work_on(self, v: int) -> int:
+        """The work of one operation on each table of a variable."""
+        factors = self.factors_of.get(v, ())
+        return sum(self.tables[f].size for f in factors) + CALL * (1 + len(factors))
+
     def keep(self, v: int, kept: list[int]) -> None:
         """Keep only the labels `kept` of a variable, in this order."""
+        self._effort.work(self._work_on(v))
         if not kept:
             self.closed = True
             return
@@ -147,7 +157,9 @@ class Remainder:
         """The minimum over the labels of a variable of the sum of some tables."""
         scope = tuple(sorted({u for part, _ in parts for u in part} - {v}))
         shape = [len(self.unary[u]) for u in scope]
-        self._effort.spend(shape, len(parts) * parts[0][1].shape[parts[0][0].index(v)])
+        labels = parts[0][1].shape[parts[0][0].index(v)]
+        self._effort.spend(shape, len(parts) * labels)
+        self._effort.work(2 * CALL * (4 + labels) * len(parts))
         views = [[len(self.unary[u]) ** (u in part) for u in scope] for part, _ in parts]
         tables = [np.moveaxis(table, part.index(v), 0) for part, table in parts]
         best = np.full(shape, FORBIDDEN, np.int64)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from softmap.verification.integers import HALF
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import CALL, Limits
 from softmap.verification.node import Decision, NodeCosts
 from softmap.verification.records import Ints, Numbers, Rejected
 
 Path = tuple[Any, Decision] | None  # the parent's path and the last decision
+OPEN = 512  # bytes of an open node, whose path shares all but the last decision with others
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Tree(NodeCosts):
         self,
         unary: list[list[int]],
         factors: list[tuple[list[int], Ints]],
-        effort: TableLimit | None = None,
+        effort: Limits | None = None,
     ) -> None:
         super().__init__(unary, factors, effort)
         self._opened = 0  # number of nodes opened
@@ -66,6 +67,7 @@ class Tree(NodeCosts):
         if self._dive is not None or number not in self._open:
             raise Rejected(f"node {number} is not open")
         bound, path = self._open.pop(number)
+        self._effort.keep(-OPEN)
         self._dive = _Dive(bound, path)
         self._descend()
         while path is not None:
@@ -101,10 +103,12 @@ class Tree(NodeCosts):
         dive = self._dive
         if dive is None:
             raise Rejected("there is no dive to leave")
+        self._effort.work(4 * CALL * (1 + len(dive.levels)))
         nodes = [(lower, _negated(path, one)) for one, lower, path in dive.levels]
         for lower, path in [*nodes, (self.lower, dive.path)]:
             self._opened += 1
             if (bound := max(lower, dive.bound)) < self.upper:
+                self._effort.keep(OPEN)
                 self._open[self._opened] = bound, path
         for _ in range(len(dive.levels) + 1):
             self._return()

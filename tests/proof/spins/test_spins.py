@@ -23,7 +23,7 @@ from softmap.proof.spins.rounding import flip, rounded_spins
 from softmap.proof.spins.tree import SpinTree
 from softmap.tuning import SpinSteps, Tuning
 from softmap.verification.integers import flat_model
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.records import Rejected
 from softmap.verification.spins import SpinLeaves, _below_zero
 from support.exact_sums import all_costs
@@ -61,7 +61,7 @@ def optimum(model: softmap.Model) -> Fraction:
 
 def checked(model: softmap.Model, tree: SpinTree) -> Fraction:
     """The bound that the checker finds from the leaves of a tree."""
-    leaves = SpinLeaves(flat_model(model), TableLimit())
+    leaves = SpinLeaves(flat_model(model), Limits())
     for leaf in tree.leaves:
         found = leaf.multipliers
         path = [part for i, s in zip(leaf.spins, leaf.signs, strict=True) for part in (i, s < 0)]
@@ -121,7 +121,7 @@ def test_no_form_of_hard_constraints() -> None:
     model = softmap.Model(np.zeros((2, 2)), [[0, 1]], softmap.Tables(tables))
     assert SpinForm.of(model) is None
     with pytest.raises(Rejected):
-        SpinLeaves(flat_model(model), TableLimit())
+        SpinLeaves(flat_model(model), Limits())
 
 
 def some_matrix(n: int, seed: int = 0) -> np.ndarray:
@@ -310,7 +310,7 @@ def test_altered_leaves_prove_nothing_above_the_optimum() -> None:
     rng = np.random.default_rng(0)
 
     def bound(y: np.ndarray, triangles: np.ndarray, g: np.ndarray, path=()) -> Fraction | None:
-        leaves = SpinLeaves(flat_model(model), TableLimit())
+        leaves = SpinLeaves(flat_model(model), Limits())
         try:
             leaves.add(np.array(path, np.int64), y.view(np.int64), triangles, g.view(np.int64))
             return leaves.bound()

@@ -21,7 +21,7 @@ from softmap.proof.spins.squares import SquareBound, _part_above, _part_below, _
 from softmap.relaxation.consistency import tighten
 from softmap.solving.stages.semidefinite import indicators
 from softmap.verification.integers import flat_model
-from softmap.verification.limit import TableLimit
+from softmap.verification.limit import Limits
 from softmap.verification.squares import squares_bound
 from support.squares import random_squares_model, squares_record
 
@@ -40,7 +40,7 @@ def made(seed: int) -> softmap.Model | None:
 def checked(model: softmap.Model, found: Squares) -> Fraction:
     """What the checker finds from squares and moved costs."""
     arrays = [np.array(one, np.int64) for one in squares_record(found)]
-    return squares_bound(flat_model(model), TableLimit(), *arrays)
+    return squares_bound(flat_model(model), Limits(), *arrays)
 
 
 def test_eigenvectors_that_do_not_converge_are_computed_otherwise(monkeypatch):
