@@ -22,7 +22,8 @@ import numpy as np
 
 import softmap
 from softmap import generators
-from softmap.app.experiments.trials import problem, trial_seed
+from softmap.app.experiments.problems import Graph, optimum
+from softmap.app.experiments.trials import trial_seed
 from softmap.methods.base import make
 from softmap.model import Model
 from softmap.paper.accel_sweeps import AccelSweeps
@@ -91,8 +92,9 @@ def sweep_rows() -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the first table."""
     for n in SIZES:
         for graph in range(GRAPHS):
-            given = problem(n, 3, graph)
-            dual = SmoothedDual(given.model, ETA)
+            model = Graph(n, 3, graph).model()
+            dual = SmoothedDual(model, ETA)
+            least = optimum(model)
             ours = SweepFollower(dual, "accel-sweeps", 0)
             others = [
                 (name, trial, Follower(dual, name, trial_seed(graph, trial)))
@@ -101,11 +103,11 @@ def sweep_rows() -> Iterator[tuple[Any, ...]]:
             ]
             for count in points_until(UPDATES // n):
                 work = ours.sweep(count)
-                yield _sweep_row((n, graph, "accel-sweeps", 0, count, work), ours, given.optimum)
+                yield _sweep_row((n, graph, "accel-sweeps", 0, count, work), ours, least)
                 for name, trial, run in others:
                     run.until(work)
                     key = (n, graph, name, trial, count, run.state.work)
-                    yield _sweep_row(key, run, given.optimum)
+                    yield _sweep_row(key, run, least)
 
 
 def _sweep_row(key: tuple[Any, ...], run: Follower, optimum: float) -> tuple[Any, ...]:

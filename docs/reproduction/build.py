@@ -16,7 +16,7 @@ from string import Template
 import readings
 from facts import facts
 
-from softmap.app.experiments.reproduce import publish, stored_evidence, stored_settings
+from softmap.app.experiments.reproduce import check_code, publish, stored_evidence, stored_settings
 from softmap.app.experiments.samples import Evidence
 
 HERE = Path(__file__).resolve().parent
@@ -92,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=HERE)
     folder = parser.parse_args().folder
+    check_code(folder)
     publish(folder)
     (folder / "index.md").write_text(page(folder), encoding="utf-8")
     print(folder / "index.md")

@@ -18,13 +18,12 @@ from softmap.app.experiments.code import code_digest
 from softmap.app.experiments.plan import FIGURES, Plan
 from softmap.app.experiments.problems import optimum
 from softmap.app.experiments.publishing import tables_of
+from softmap.app.experiments.repeating import different, part
 from softmap.app.experiments.reproduce import stored_evidence, stored_settings
 from softmap.app.experiments.tables import Table
-from softmap.app.experiments.trials import follow
 from support.data import ROOT
 
 DOCS = ROOT / "docs" / "reproduction"
-EXACT = [0, 1, 3, 4, 5, 6]  # the fields of a point but the seconds
 STALE = "the stored run is not what today's code computes: see decision 133"
 
 pytestmark = [
@@ -43,46 +42,30 @@ def manifest():
     return json.loads((DOCS / "manifest.json").read_text(encoding="utf-8"))
 
 
-def piece(run, graph, until):
-    """One trial on one graph of every curve of every figure, up to some updates."""
-    curves = {}
-    for unit in run:
-        key = (
-            unit.figure,
-            unit.graph.n,
-            unit.method,
-            unit.eta,
-            unit.last if unit.method.settled else 0,
-        )
-        if unit.graph.seed == graph and unit.checks[0] <= until:
-            curves.setdefault(key, unit)
-    return curves.values()
-
-
-def again(run, units, until):
-    different = []
-    for unit in units:
-        now = np.array(follow(unit, until))[:, EXACT]
-        before = np.array(run[unit])[: len(now), EXACT]
-        if not np.array_equal(now, before, equal_nan=True):
-            different.append(f"{unit.figure} n = {unit.graph.n} {unit.method.label}")
-    return different
+@same_bits
+def test_a_part_of_the_stored_run_again(run):
+    units = [unit for unit in part(run, 0) if unit.checks[0] <= 500]
+    assert len(units) > 80
+    assert different(run, units, 500) == [], STALE
 
 
 @same_bits
-def test_a_piece_of_the_stored_run_again(run):
-    assert again(run, piece(run, 0, 500), 500) == [], STALE
-
-
-@same_bits
-def test_whole_trials_again_if_the_code_has_changed(run, manifest):
-    """The digest alone is no reason to repeat the run, but to look at more of it."""
-    figures = ("figure4",) if code_digest() == manifest["code"] else ("figure1", "figure3")
-    units = [u for u in piece(run, 3, 10**9) if u.figure in figures and u.last <= 100_000]
-    if figures == ("figure4",):
-        units = [u for u in units if u.method.settled and u.last <= 10_000]
+def test_whole_trials_again(run, manifest):
+    """`make figures-paper` repeats long ones if the code has changed, and stores its digest."""
+    units = [u for u in part(run, 3) if u.method.settled and u.last <= 10_000]
+    if code_digest() != manifest["checked"]:
+        units += [u for u in part(run, 3) if u.figure == "figure1" or u.method.sweeping]
     assert len(units) > 8
-    assert again(run, units, None) == [], STALE
+    assert different(run, units) == [], STALE
+
+
+def test_a_difference_is_noticed(run):
+    unit = part(run, 0)[0]
+    point = run[unit][2]
+    changed = {unit: [*run[unit][:2], point._replace(primal=np.nextafter(point.primal, 0))]}
+    assert different(changed, [unit], point.updates) == [
+        f"{unit.figure} n = {unit.graph.n} {unit.method.label}"
+    ]
 
 
 @same_bits
@@ -110,7 +93,9 @@ def test_the_stored_run_is_the_full_one(run, manifest):
     settings = stored_settings(DOCS)
     assert (settings.graphs, settings.trials, settings.updates) == (20, 10, 100_000)
     assert list(run) == Plan(FIGURES, settings).units
-    assert set(manifest) == {"figures", "settings", "date", "machine", "versions", "code"}
+    assert set(manifest) == {
+        "figures", "settings", "date", "machine", "versions", "code", "checked",
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

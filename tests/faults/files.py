@@ -370,7 +370,8 @@ COMMANDS = {
     ),
     "doctor": Command("doctor", {}, "softmap"),
     "reproduce": Command(
-        "reproduce figure1 --trials 1 --updates 200 --threads 1 --no-progress --out paper",
+        "reproduce figure1 --graphs 1 --trials 1 --updates 200 --threads 1 --no-progress"
+        " --out paper",
         {"paper": whole_experiment},
     ),
     "denoise": Command("library denoise", {"clean.png": whole_picture}),

@@ -18,17 +18,22 @@ from softmap.app.experiments.archive import load_run, save_run
 from softmap.app.experiments.claims import decide, write_claims
 from softmap.app.experiments.code import code_digest
 from softmap.app.experiments.pictures import draw_all
-from softmap.app.experiments.plan import Plan, Settings
+from softmap.app.experiments.plan import FIGURE1, Plan, Settings
 from softmap.app.experiments.problems import COLUMNS, Graph, reference_row
 from softmap.app.experiments.publishing import tables_of
+from softmap.app.experiments.repeating import different, part
 from softmap.app.experiments.samples import DRAWS, Evidence
 from softmap.app.experiments.tables import Table
 from softmap.app.experiments.trials import OnDone, Store, run_units
-from softmap.errors import FormatError
+from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_text
 
 PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "clarabel", "matplotlib")
 NO_FIGURES = "no figures: matplotlib is not installed (pip install 'softmap[plot]')"
+
+
+class StaleRun(SoftmapError):
+    """A stored run is not what today's code computes."""
 
 
 def reproduce(
@@ -115,7 +120,10 @@ def write_truth(graphs: Iterable[Graph], folder: Path) -> Path:
 
 
 def write_manifest(folder: Path, figures: Iterable[str], settings: Settings, code: str) -> Path:
-    """Write what was run, when, where, and with which code."""
+    """Write what was run, when, where, and with which code.
+
+    "checked" is the digest of later code that repeated a part of the run to the bit.
+    """
     content = {
         "figures": list(figures),
         "settings": asdict(settings),
@@ -123,10 +131,29 @@ def write_manifest(folder: Path, figures: Iterable[str], settings: Settings, cod
         "machine": machine(),
         "versions": versions(),
         "code": code,
+        "checked": code,
     }
     path = folder / "manifest.json"
     write_text(path, [json.dumps(content, indent=2, ensure_ascii=False) + "\n"])
     return path
+
+
+def check_code(folder: Path) -> None:
+    """Store the digest of today's code in the manifest of a run, if it has the same bits.
+
+    If the digest is new, whole trials of all methods of Figure 1 and of all sweep methods are run
+    again first; `StaleRun` is raised if any differs.
+    """
+    path, digest = folder / "manifest.json", code_digest()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content["checked"] == digest:
+        return
+    run = load_run(folder)
+    units = [u for u in part(run, 3) if u.figure == FIGURE1 or u.method.sweeping]
+    if names := different(run, units):
+        raise StaleRun(f"{path}: the code has changed, and the run with it: {'; '.join(names)}")
+    content["checked"] = digest
+    write_text(path, [json.dumps(content, indent=2, ensure_ascii=False) + "\n"])
 
 
 def machine() -> str:
