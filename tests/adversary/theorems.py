@@ -91,6 +91,11 @@ def slowly(model: softmap.Model, header: dict, records: list) -> Fraction | floa
         return None
 
 
+def clusters_of(records: list) -> list[int]:
+    """The sizes of the clusters of λ."""
+    return records[0][1][0] if records and records[0][0] == "DUAL" else []
+
+
 def clustered(seed: int, folder: Path) -> Proved | None:
     """A random λ for random clusters of a random model; None where it has no labelling."""
     rng = np.random.default_rng((11, seed))
@@ -141,7 +146,12 @@ class Campaign:
         self.counts[f"{kind}, {theirs['verdict']}"] += 1
         units = Fraction(2) ** json.loads(self._model.read_text())["exponent"]
         mine = verdict(ours, units)
-        if mine != (theirs["verdict"], theirs.get("bound")):
+        if clusters_of(records) and "bound" == mine[0] == theirs["verdict"]:
+            # sums of factors over the same variables may prove more
+            agree = mine[1] is not None and theirs["bound"] >= mine[1]
+        else:
+            agree = mine == (theirs["verdict"], theirs.get("bound"))
+        if not agree:
             self.problems.append(f"{name}: Python {mine}, theorem {theirs}")
             return
         if ours is None or mine[1] is None:
