@@ -31,6 +31,7 @@ exclude_patterns = [
     "reproduction/template.md",
     "reproduction/readings-template.md",
     "reproduction/beyond-template.md",
+    "theory/open-questions-template.md",
     "benchmarks/README.md",
     "examples",
 ]

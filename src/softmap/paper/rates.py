@@ -272,3 +272,30 @@ def chain_gap(k: ArrayLike, n: int, eta: float, tie: float, blocks: Blocks = "st
     slope = math.tanh(positive_number("eta", eta) * tie / (2 * n - 2))
     kept = (1 - chain_decay(n, blocks)) ** np.asarray(k, dtype=np.float64)
     return np.asarray((1 - tie) * middle * slope * kept)
+
+
+def pass_distance(s: Sizes, eta: float, lengths: ArrayLike) -> float:
+    """Bound on R² of passes over chains with so many nodes: 2 η d c² Σ ℓ²."""
+    square = float((np.asarray(lengths, dtype=np.float64) ** 2).sum())
+    return 2 * positive_number("eta", eta) * s.d * spread(s) ** 2 * square
+
+
+def pass_iterations(s: Sizes, epsilon: float, lengths: ArrayLike, levels: int) -> float:
+    """Steps until the bound of guarded passes is within ε of the LP: 4 √(2 B r² S) / ε, r² = R²/η.
+
+    The last η is 2 S / ε, with S = log d Σ ℓ; the count is that of all stages, without rounding.
+
+    Parameters
+    ----------
+    s : Sizes
+        Sizes of the model.
+    epsilon : float
+        Distance of the bound to the LP optimum.
+    lengths : int array
+        ℓ, the number of nodes of each chain.
+    levels : int
+        B, the number of levels of a pass.
+    """
+    entropy = s.log_d * float(np.asarray(lengths, dtype=np.float64).sum())
+    distance = pass_distance(s, 1.0, lengths)
+    return 4 * math.sqrt(2 * levels * distance * entropy) / positive_number("epsilon", epsilon)
