@@ -133,3 +133,62 @@ def test_the_command_says_which_stage_failed(monkeypatch, tmp_path, capsys):
     reason = "LinAlgError: 1 eigenvectors failed to converge"
     assert json.loads(out)["failures"] == [{"stage": "relaxation", "error": reason}]
     assert f"the stage 'relaxation' has failed ({reason})" in err
+
+
+@pytest.mark.parametrize(("diversity", "files"), [(None, True), (None, False), (2, False)])
+def test_labellings_that_were_found_are_returned(diversity, files, monkeypatch, tmp_path):
+    from softmap.solving import mbest, parts
+
+    calls = []
+
+    def failing(*arguments, **named):
+        calls.append(1)
+        if len(calls) > 2:
+            raise np.linalg.LinAlgError("did not converge")
+        return usual(*arguments, **named)
+
+    module, name = (parts, "solve_exact") if diversity is None else (mbest, "next_diverse")
+    usual = getattr(module, name)
+    monkeypatch.setattr(mbest, "_by_elimination", lambda *_: None)
+    monkeypatch.setattr(module, name, failing)
+    proof = {"proof": tmp_path / "proof"} if files else {}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        ranked = softmap.solve_mbest(dense(2), 40, diversity=diversity, **proof)
+    kinds = [one.category for one in told]
+    assert softmap.StageWarning in kinds
+    assert (softmap.ProofWarning in kinds) == files
+    assert 0 < len(ranked) < 40
+    energies = sorted(
+        float(dense(2).energy(np.array(x))) for x in itertools.product(*[range(2)] * 7)
+    )
+    if diversity is None:
+        for entry, energy in zip(ranked, energies, strict=False):
+            assert entry.bound <= energy + 1e-9
+            assert entry.energy == pytest.approx(energy)
+
+
+@pytest.mark.parametrize("name", ["__init__", "branched", "put", "exact_log_partition"])
+@pytest.mark.parametrize("good", [0, 1, 5])
+def test_marginal_map_returns_the_bounds_it_has(name, good, monkeypatch):
+    from softmap.methods.marginals.cases import Cases
+    from softmap.solving import summed
+
+    model, left = dense(3), [good]
+    owner = summed if name == "exact_log_partition" else Cases
+    whole = softmap.marginal_map(model, range(3))
+    usual = getattr(owner, name)
+
+    def failing(*arguments, **named):
+        left[0] -= 1
+        if left[0] < 0:
+            raise np.linalg.LinAlgError("did not converge")
+        return usual(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, failing)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = softmap.marginal_map(model, range(3), table=2)
+    assert found.bound <= whole.energy + 1e-9
+    assert found.energy >= whole.bound - 1e-9
+    assert (found.status is softmap.Status.FAILED) == (left[0] < 0) == (len(told) == 1)

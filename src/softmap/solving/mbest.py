@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import EliminationOrder, elimination_order, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.solving.diverse import next_diverse
+from softmap.solving.failures import Failures
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.memory import TAKES
 from softmap.solving.options import Options
@@ -31,6 +32,7 @@ from softmap.solving.prooffile import ProofFile
 from softmap.solving.result import Result
 from softmap.solving.run import prove_infeasible
 from softmap.solving.solve import solve
+from softmap.solving.trace import StageName
 from softmap.tuning import TUNING
 
 __all__ = ["RankedLabelling", "solve_mbest"]
@@ -160,7 +162,7 @@ def _proved(
         if not math.isfinite(first.energy):
             return []
         parts = Partition(first, gap, deadline, most, proof)
-        found = _sorted(model, list(islice(parts, most)))
+        found = _sorted(model, _until_failure(parts, most))
         ranked = [_ranked(model, labels, bound, gap) for labels, bound in found]
         reason = parts.write(proof, [(entry.labels, entry.bound) for entry in ranked])
         return ranked
@@ -227,10 +229,22 @@ def _others(
         return []
     model, gap = first.model, first.tolerances[1]
     if apart is not None:
-        found = list(islice(_apart(first, apart, deadline), most))
+        found = _until_failure(_apart(first, apart, deadline), most)
     else:
-        found = _sorted(model, list(islice(Partition(first, gap, deadline, most), most)))
+        found = _sorted(model, _until_failure(Partition(first, gap, deadline, most), most))
     return [_ranked(model, labels, bound, gap) for labels, bound in found]
+
+
+def _until_failure(labellings: Iterable[tuple[Ints, float]], most: int) -> list[tuple[Ints, float]]:
+    """Return labellings with their bounds, those before a search that raises an exception, too."""
+    failures, steps = Failures(), iter(labellings)
+    found: list[tuple[Ints, float]] = []
+    while len(found) < most:
+        one = failures.attempt_part(StageName.SEARCH, lambda: next(steps, None), None)
+        if one is None:
+            break
+        found.append(one)
+    return found
 
 
 def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, float]]:

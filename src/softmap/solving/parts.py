@@ -93,6 +93,7 @@ class Partition:
         self._order = numbers_from()
         self._waiting: list[tuple[float, int, Part]] = []
         self._searched: list[tuple[float, int, Part]] = []
+        self._whole = True  # whether every labelling is in one of the parts
         self._lost = math.inf  # lower bound of the parts in which no labelling was found
         self._proof, self.searched, self.recorded = proof, list[Searched](), True
         labels = model.with_running(first.labels)
@@ -101,8 +102,10 @@ class Partition:
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
         """Yield the next best labelling, and a lower bound on all remaining ones before it."""
         while True:
+            self._whole = False
             self._search_while_open()
             if not self._searched:
+                self._whole = True
                 return
             bound = self.bound()
             part = heapq.heappop(self._searched)[2]
@@ -114,6 +117,7 @@ class Partition:
                 spent = (self.most - 1) * (time.perf_counter() - began)
                 self.deadline = self.deadline.at(self.deadline.end - spent)
                 self.most = 1
+            self._whole = True
             yield part.labels, bound
 
     def write(self, proof: ProofFile, ranked: list[tuple[Ints, float]]) -> str:
@@ -124,6 +128,8 @@ class Partition:
         problem, lam, order = self.problem, self.bounds.lam, self.bounds.order
         if not (problem.survives_scaling(lam) and problem.costs_survive_scaling()):
             return "costs are too small"
+        if not self._whole:
+            return "a search has failed"
         if not self.recorded:
             return "the records of a search are missing"
         try:

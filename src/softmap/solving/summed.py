@@ -7,6 +7,7 @@ import time
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from softmap.methods.marginals.tables import LogTables
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import PROVED, Gaps
+from softmap.solving.failures import Failures
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
-from softmap.solving.trace import Status
+from softmap.solving.trace import StageName, Status
 from softmap.tuning import TUNING
 
 __all__ = ["MarginalMap", "marginal_map", "summed"]
@@ -215,14 +217,22 @@ class _MaxSearch:
 
     def run(self, deadline: core.Deadline, entries: float) -> Status:
         """Search until the gap is closed, or until a limit."""
+        failures = Failures(core.OutOfTime)
         with suppress(core.OutOfTime):
-            self._cases = Cases(self.logs, self.variables, self.table, deadline)
+            make = partial(Cases, self.logs, self.variables, self.table, deadline)
+            self._cases = failures.attempt_part(StageName.SEARCH, make, None)
             dive = True
-            while self._cases.open and not self._done():
+            while self._cases is not None and self._cases.open and not self._done():
                 if self._cases.work > entries:
                     return Status.EFFORT
-                self._step(dive, deadline)
+                upper, step = self.upper, partial(self._step, dive, deadline)
+                failures.attempt_part(StageName.SEARCH, step, None)
+                if len(failures):  # cases may be lost: none of them was above this
+                    self._closed = max(self._closed, upper)
+                    break
                 dive = not dive
+            if len(failures):
+                return Status.FAILED
             if self.upper == -math.inf:
                 raise InfeasibleModel("no labelling has finite cost")
             tight = self.upper - self.lower <= PROVED * max(1.0, abs(self.upper))

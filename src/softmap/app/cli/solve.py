@@ -283,7 +283,8 @@ def solve_query(
     if wrong := [v for v in maxima if v >= model.num_visible]:
         raise OptionError(f"{query}: the model has no variable {wrong[0]}")
     rest = sorted(set(range(model.num_visible)) - set(maxima))
-    found: Any = softmap.solve(model, sum_over=rest, **given)
+    with targets.solving():
+        found: Any = softmap.solve(model, sum_over=rest, **given)
     text, alone = format_maxima(found.variables, found.labels), targets.path("--output") == STANDARD
     with targets.printing():
         if as_json:
