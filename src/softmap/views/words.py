@@ -82,8 +82,8 @@ def _bound(result: Subject) -> str:
     least = f"No labelling costs less than {result.bound:.10g}"
     if result.proof.stated:
         return (
-            f"{least}: that is stated by {_basis(result)}, which softmap verify can check only "
-            "with its proof file (option proof)."
+            f"{least}: that is stated by {_basis(result)}. The proof file of the run (option "
+            "proof) is what softmap verify needs to check it."
         )
     return f"{least}: that is proved by {_basis(result)}."
 
