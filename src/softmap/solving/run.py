@@ -36,7 +36,7 @@ from softmap.solving.stages.vertex import Vertex
 from softmap.solving.subsolver import (
     Board,
     LacksMemory,
-    Moment,
+    Occasion,
     Outcome,
     Plan,
     Seen,
@@ -183,7 +183,7 @@ class Run:
         """The next slice of one of the stages that may still improve something; else a status."""
         budget = self.budget
         plans = {
-            k: self._planned(stage, Moment.TURN)
+            k: self._planned(stage, Occasion.TURN)
             for k, stage in enumerate(self.stages)
             if self._active[k]
         }
@@ -198,11 +198,11 @@ class Run:
         spent = budget.seconds + budget.setup_seconds
         return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
-    def _planned(self, stage: Subsolver, moment: Moment, board: Board | None = None) -> Plan | None:
+    def _planned(self, stage: Subsolver, occasion: Occasion) -> Plan | None:
         """What a subsolver would do next; None if it has failed."""
         view = View(
-            self.best, board or self._board, self.budget.bound_seconds, time.perf_counter(),
-            moment, self._recalling,
+            self.best, self._board, self.budget.bound_seconds, time.perf_counter(),
+            occasion, self._recalling,
         )  # fmt: skip
         return self.failures.attempt(stage, partial(stage.plan, view), None)
 
@@ -221,10 +221,10 @@ class Run:
             budget, time.perf_counter() + turn.seconds, turn.work, turn.early, proof=self.proof
         )
         if stage is not self.passes:  # labels that were found in the background come first
-            self._follow(Moment.HANDOVER, share)
+            self._follow(Occasion.HANDOVER, share)
         before, began = (best.bound, best.energy), time.perf_counter()
         outcome = self._called(stage, share)
-        self._follow(Moment.CHECKED, share)
+        self._follow(Occasion.CHECKED, share)
         self._board = self._board.decoded()
         self._recalling = self._recalling and stage is not self.passes
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
@@ -242,10 +242,10 @@ class Run:
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, status
 
-    def _follow(self, moment: Moment, share: Share) -> None:
+    def _follow(self, occasion: Occasion, share: Share) -> None:
         """Call the followers that have something to do."""
         for follower in self._followers:
-            if self._planned(follower, moment) is not None:
+            if self._planned(follower, occasion) is not None:
                 self._called(follower, share)
 
     def _called(self, stage: Subsolver, share: Share) -> Outcome:
@@ -322,7 +322,7 @@ class Run:
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
         self._board = replace(self._board, seen=seen)
-        self._follow(Moment.END, Share(self.budget))
+        self._follow(Occasion.END, Share(self.budget))
         labels = self.failures.attempt(self.passes, self.passes.rounded, None)
         if labels is not None:
             best.offer_labels(labels)

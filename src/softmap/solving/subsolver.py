@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
 __all__ = [
-    "Board", "Entry", "LacksMemory", "Moment", "Once", "Outcome", "Plan", "Room", "Seen", "Share",
+    "Board", "Entry", "LacksMemory", "Occasion", "Once", "Outcome", "Plan", "Room", "Seen", "Share",
     "Subsolver", "View", "by_default", "left_to_solver", "pairs_only",
     "two_labels",
 ]  # fmt: skip
@@ -239,7 +239,7 @@ class Share:
         return self.left <= 0.0 or self.budget.interrupts.noted
 
 
-class Moment(Enum):
+class Occasion(Enum):
     """When a subsolver is asked for its plan."""
 
     TURN = auto()  # the schedule chooses who is next
@@ -262,7 +262,7 @@ class View:
         Time of one evaluation of the bound in this run, in seconds.
     now : float
         Time of `time.perf_counter`, in seconds.
-    moment : Moment
+    occasion : Occasion
         When the plan is asked for.
     recalling : bool
         Whether an earlier result is still to be evaluated.
@@ -272,7 +272,7 @@ class View:
     board: Board = field(default_factory=Board)
     bound_seconds: float = 0.0
     now: float = 0.0
-    moment: Moment = Moment.TURN
+    occasion: Occasion = Occasion.TURN
     recalling: bool = False
 
 
@@ -384,7 +384,7 @@ class Once(Subsolver):
     """A subsolver that runs once, before the relaxation."""
 
     def plan(self, view: View) -> Plan | None:
-        if view.recalling or view.moment is not Moment.TURN:
+        if view.recalling or view.occasion is not Occasion.TURN:
             return None
         return Plan("before the relaxation", urgent=True, whole=True)
 

@@ -15,7 +15,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.stages import order
 from softmap.solving.stages.cores import Cores
 from softmap.solving.stages.permute import Permute
-from softmap.solving.subsolver import Board, Moment, Once, Outcome, Seen, View
+from softmap.solving.subsolver import Board, Occasion, Once, Outcome, Seen, View
 from softmap.tuning import TUNING, SearchEffort, Tuning
 from support.permutations import permutation_model, random_factors
 from support.stage_runs import planned
@@ -122,8 +122,8 @@ def test_plans_change_nothing_and_need_no_call_before(name, seconds):
         if subsolver is None:
             continue
         for board in (Board(), Board(seen=seen)):
-            for moment in Moment:
-                view = View(best, board, 1e-3, 1.0, moment)
+            for occasion in Occasion:
+                view = View(best, board, 1e-3, 1.0, occasion)
                 before = {k: v for k, v in vars(subsolver).items() if k.startswith("_")}
                 plan = subsolver.plan(view)
                 assert subsolver.plan(view) == plan
@@ -132,7 +132,7 @@ def test_plans_change_nothing_and_need_no_call_before(name, seconds):
                 assert all(after[k] is v for k, v in before.items())
                 assert best.labels is best.labels
                 if isinstance(subsolver, Once):
-                    assert (plan is None) == (moment is not Moment.TURN)
+                    assert (plan is None) == (occasion is not Occasion.TURN)
 
 
 def test_cores_are_urgent_from_the_first_plan_on_and_after_an_earlier_result():

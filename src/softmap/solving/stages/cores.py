@@ -18,7 +18,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.records import copied, record
 from softmap.solving.stages.search import flat_entries
 from softmap.solving.subsolver import (
-    Moment,
+    Occasion,
     Outcome,
     Plan,
     Share,
@@ -88,7 +88,7 @@ class Cores(Subsolver):
         return cores.fitting(float(TAKES.cores * cores._entries))
 
     def plan(self, view: View) -> Plan | None:
-        if view.recalling or view.moment is not Moment.TURN:
+        if view.recalling or view.occasion is not Occasion.TURN:
             return None
         begin = 0.0
         if self._search is None:

@@ -23,7 +23,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.subsolver import Moment, Outcome, Plan, Seen, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Seen, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Background", "Decode"]
@@ -113,8 +113,8 @@ class Decode(Subsolver):
     def plan(self, view: View) -> Plan | None:
         """After each check; and once a search has ended for which nobody waits."""
         pending = self._pending is not None
-        if view.moment is not Moment.CHECKED:
-            due = pending and view.moment is not Moment.TURN
+        if view.occasion is not Occasion.CHECKED:
+            due = pending and view.occasion is not Occasion.TURN
         else:
             seen = view.board.seen
             checked = seen is not None and (seen.nodes is not None or (seen.last and pending))

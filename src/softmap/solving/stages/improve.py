@@ -21,7 +21,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stages.expand import EXPANSIONS
 from softmap.solving.stages.search import flat_entries, search_memory
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Improve"]
@@ -94,7 +94,7 @@ class Improve(Subsolver):
         return cls(problem, options).fitting(needed)
 
     def plan(self, view: View) -> Plan | None:
-        if view.moment is not Moment.TURN:
+        if view.occasion is not Occasion.TURN:
             return None
         return Plan("better labels", proves=False)
 

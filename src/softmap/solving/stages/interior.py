@@ -17,7 +17,15 @@ from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, left_to_solver
+from softmap.solving.subsolver import (
+    Occasion,
+    Outcome,
+    Plan,
+    Share,
+    Subsolver,
+    View,
+    left_to_solver,
+)
 from softmap.solving.trace import StageName
 from softmap.tuning import InteriorTimes
 
@@ -56,7 +64,7 @@ class Interior(Subsolver):
 
     def plan(self, view: View) -> Plan | None:
         seen, gap = view.board.seen, view.best.gaps().lp
-        if view.moment is not Moment.CHECKED or seen is None or seen.last:
+        if view.occasion is not Occasion.CHECKED or seen is None or seen.last:
             return None
         if self._called or not math.isfinite(gap):
             return None

@@ -25,7 +25,7 @@ from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.subsolver import Moment, Outcome, Plan, Seen, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Seen, Share, Subsolver, View
 from softmap.solving.trace import StageName, Status
 from softmap.solving.values import Tolerances
 
@@ -237,7 +237,7 @@ class Passes(Subsolver):
 
         On a GPU, the LP is solved first: that takes a fraction of the time of any other subsolver.
         """
-        if view.moment is not Moment.TURN:
+        if view.occasion is not Occasion.TURN:
             return None
         options = self.options
         alone = options.whole_run or not self._method.sweeping or options.goal == "lp"

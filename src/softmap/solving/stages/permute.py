@@ -21,7 +21,7 @@ from softmap.solving.problem import Problem
 from softmap.solving.records import record
 from softmap.solving.schedule import UNLIMITED
 from softmap.solving.stages.multipliers import ASSIGNMENT, AssignmentEvidence, Multipliers
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, by_default
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View, by_default
 from softmap.solving.trace import StageName
 from softmap.tuning import TUNING, Tuning
 
@@ -96,7 +96,7 @@ class Permute(Subsolver):
         return float(len(sizes) * (int(sizes.max(initial=0)) + own)) ** 2
 
     def plan(self, view: View) -> Plan | None:
-        if view.recalling or view.moment is not Moment.TURN:
+        if view.recalling or view.occasion is not Occasion.TURN:
             return None
         due = self._partly(view) if self._shared else self._mostly(view)
         return Plan("permutations", urgent=True, whole=True) if due else None

@@ -22,7 +22,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import copied
 from softmap.solving.schedule import UNLIMITED
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
@@ -108,7 +108,7 @@ class Search(Subsolver):
         return search_memory(self.problem.model, self._entries)
 
     def plan(self, view: View) -> Plan | None:
-        if view.moment is not Moment.TURN:
+        if view.occasion is not Occasion.TURN:
             return None
         begin = 0.0 if self._search is not None else self.tuning.setup * view.bound_seconds
         return Plan("exact search from the best λ", urgent=self._early(view), begin=begin)

@@ -20,7 +20,7 @@ from softmap.solving.memory import TAKES
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.records import Recorded, bits, record
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Semidefinite(Subsolver):
         return float(TAKES.spins * (self.problem.model.n + self._free * self._many) ** 2)
 
     def plan(self, view: View) -> Plan | None:
-        if view.moment is not Moment.TURN:
+        if view.occasion is not Occasion.TURN:
             return None
         begin = 0.0
         if self._tree is None:

@@ -12,7 +12,7 @@ from softmap.solving.clusters import ClusterEvidence
 from softmap.solving.memory import TAKES, memory_needed
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View
+from softmap.solving.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Tighten(Subsolver):
         return TAKES.tightened * memory_needed(self.problem.model)
 
     def plan(self, view: View) -> Plan | None:
-        if not view.best.found or view.moment is not Moment.TURN:
+        if not view.best.found or view.occasion is not Occasion.TURN:
             return None
         begin = 0.0 if self._run is not None else self.tuning.setup * view.bound_seconds
         return Plan("clusters that tighten the relaxation", begin=begin)

@@ -8,7 +8,15 @@ from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.subsolver import Moment, Outcome, Plan, Share, Subsolver, View, left_to_solver
+from softmap.solving.subsolver import (
+    Occasion,
+    Outcome,
+    Plan,
+    Share,
+    Subsolver,
+    View,
+    left_to_solver,
+)
 from softmap.solving.trace import StageName
 
 __all__ = ["Vertex"]
@@ -25,7 +33,7 @@ class Vertex(Subsolver):
 
     def plan(self, view: View) -> Plan | None:
         seen = view.board.seen
-        if view.moment is not Moment.CHECKED or seen is None or seen.last:
+        if view.occasion is not Occasion.CHECKED or seen is None or seen.last:
             return None
         open_gap = view.best.gaps().lp > self.options.lp_gap
         if seen.done < self.tuning.interior_after or not open_gap:
