@@ -316,7 +316,8 @@ def test_a_method_of_passes_enters_figure_3_alone(mine):
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):
-    words = ["reproduce", "figure2", "--quick", "--updates", "60", "--trials", "1", "--no-progress"]
+    words = ["reproduce", "figure2", "--quick", "--updates", "60", "--trials", "1",
+             "--graphs", "1", "--no-progress"]  # fmt: skip
     out = tmp_path / "new" / "folder"
     assert main([*words, "--out", str(out)]) == 0
     shown = capsys.readouterr()
