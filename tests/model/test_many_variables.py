@@ -28,6 +28,7 @@ from softmap import (
 )
 from softmap.model import chains
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.relaxation.consistency import tighten
 from softmap.solving.problem import Problem
 from support.factor_costs import cost_of
@@ -440,7 +441,7 @@ def test_copies_are_the_same_as_one_after_the_other(factor):
             assembly.add_copies(factor, scopes)
         for row in [] if bulk else scopes.tolist():
             assembly.add_many(factor.over(tuple(row)))
-        models.append(softmap.Model.from_pieces(assembly.pieces()))
+        models.append(assembled(assembly.pieces()))
     labels = rng.integers(0, 2, (200, 30))
     counts = [m.num_labels[: m.num_variables].tolist() for m in models]
     assert counts[0] == counts[1]

@@ -130,8 +130,8 @@ def test_energies_without_the_graph_are_those_with_it() -> None:
         model = softmap.generators.random_grid(7, 9, seed=seed)
         labels = np.random.default_rng(seed).integers(0, model.num_labels.min(), model.n)
         alone, first = energy_of(model, labels), cheapest(model, model.unary)
-        assert "graph" not in vars(model)
+        assert "graph" not in vars(model.network)
         layout(model)
-        assert "graph" in vars(model)
+        assert "graph" in vars(model.network)
         assert energy_of(model, labels) == alone
         assert np.array_equal(cheapest(model, model.unary), first)

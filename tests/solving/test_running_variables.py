@@ -89,7 +89,7 @@ def test_ranked_labellings_and_archives_show_the_grid(tmp_path) -> None:
 
 def test_running_variables_are_part_of_the_fingerprint() -> None:
     model = counted(0)
-    bare = model._with(running=softmap.model.structure.NO_RUNNING)
+    bare = model.network._with(running=softmap.model.structure.NO_RUNNING)
     assert bare.fingerprint() != model.fingerprint()
 
 

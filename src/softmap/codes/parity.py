@@ -18,7 +18,7 @@ from softmap.errors import ModelError, OptionError
 from softmap.io.alist import read_checks
 from softmap.io.streams import Source
 from softmap.machine import usable_cores
-from softmap.model import Model, Parity
+from softmap.model import Model, Network, Parity
 from softmap.model.potentials.base import Costs, integers, numbers, plain
 from softmap.solving.archive import checked_path
 
@@ -251,11 +251,12 @@ class ParityCode:
         from softmap.solving.prooffile import write_dual  # imported late
 
         given, model = numbers(lam, "lam"), self.model(ratios, syndrome)
-        if given.shape != self._arrays.member.shape or len(model.running):
+        if given.shape != self._arrays.member.shape or model.network.has_chains:
             raise OptionError(
                 "expected λ as `decode` returns it, and checks without chain variables"
             )
-        write_dual(checked_path(path), model, _half_lam(model, self.distinct.by_bits(given)))
+        own = _half_lam(model.network, self.distinct.by_bits(given))
+        write_dual(checked_path(path), model, own)
 
     def model(
         self,
@@ -316,7 +317,7 @@ class ParityCode:
         return np.atleast_2d(checked_syndrome(syndrome, ((checks,), (1, checks), (words, checks))))
 
 
-def _half_lam(model: Model, checks: Iterable[tuple[tuple[int, ...], list[float]]]) -> Costs:
+def _half_lam(model: Network, checks: Iterable[tuple[tuple[int, ...], list[float]]]) -> Costs:
     """Convert λ of the bits of distinct checks to λ of the half-edges of the model."""
     out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
     edges: dict[tuple[int, int], list[int]] = {}

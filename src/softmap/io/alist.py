@@ -8,6 +8,7 @@ from softmap.io.streams import Content, Source, load
 from softmap.io.tokens import parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Ints
 
 _HEAD = 4  # lines before those of the columns
@@ -24,7 +25,7 @@ def parse_alist(content: Content) -> Model:
     members = np.array([bit for row in checks for bit in row], dtype=np.int64)
     start = np.cumsum([0, *map(len, checks)])
     assembly.add_parities(members, start, np.zeros(len(checks), dtype=np.int64))
-    return Model.from_pieces(assembly.pieces())
+    return assembled(assembly.pieces())
 
 
 def read_checks(source: Source) -> tuple[list[list[int]], int]:

@@ -16,8 +16,9 @@ from softmap.errors import FormatError, FormatWarning, ModelError
 from softmap.io.factors import factors_of, warn_of_lost_names
 from softmap.io.streams import Content
 from softmap.io.tokens import plain_numbers, quote, small_logs
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs
 
 _PROBABILITIES = "probabilities (finite, not negative)"
@@ -33,7 +34,7 @@ class Conditional:
 
 
 @dataclass
-class Network:
+class BayesNetwork:
     """The content of a file: names, states, and one table per variable.
 
     Every error names the file and the current line.
@@ -138,10 +139,10 @@ class Network:
         self.content.release()
         for part in self.tables.values():
             assembly.add_factor((*part.parents, part.child), part.costs)
-        return Model.from_pieces(assembly.pieces()).with_names(list(self.variables), self.states)
+        return assembled(assembly.pieces()).with_names(list(self.variables), self.states)
 
 
-def conditionals(model: Model) -> list[Conditional]:
+def conditionals(model: Network) -> list[Conditional]:
     """Return the conditional tables of a model that is a Bayesian network, leaves first.
 
     A variable is a leaf if it is in one factor only and its probabilities sum to one; that factor
@@ -219,14 +220,13 @@ def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
 
 
 def names_of(
-    model: Model, variables: re.Pattern[str], states: re.Pattern[str]
+    model: Network, variables: re.Pattern[str], states: re.Pattern[str]
 ) -> tuple[list[str], list[list[str]]]:
     """Return the names of variables and states: the model's, if the format can hold all of them.
 
     Otherwise they are x0, x1, ... and s0, s1, ..., with a `FormatWarning`. The patterns match the
     names that can be held.
     """
-    checked_model(model)
     counts = model.num_labels[: model.num_variables].tolist()
     plain = [[f"s{x}" for x in range(d)] for d in counts]
     called = [f"x{i}" for i in range(len(counts))]

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.bayes import Network, conditionals, names_of
+from softmap.io.bayes import BayesNetwork, conditionals, names_of
 from softmap.io.streams import Content
 from softmap.io.tokens import quote
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import Costs
 
 _NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
@@ -111,10 +111,10 @@ class _Declarations:
 
 def _open_blocks(
     content: Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
-) -> tuple[_Declarations, Network]:
+) -> tuple[_Declarations, BayesNetwork]:
     """Return a cursor over the text without comments, and an empty network."""
     blocks = _Declarations(content, _blank_comments(content.data, line_mark, pair))
-    return blocks, Network(content, blocks.line)
+    return blocks, BayesNetwork(content, blocks.line)
 
 
 # --- BIF ----------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def parse_bif(content: Content) -> Model:
     return network.model()
 
 
-def _variable(blocks: _Declarations, network: Network) -> None:
+def _variable(blocks: _Declarations, network: BayesNetwork) -> None:
     name = blocks.word("the name of a variable")
     blocks.expect(b"{")
     states: list[str] | None = None
@@ -167,7 +167,7 @@ def _variable(blocks: _Declarations, network: Network) -> None:
 
 
 def _scope(
-    blocks: _Declarations, network: Network, what: str
+    blocks: _Declarations, network: BayesNetwork, what: str
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Read `(child | parents)`; return their numbers and their numbers of states."""
     blocks.expect(b"(")
@@ -179,7 +179,7 @@ def _scope(
     return network.scope(child, parents)
 
 
-def _probability(blocks: _Declarations, network: Network) -> None:
+def _probability(blocks: _Declarations, network: BayesNetwork) -> None:
     i, others, shape = _scope(blocks, network, "the name of a variable")
     blocks.expect(b"{")
     rows = _Rows(network, [network.states[j] for j in others], shape)
@@ -198,7 +198,7 @@ class _Rows:
     """The statements of one block; their numbers are converted together."""
 
     def __init__(
-        self, network: Network, states: list[tuple[str, ...]], shape: tuple[int, ...]
+        self, network: BayesNetwork, states: list[tuple[str, ...]], shape: tuple[int, ...]
     ) -> None:
         self.network, self.shape = network, shape
         self.number = [_numbers_of_words(names) for names in states]
@@ -272,7 +272,7 @@ def _quoted(name: str) -> str:
     return name if _BARE.fullmatch(name) else f'"{name}"'
 
 
-def format_bif(model: Model) -> Iterator[str]:
+def format_bif(model: Network) -> Iterator[str]:
     """Yield the text of a BIF file, in pieces."""
     parts = conditionals(model)
     names, states = names_of(model, _NO_QUOTES, _NO_QUOTES)
@@ -328,7 +328,7 @@ def _attribute(blocks: _Declarations) -> tuple[str, bytes]:
     return key, match[1]
 
 
-def _node(blocks: _Declarations, network: Network, kind: str) -> None:
+def _node(blocks: _Declarations, network: BayesNetwork, kind: str) -> None:
     if kind == "discrete":
         blocks.word("node")
     name = blocks.word("the name of a node")
@@ -344,7 +344,7 @@ def _node(blocks: _Declarations, network: Network, kind: str) -> None:
     network.add_variable(name, states)
 
 
-def _potential(blocks: _Declarations, network: Network) -> None:
+def _potential(blocks: _Declarations, network: BayesNetwork) -> None:
     i, others, shape = _scope(blocks, network, "the name of a node")
     blocks.expect(b"{")
     text = None
@@ -360,7 +360,7 @@ def _potential(blocks: _Declarations, network: Network) -> None:
     network.add_text(i, others, shape, text.translate(_BRACKETS))
 
 
-def format_net(model: Model) -> Iterator[str]:
+def format_net(model: Network) -> Iterator[str]:
     """Yield the text of a NET file, in pieces; names of nodes are not quoted."""
     parts = conditionals(model)
     names, states = names_of(model, _NODE_NAME, _NO_QUOTES)

@@ -14,10 +14,10 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.bayes import Network, conditionals, in_order, names_of
+from softmap.io.bayes import BayesNetwork, conditionals, in_order, names_of
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import Costs
 
 _BIF_HEAD = """<?xml version="1.0"?>
@@ -113,7 +113,7 @@ class _BifReader(_Elements):
     heads = frozenset(("VARIABLE", "DEFINITION"))
 
     def __init__(self, content: Content) -> None:
-        self.network = Network(content)
+        self.network = BayesNetwork(content)
         self.definitions: list[tuple[str, list[str], str]] = []
         self.texts: dict[str, list[str]] = {}
 
@@ -154,7 +154,7 @@ class _BifReader(_Elements):
         network.add_text(i, others, shape, text.encode())
 
 
-def format_xmlbif(model: Model) -> Iterator[str]:
+def format_xmlbif(model: Network) -> Iterator[str]:
     """Yield the text of an XMLBIF file, in pieces."""
     parts = conditionals(model)
     names, states = names_of(model, _PADDED_NAME, _PADDED_NAME)
@@ -187,7 +187,7 @@ class _SmileReader(_Elements):
     """Reader of XDSL: nodes are children of `nodes`; other content (layout, cases) is skipped."""
 
     def __init__(self, content: Content) -> None:
-        self.network = Network(content)
+        self.network = BayesNetwork(content)
         self.nodes: list[tuple[str, str, str, str]] = []
         self.path: list[str] = []
         self.id = ""
@@ -242,7 +242,7 @@ class _SmileReader(_Elements):
         return table.reshape(shape)
 
 
-def format_xdsl(model: Model) -> Iterator[str]:
+def format_xdsl(model: Network) -> Iterator[str]:
     """Yield the text of an XDSL file, in pieces, parents before their children.
 
     The format wants this order; other variables keep theirs.

@@ -29,8 +29,9 @@ from softmap.io.global_costs import (
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import parse_decimals, quote
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs
 
 _COMMENT = re.compile(rb"(?m)^#[^\n]*|//[^\n]*")
@@ -442,7 +443,7 @@ class _CfnReader:
             else:
                 assembly.add_factor(function.scope, table)
         self._add_globals(assembly, top)
-        return Model.from_pieces(assembly.pieces())
+        return assembled(assembly.pieces())
 
     def _named(self, model: Model) -> Model:
         """Return the model with the names of the file; numbers do not count as names."""
@@ -617,7 +618,7 @@ def _names(found: Global) -> list[str]:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def format_cfn(model: Model) -> Iterator[str]:
+def format_cfn(model: Network) -> Iterator[str]:
     """Yield the text of a CFN file, in pieces: dense tables, shortest round-trip decimals."""
     factors = factors_of(model, zeros=False)
     top = 1.0 + max(0.0, model.constant)
@@ -645,7 +646,7 @@ def format_cfn(model: Model) -> Iterator[str]:
 _NAME = re.compile(r"[^\s\"\\]*[^\s\"\\\d-][^\s\"\\]*")  # a number would be read as an index
 
 
-def _variables(model: Model) -> tuple[list[str], list[str]]:
+def _variables(model: Network) -> tuple[list[str], list[str]]:
     """Return names and domains: the model's names if the format can hold all of them."""
     counts = model.num_labels[: model.num_variables].tolist()
     numbered = [f"x{i}" for i in range(len(counts))]

@@ -17,6 +17,7 @@ from softmap.io.tokens import gather, parse_decimals, quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.many import AtMostOne
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs, Ints
 
 _BLOCK = re.compile(rb"(?m)^[ \t]*gm[ \t]+(\d+)[ \t]+(\d+)[ \t\r]*$")
@@ -168,7 +169,7 @@ def _assemble(
             own = np.flatnonzero(right == node)
             if len(own) > 2:
                 assembly.add_many(AtMostOne(left[own], label[own]))
-    return Model.from_pieces(assembly.pieces())
+    return assembled(assembly.pieces())
 
 
 def _users(right: Ints, content: Content) -> tuple[Ints, Ints]:

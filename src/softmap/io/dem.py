@@ -17,6 +17,7 @@ from softmap.io.tokens import quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
+from softmap.model.model import assembled
 from softmap.model.potentials.base import integers
 
 _LINE = re.compile(
@@ -73,7 +74,7 @@ class Detectors:
             raise ModelError("a detector fired that no error flips")
         members = error[np.argsort(seen_by, kind="stable")]
         assembly.add_parities(members, np.append(0, np.cumsum(sizes)), fired)
-        return Model.from_pieces(assembly.pieces())
+        return assembled(assembly.pieces())
 
     def _fired(self, seen: ArrayLike | None) -> NDArray[np.int64]:
         if seen is None:

@@ -1,4 +1,4 @@
-"""The factors of a `Model`: scopes and tables; auxiliary nodes become factors again."""
+"""The factors of a `Network`: scopes and tables; auxiliary nodes become factors again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import FormatWarning, ModelError, shown
-from softmap.model import Model, checked_model
+from softmap.model import Network
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs
 
@@ -23,7 +23,7 @@ class Factors:
     constant: float
 
 
-def factors_of(model: Model, *, zeros: bool = True) -> Factors:
+def factors_of(model: Network, *, zeros: bool = True) -> Factors:
     """Return all factors: unary ones, edges, then larger ones.
 
     `zeros` says whether to include unary factors whose costs are all 0.
@@ -45,7 +45,7 @@ def factors_of(model: Model, *, zeros: bool = True) -> Factors:
     return Factors(scopes, tables, model.constant)
 
 
-def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
+def joint_factors(model: Network) -> Iterator[tuple[tuple[int, ...], Costs]]:
     """Yield the factor of each auxiliary node, with variables in the order of its strides."""
     aux = model.auxiliaries
     for first, last, potential in model.groups():
@@ -60,13 +60,13 @@ def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
         yield scope, model.unary_of(model.num_variables + a).reshape(shape)
 
 
-def require_pairwise(model: Model, form: str, hint: str = "") -> None:
+def require_pairwise(model: Network, form: str, hint: str = "") -> None:
     """Raise `ModelError` for a model with factors of more than two variables."""
-    if checked_model(model).n != model.num_variables:
+    if model.n != model.num_variables:
         raise ModelError(f"{form} holds costs of one and two variables only{hint}")
 
 
-def require_binary(model: Model, form: str) -> None:
+def require_binary(model: Network, form: str) -> None:
     """Raise `ModelError` for a model with a variable that has not two labels."""
     counts = model.num_labels[: model.num_variables]
     if (counts != 2).any():

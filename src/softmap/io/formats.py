@@ -64,7 +64,7 @@ class Format:
         if self.writer is None:
             raise OptionError(f"{self.name} files can be read, not written")
         found: Iterable[str | bytes | memoryview] = self._load(self.writer, options)(
-            model, **options
+            model.network, **options
         )
         return found
 

@@ -13,9 +13,10 @@ from softmap.io.factors import factors_of, require_binary
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import Numbers, quote, whole_cost
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.factors import Assembly
 from softmap.model.many import Cardinality, Linear, Many, Or
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 
@@ -75,7 +76,7 @@ class Conjunctions:
             costs = np.concatenate([costs for _, costs in parts])
             self.content.check(np.abs(costs))
             self._join(k, literals, costs)
-        return Model.from_pieces(self.assembly.pieces())
+        return assembled(self.assembly.pieces())
 
     def _join(self, k: int, literals: Ints, costs: Costs) -> None:
         if k == 0:
@@ -240,7 +241,7 @@ def _clause_model(
     return found.model()
 
 
-def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+def format_wcnf(model: Network, *, scale: float = 1.0) -> Iterator[str]:
     """Yield the text of a WCNF file (with `h`), in pieces: one clause per entry of each table.
 
     Variables must have two labels each. Tables are shifted to a minimum of zero. The sum of the
@@ -557,7 +558,7 @@ def _number(text: bytes) -> float:
     return float(text.replace(b" ", b"").replace(b"\t", b""))
 
 
-def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+def format_opb(model: Network, *, scale: float = 1.0) -> Iterator[str]:
     """Yield the text of an OPB file, in pieces: products of literals, and clauses.
 
     Variables must have two labels each. A clause forbids each infinite cost. A constant becomes a

@@ -20,7 +20,7 @@ from softmap.errors import FormatError, FormatWarning, ModelError, SoftmapError
 from softmap.io.factors import warn_of_lost_names
 from softmap.io.limits import human
 from softmap.io.streams import Content, implausible
-from softmap.model import Auxiliaries, Model
+from softmap.model import Auxiliaries, Model, Network, raised
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 from softmap.model.required import required_arrays, required_from_arrays
@@ -34,7 +34,7 @@ _HEADER = re.compile(
 )
 
 
-def format_npz(model: Model, *, compress: bool = True) -> list[memoryview]:
+def format_npz(model: Network, *, compress: bool = True) -> list[memoryview]:
     """Return the bytes of an archive; potential families, auxiliary nodes and shape are kept."""
     save = np.savez_compressed if flag("compress", compress) else np.savez
     arrays = model_arrays(model)
@@ -63,7 +63,7 @@ def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         raise FormatError(f"the arrays do not fit together: {error}", name) from error
 
 
-def model_arrays(model: Model) -> dict[str, Any]:
+def model_arrays(model: Network) -> dict[str, Any]:
     """Return all arrays that define a model, by name."""
     aux = model.auxiliaries
     arrays: dict[str, Any] = {
@@ -81,7 +81,7 @@ def model_arrays(model: Model) -> dict[str, Any]:
         arrays["names"] = np.array(text)
     if len(aux):
         arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
-    if len(model.running):
+    if model.has_chains:
         arrays |= {f"running.{name}": array for name, array in model.running.arrays().items()}
     arrays |= {f"required.{name}": array for name, array in required_arrays(model).items()}
     for g, potential in enumerate(model.potentials):
@@ -163,8 +163,8 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         rows: Any = flat.reshape(len(num_labels), -1)
     else:
         rows = np.split(flat, np.cumsum(num_labels)[:-1])
-    model = Model(rows, None, groups, constant=float(need("constant")))
-    return _with_structure(model, arrays, int(need("num_variables")), name)
+    network = Network(rows, None, groups, constant=float(need("constant")))
+    return _with_structure(network, arrays, int(need("num_variables")), name)
 
 
 def _potential(family: str, arrays: dict[str, NDArray[Any]], name: object) -> Potential:
@@ -195,40 +195,41 @@ def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]
 
 
 def _with_structure(
-    model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
+    network: Network, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
 ) -> Model:
     """Restore auxiliary nodes, chain variables, factors over many and the shape of the grid."""
-    if num_variables != model.n:
+    if num_variables != network.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
-        if len(parts[0]) != model.n - num_variables + 1:
+        if len(parts[0]) != network.n - num_variables + 1:
             raise FormatError("the auxiliary variables do not fit the model", name)
-        model = model.with_auxiliaries(Auxiliaries(*parts))
+        network = network.with_auxiliaries(Auxiliaries(*parts))
     if "running.start" in arrays:
         names = NO_RUNNING.arrays()
-        model = model.with_running_variables(Running(*(arrays[f"running.{k}"] for k in names)))
+        network = network.with_running_variables(Running(*(arrays[f"running.{k}"] for k in names)))
     if "required.kind" in arrays:
-        model = _with_required(model, arrays, name)
+        network = _with_required(network, arrays, name)
+    model = raised(network)
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     if "names" in arrays:
         model = _with_names(model, str(arrays["names"]))
     return model.with_shape(shape) if shape else model
 
 
-def _with_required(model: Model, arrays: dict[str, NDArray[Any]], name: object) -> Model:
+def _with_required(network: Network, arrays: dict[str, NDArray[Any]], name: object) -> Network:
     """Restore the factors over many variables that the tables of the model imply.
 
     If they do not, another version of softmap may have made other chains of them. The model without
     them has the same energies, and a fingerprint of its own.
     """
     part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith("required.")}
-    factors, chained = required_from_arrays(part, model.num_labels)
+    factors, chained = required_from_arrays(part, network.num_labels)
     try:
-        return model.with_required(factors, chained)
+        return network.with_required(factors, chained)
     except ModelError as error:
         message = f"{name}: {error}: the factors over many variables are kept as tables only"
         warnings.warn(FormatWarning(message), stacklevel=2)
-        return model
+        return network
 
 
 def _names_text(names: Names) -> str | None:

@@ -15,8 +15,9 @@ from softmap.io.factors import joint_factors
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import gather, gather_transposed
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -185,7 +186,7 @@ def _assemble(
         kind.check_shapes(functions, num_labels[scopes])
         content.take(kind.entries(functions, num_labels[scopes]))
         kind.add_to(assembly, functions, scopes)
-    return Model.from_pieces(assembly.pieces())
+    return assembled(assembly.pieces())
 
 
 def _check_scopes(scopes: Ints, n: int, content: Content) -> None:
@@ -202,7 +203,7 @@ def _check_scopes(scopes: Ints, n: int, content: Content) -> None:
 _EXPLICIT, _TRUNCATED_ABSOLUTE, _TRUNCATED_SQUARED, _POTTS = 16000, 16003, 16005, 16006
 
 
-def format_opengm(model: Model) -> list[bytes]:
+def format_opengm(model: Network) -> list[bytes]:
     """Return the bytes of an OpenGM HDF5 file."""
     with needs_extra("writing OpenGM files", "opengm"):
         import h5py
@@ -221,7 +222,7 @@ def format_opengm(model: Model) -> list[bytes]:
     return [buffer.getvalue()]
 
 
-def _add_group(writer: _Writer, model: Model, edges: Ints, potential: Potential) -> None:
+def _add_group(writer: _Writer, model: Network, edges: Ints, potential: Potential) -> None:
     for k, (i, j) in enumerate(edges.tolist()):
         if i >= model.num_variables:
             continue  # a joint factor is written instead of its auxiliary node

@@ -18,6 +18,7 @@ from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.inputs import within
 from softmap.model.many import Cardinality, Linear, Many
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs, Ints
 
 _DIGITS = 9  # coefficients of a row must be whole after multiplication by 10 to this power
@@ -91,7 +92,7 @@ class _ProgramReader:
         self.assembly.add_constant(self.constant)
         for (weights, sizes, low, high), rows in self._groups().items():
             self._add(np.array(rows), np.array(weights), np.array(sizes), low, high)
-        return Model.from_pieces(self.assembly.pieces()).with_names(self.names)
+        return assembled(self.assembly.pieces()).with_names(self.names)
 
     def _groups(self) -> dict[tuple[Any, ...], list[Ints]]:
         """Return the columns of rows by coefficients, label counts and bounds, which others share.

@@ -12,6 +12,7 @@ from softmap.io.tokens import Numbers
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.many import AllDifferent
+from softmap.model.model import assembled
 from softmap.model.potentials import SharedTables
 from softmap.model.potentials.base import Costs
 
@@ -53,7 +54,7 @@ def parse_qap(content: Content, *, one_to_one: bool = False) -> Model:
     assembly.add_potential(np.column_stack([i, j]), SharedTables(tables, index))
     if together:
         assembly.add_many(AllDifferent(np.arange(n)))
-    return Model.from_pieces(assembly.pieces())
+    return assembled(assembly.pieces())
 
 
 def _check_products(costs: Costs, content: Content) -> None:

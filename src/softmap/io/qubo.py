@@ -16,7 +16,7 @@ from softmap.io.factors import require_binary, require_pairwise
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, skip_comments
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.quadratic import merged, quadratic_parts
 
@@ -49,7 +49,7 @@ def _quadratic_model(
     return Model(unary, None, groups, constant=constant)
 
 
-def quadratic_of(model: Model, form: str) -> Quadratic:
+def quadratic_of(model: Network, form: str) -> Quadratic:
     """Return the quadratic function of a model with two labels and finite pairwise costs."""
     require_pairwise(model, form)
     require_binary(model, form)
@@ -210,7 +210,7 @@ def _rows(pairs: Ints, weight: Costs, base: int) -> Iterator[str]:
         yield f"{i + base} {j + base} {_written(w)}\n"
 
 
-def _parts(model: Model, form: str) -> tuple[Ints, Costs, Ints, Costs, float]:
+def _parts(model: Network, form: str) -> tuple[Ints, Costs, Ints, Costs, float]:
     """Return diagonal and pairs; in COO the last variable always occurs, to declare the size."""
     found = quadratic_of(model, form)
     kept = found.linear != 0
@@ -228,7 +228,7 @@ def _require_no_constant(constant: float, form: str, drop: object) -> None:
         )
 
 
-def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
+def format_qpbo(model: Network, *, drop_constant: bool = False) -> Iterator[str]:
     """Yield the text of a `.qpbo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QPBO")
     _require_no_constant(constant, "QPBO", drop_constant)
@@ -237,7 +237,7 @@ def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
     yield from _rows(pairs, weight / 2, 1)
 
 
-def format_qubo(model: Model) -> Iterator[str]:
+def format_qubo(model: Network) -> Iterator[str]:
     """Yield the text of a `.qubo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QUBO")
     if constant:
@@ -247,7 +247,7 @@ def format_qubo(model: Model) -> Iterator[str]:
     yield from _rows(pairs, weight, 0)
 
 
-def format_coo(model: Model) -> Iterator[str]:
+def format_coo(model: Network) -> Iterator[str]:
     """Yield the text of a `.coo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "COO")
     yield "# vartype=BINARY\n"
@@ -257,7 +257,7 @@ def format_coo(model: Model) -> Iterator[str]:
     yield from _rows(pairs, weight, 0)
 
 
-def format_maxcut(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
+def format_maxcut(model: Network, *, drop_constant: bool = False) -> Iterator[str]:
     """Yield the text of a `.mc` file, in pieces."""
     found = quadratic_of(model, "MaxCut")
     halves = np.bincount(found.pairs.ravel(), np.repeat(found.weight, 2), model.n) / 2

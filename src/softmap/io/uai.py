@@ -14,8 +14,9 @@ from softmap.io.factors import Factors, factors_of
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import Numbers, gather, quote, skip_comments
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.factors import SIZES, Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, beyond, largest
 
 Values = Literal["potential", "log", "cost"]
@@ -187,7 +188,7 @@ def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, content: Content)
         scope = layout.scope(np.array([f]), k)[0]
         part = costs[layout.start[f] : layout.start[f] + layout.size[f]]
         assembly.add_factor(scope.tolist(), part.reshape(num_labels[scope]))
-    return Model.from_pieces(assembly.pieces())
+    return assembled(assembly.pieces())
 
 
 def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
@@ -216,7 +217,7 @@ def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def format_uai(model: Model, *, values: Values = "potential") -> Iterator[str]:
+def format_uai(model: Network, *, values: Values = "potential") -> Iterator[str]:
     """Yield the text of a UAI file, in pieces.
 
     Potentials are exp(-cost). A table whose costs are outside the range of exp is shifted, and the

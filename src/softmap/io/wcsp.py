@@ -26,8 +26,9 @@ from softmap.io.global_costs import (
 from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
 from softmap.io.tokens import LARGEST, Numbers, quote
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.factors import Assembly
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs, Ints, scale_factor
 
 _NAME = re.compile(rb"\s*(\S+)")
@@ -65,12 +66,12 @@ class _WcspReader:
         self._functions()
         self.numbers.finish("the last function")
         self.numbers.content.release()
-        return Model.from_pieces(self.assembly.pieces())
+        return assembled(self.assembly.pieces())
 
     def functions_of_model(self) -> Model:
         """Return the model of a network inside another, whose numbers go on after it."""
         self._functions()
-        return Model.from_pieces(self.assembly.pieces())
+        return assembled(self.assembly.pieces())
 
     def _functions(self) -> None:
         if self.functions > self.numbers.left:
@@ -285,7 +286,7 @@ class _WcspParameters:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+def format_wcsp(model: Network, *, scale: float = 1.0) -> Iterator[str]:
     """Yield the text of a WCSP file, in pieces.
 
     The format has only non-negative integers. Tables are shifted to a minimum of zero; the sum of

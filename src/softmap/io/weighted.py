@@ -111,9 +111,9 @@ def embedded(
     """
     if tuple(model.num_labels[: model.num_visible].tolist()) != tuple(sizes):
         raise ModelError(f"expected a network over the variables of {name}, in their order")
-    if model.num_visible < model.num_variables or given.get("strongduality"):
+    if model.network.has_chains or given.get("strongduality"):
         raise ModelError(f"{name} with global cost functions or strong duality is not supported")
-    factors = factors_of(model, zeros=False)
+    factors = factors_of(model.network, zeros=False)
     ready: list[list[tuple[tuple[int, ...], Costs]]] = [[] for _ in sizes]
     needed = list(range(len(sizes)))  # the last place where the label of a variable is needed
     for own, table in zip(factors.scopes, factors.tables, strict=True):

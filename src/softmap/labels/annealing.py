@@ -11,7 +11,7 @@ import numpy as np
 
 from softmap import core
 from softmap.arguments import seeded
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import FlatModel
 
@@ -36,7 +36,7 @@ class LabelAnnealing:
         self._native = core.Annealing(flat.native, seeded(seed))
 
     @staticmethod
-    def takes(model: Model, entries: int) -> float:
+    def takes(model: Network, entries: int) -> float:
         """Memory for a model with some number of table entries, flat tables included, in bytes."""
         return float(8 * entries + 200 * (model.n + model.m) + 8 * model.unary.size)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.chains import SIZES, chains
 from softmap.model.many import AllDifferent, AtMostOne
 from softmap.model.potentials.base import Costs, Ints
@@ -62,15 +62,15 @@ def assign(costs: Costs, deadline: core.Deadline | None = None) -> Assignment | 
 
 
 def solve_assignment(
-    model: Model, given: Model, deadline: core.Deadline | None = None
+    model: Network, given: Network, deadline: core.Deadline | None = None
 ) -> tuple[Ints, Costs] | None:
     """Return optimal labels and λ that proves them, if the model is a linear assignment.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model to solve.
-    given : Model
+    given : Network
         The model that it was made from, which knows the `AllDifferent`.
     deadline : core.Deadline, optional
         When to stop.
@@ -96,7 +96,7 @@ def solve_assignment(
     return model.with_running(labels), assignment_lam(model, factor, found.prices)
 
 
-def _only_factor(model: Model, given: Model) -> AllDifferent | None:
+def _only_factor(model: Network, given: Network) -> AllDifferent | None:
     """The `AllDifferent` of a model that has no other cost than those of its visible variables."""
     if len(given.required) != 1 or not isinstance(given.required[0], AllDifferent):
         return None
@@ -126,7 +126,7 @@ def _labels_of_owners(sizes: Ints) -> list[tuple[Ints, Ints]]:
     ]
 
 
-def assignment_lam(model: Model, factor: AllDifferent, prices: Costs) -> Costs:
+def assignment_lam(model: Network, factor: AllDifferent, prices: Costs) -> Costs:
     """Return λ that moves the price of each label from its variables to the end of its chain.
 
     Along a chain, the price is taken from the state "a variable has the label" at each step and
@@ -134,7 +134,7 @@ def assignment_lam(model: Model, factor: AllDifferent, prices: Costs) -> Costs:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model, with chains of `factor` only.
     factor : AllDifferent
         The constraint.
@@ -198,11 +198,11 @@ class _Halves:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Network) -> None:
         self._n, self._first = model.n, model.edges[:, 0]
         keys = np.sort(model.edges.astype(np.int64), axis=1) @ np.array([model.n, 1])
         self._order = np.argsort(keys)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 
 __all__ = ["Expansions", "Fusion", "expandable", "solve_binary"]
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def solve_binary(
-    model: Model, *, deadline: core.Deadline | None = None, threads: int = 1
+    model: Network, *, deadline: core.Deadline | None = None, threads: int = 1
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
 
@@ -26,7 +26,7 @@ def solve_binary(
 
     Parameters
     ----------
-    model : Model
+    model : Network
         Nodes have at most two labels.
     deadline : core.Deadline, optional
         When to stop.
@@ -50,14 +50,14 @@ def solve_binary(
     return labels, lam
 
 
-def expandable(model: Model, edges: int = 32, labels: int = 12) -> float:
+def expandable(model: Network, edges: int = 32, labels: int = 12) -> float:
     """Return the fraction of sampled terms of α-expansions that are submodular; 1 for metrics.
 
     A term is C(α, α) + C(x, y) ≤ C(x, α) + C(α, y), for one edge and labels x, y other than α.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model without factors of more than two variables.
     edges, labels : int
         Number of edges, and of labels of each, in the sample.
@@ -84,18 +84,18 @@ class Fusion:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model without factors of more than two variables.
     threads : int, default 1
         Number of threads; labels do not depend on it.
     """
 
-    def __init__(self, model: Model, threads: int = 1) -> None:
+    def __init__(self, model: Network, threads: int = 1) -> None:
         self.model, self.threads, self._barrier = model, threads, _barrier(model)
         self._moves: core.FusionMoves | None = None
 
     @staticmethod
-    def takes(model: Model) -> int:
+    def takes(model: Network) -> int:
         """Memory of the flow graph, in bytes."""
         return 40 * model.m + 40 * model.n
 
@@ -226,7 +226,7 @@ class Expansions:
             self._begin_round(labels, None)
 
 
-def _barrier(model: Model) -> float:
+def _barrier(model: Network) -> float:
     """The finite cost that stands for +inf: above all differences of costs together.
 
     It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.

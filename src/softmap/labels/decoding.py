@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.errors import OptionError
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import cost_layout, layout
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.dual import Floats, check_lam
@@ -21,7 +21,7 @@ TIE = 1e-9  # relative difference, a rounding error, under which labels count as
 Labels = NDArray[np.int64]
 
 
-def round_nodes(model: Model, node_mu: ArrayLike, threads: int = 1) -> Labels:
+def round_nodes(model: Network, node_mu: ArrayLike, threads: int = 1) -> Labels:
     """Return `round(μ)_i = arg max_x μ_i(x)` for the model's variables, ties to the smallest label.
 
     Only node marginals are used, so that hard constraints may be violated (energy +inf). Labels of
@@ -36,7 +36,7 @@ def round_nodes(model: Model, node_mu: ArrayLike, threads: int = 1) -> Labels:
     return _followed(model, labels)
 
 
-def cheapest(model: Model, theta: Floats) -> Labels:
+def cheapest(model: Network, theta: Floats) -> Labels:
     """Return the label of least cost `theta` of each variable, ties to the smallest label.
 
     Labels of chain variables follow from the other labels.
@@ -46,13 +46,13 @@ def cheapest(model: Model, theta: Floats) -> Labels:
     return _followed(model, labels)
 
 
-def _followed(model: Model, labels: Labels) -> Labels:
+def _followed(model: Network, labels: Labels) -> Labels:
     """Return the labels with those of chain variables recomputed from the others."""
-    return model.with_running(labels[: model.num_visible]) if len(model.running) else labels
+    return model.with_running(labels[: model.num_visible]) if model.has_chains else labels
 
 
 def decode(
-    model: Model,
+    model: Network,
     lam: ArrayLike,
     order: ArrayLike | None = None,
     deadline: core.Deadline | None = None,
@@ -66,7 +66,7 @@ def decode(
 
     Parameters
     ----------
-    model : Model
+    model : Network
     lam : float64 array
         λ, flat over half-edges.
     order : int array, optional
@@ -86,7 +86,7 @@ def decode(
 
 
 def first_labels(
-    model: Model, *, deadline: core.Deadline | None = None, threads: int = 1
+    model: Network, *, deadline: core.Deadline | None = None, threads: int = 1
 ) -> Labels:
     """Return labels by one backward pass of messages over all nodes, and sequential decoding.
 
@@ -95,7 +95,7 @@ def first_labels(
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model without factors of more than two variables.
     deadline : core.Deadline, optional
         Variables that are left then take their cheapest label.
@@ -119,7 +119,7 @@ def first_labels(
     return labels
 
 
-def decide(model: Model, node_mu: ArrayLike, deadline: core.Deadline | None = None) -> Labels:
+def decide(model: Network, node_mu: ArrayLike, deadline: core.Deadline | None = None) -> Labels:
     """Decode a labelling from node marginals sequentially, maintaining arc consistency.
 
     Variables are fixed in the order of decreasing certainty. A label that leaves another variable

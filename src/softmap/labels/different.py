@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.many import AllDifferent
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
@@ -18,7 +18,7 @@ from softmap.relaxation.flat import lower_tables
 __all__ = ["inner_edges", "inner_tables", "shared_labels"]
 
 
-def shared_labels(model: Model, given: Model) -> list[int] | None:
+def shared_labels(model: Network, given: Network) -> list[int] | None:
     """Return the label that several variables may have, in a list, which is empty if all differ.
 
     The other labels must differ, by forbidden pairs or an `AllDifferent`; None if they need not.
@@ -28,9 +28,9 @@ def shared_labels(model: Model, given: Model) -> list[int] | None:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model to solve.
-    given : Model
+    given : Network
         The model that it was made from, which knows the `AllDifferent`.
     """
     n = model.num_visible
@@ -48,12 +48,12 @@ def shared_labels(model: Model, given: Model) -> list[int] | None:
     return None if shared == [] and n > model.num_labels[:n].min() else shared
 
 
-def inner_edges(model: Model) -> Ints:
+def inner_edges(model: Network) -> Ints:
     """The edges between two visible variables."""
     return np.flatnonzero((model.edges < model.num_visible).all(axis=1))
 
 
-def _harmless(model: Model) -> bool:
+def _harmless(model: Network) -> bool:
     """Whether all costs beside those of visible variables and their edges are at least 0."""
     low = model.extremes()[0]
     outer = (model.edges >= model.num_visible).any(axis=1)
@@ -61,7 +61,7 @@ def _harmless(model: Model) -> bool:
     return bool((nodes >= 0).all() and (edges >= 0).all())
 
 
-def _shared(model: Model, inner: Ints) -> list[int] | None:
+def _shared(model: Network, inner: Ints) -> list[int] | None:
     """The label that variables may share, if there is one; None if there are more."""
     shared: set[int] = set()
     for first, last, potential in model.groups():
@@ -77,7 +77,7 @@ def _shared(model: Model, inner: Ints) -> list[int] | None:
     return [*shared]
 
 
-def inner_tables(model: Model, inner: Ints) -> Iterator[tuple[list[int], Costs]]:
+def inner_tables(model: Network, inner: Ints) -> Iterator[tuple[list[int], Costs]]:
     """Yield the endpoints and the table of each edge, rounded down."""
     ends = model.edges[inner].astype(np.int64)
     shapes = model.num_labels[ends]

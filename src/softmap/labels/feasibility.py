@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import HardConstraint, InfeasibleModel, listed
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.many import AllDifferent, Cardinality, Linear, Many
 from softmap.model.potentials.base import Ints, offsets
@@ -69,8 +69,8 @@ class HardConstraints:
     @classmethod
     def of(
         cls,
-        model: Model,
-        given: Model | None = None,
+        model: Network,
+        given: Network | None = None,
         barrier: float = math.inf,
         deadline: core.Deadline | None = None,
     ) -> HardConstraints | None:
@@ -78,8 +78,8 @@ class HardConstraints:
 
         Parameters
         ----------
-        model : Model
-        given : Model, optional
+        model : Network
+        given : Network, optional
             The model that `model` was made from; it may know more factors over many variables.
         barrier : float, default +inf
             Costs that exceed the least cost of their table by this much or more are forbidden.
@@ -214,10 +214,10 @@ class FeasibleSearch:
 
 
 def find_feasible(
-    model: Model,
+    model: Network,
     preference: NDArray[np.float64] | None,
     *,
-    given: Model | None = None,
+    given: Network | None = None,
     deadline: core.Deadline | None = None,
     conflicts: int = 1 << 62,
 ) -> Ints | None:
@@ -225,10 +225,10 @@ def find_feasible(
 
     Parameters
     ----------
-    model : Model
+    model : Network
     preference : float64 array or None
         Labels of larger preference are tried first (node marginals, for example).
-    given : Model, optional
+    given : Network, optional
         The model that `model` was made from; it may know more factors over many variables.
     deadline : core.Deadline, optional
         When to stop.
@@ -255,7 +255,7 @@ def find_feasible(
     return complete_labels(model, search.labels) if search.found else None
 
 
-def complete_labels(model: Model, labels: Ints) -> Ints | None:
+def complete_labels(model: Network, labels: Ints) -> Ints | None:
     """Return labels with those of chain variables; None if their cost is infinite after all.
 
     The tables between auxiliary nodes and their members may forbid more than the search knows.
@@ -306,7 +306,7 @@ def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
     return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
 
 
-def infeasibility(model: Model, deadline: core.Deadline | None = None) -> InfeasibleModel:
+def infeasibility(model: Network, deadline: core.Deadline | None = None) -> InfeasibleModel:
     """Return the error that says that no labels have finite cost, and names constraints, if known.
 
     The constraints of the model itself are searched once more. Those of a model that was made arc
@@ -314,7 +314,7 @@ def infeasibility(model: Model, deadline: core.Deadline | None = None) -> Infeas
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model as given, which has been proved infeasible.
     deadline : core.Deadline, optional
         When to stop looking for constraints, and making the list of them shorter.
@@ -337,7 +337,7 @@ def infeasibility(model: Model, deadline: core.Deadline | None = None) -> Infeas
     )
 
 
-def _visible(model: Model, nodes: Sequence[int]) -> tuple[int, ...]:
+def _visible(model: Network, nodes: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(v for i in nodes for v in visible_variables(model, i)))
 
 
@@ -374,7 +374,7 @@ def _light(costs: NDArray[np.float64], offset: Ints, barrier: float) -> Bools:
     return costs - np.repeat(least, np.diff(offset)) < barrier
 
 
-def _pairs(model: Model, barrier: float) -> Ints | None:
+def _pairs(model: Network, barrier: float) -> Ints | None:
     """The edges between variables that may have forbidden pairs; None if they are too large."""
     found = [np.zeros(0, dtype=np.int64)]
     for first, last, potential in model.groups():
@@ -387,7 +387,7 @@ def _pairs(model: Model, barrier: float) -> Ints | None:
 
 
 def _tables(
-    model: Model, edges: Ints, barrier: float, deadline: core.Deadline
+    model: Network, edges: Ints, barrier: float, deadline: core.Deadline
 ) -> tuple[Ints, list[Bools]]:
     """The edges with forbidden pairs, and their tables."""
     sizes = np.diff(model.edge_offset)[edges]
@@ -410,7 +410,7 @@ def _blocks(sizes: Ints) -> Ints:
     return np.flatnonzero(np.diff(ends // BLOCK)) + 1
 
 
-def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
+def _larger(model: Network, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
     """The larger factors with forbidden joint states, in the order of their tables."""
     aux, offset = model.auxiliaries, model.node_offset[model.num_variables :]
     if not len(aux):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.arguments import seeded
 from softmap.labels.energies import Labelled, energy_of, whole_labels
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_scale
 from softmap.tuning import TUNING
@@ -21,7 +21,7 @@ __all__ = [
 Labels = NDArray[np.int64]
 
 
-def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
+def icm(model: Network, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     """Improve a labelling by iterated conditional modes: change one label at a time.
 
     The energy never rises. For labels that violate hard constraints, the number of violations never
@@ -32,14 +32,14 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
 
 
 def _icm(
-    model: Model,
+    model: Network,
     known: Labelled,
     threads: int,
     max_sweeps: int = 100,
     deadline: core.Deadline | None = None,
 ) -> Labelled:
     moved = whole_labels(model, known[0]).copy()
-    if model.n < core.WORTHWHILE or len(model.auxiliaries):
+    if model.n < core.WORTHWHILE or model.has_factors:
         core.iterated_modes(
             layout(model), moved, strides(model), model.num_variables, max_sweeps, deadline
         )
@@ -49,7 +49,7 @@ def _icm(
 
 
 def forests(
-    model: Model, labels: ArrayLike, rounds: int, heat: float = 0.0, seed: int = 0
+    model: Network, labels: ArrayLike, rounds: int, heat: float = 0.0, seed: int = 0
 ) -> Labels:
     """Improve a labelling by tree moves (block ICM on random induced forests).
 
@@ -60,7 +60,7 @@ def forests(
 
     Parameters
     ----------
-    model : Model
+    model : Network
     labels : int array
         The labelling to improve.
     rounds : int
@@ -86,7 +86,7 @@ def forests(
 
 
 def improved_by_forests(
-    model: Model,
+    model: Network,
     known: Labelled,
     rounds: int,
     heat: float = 0.0,
@@ -99,7 +99,7 @@ def improved_by_forests(
     No further forest is solved after the deadline.
     """
     labels, energy = known
-    if len(model.auxiliaries) or not np.isfinite(energy):
+    if model.has_factors or not np.isfinite(energy):
         return known
     moved = whole_labels(model, labels).copy()
     core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat, threads, deadline)
@@ -107,7 +107,7 @@ def improved_by_forests(
 
 
 def best_labelling(
-    model: Model,
+    model: Network,
     candidates: list[Labels],
     energies: list[float] | None = None,
     threads: int = 1,
@@ -123,20 +123,20 @@ def best_labelling(
     return with_chain_variables(model, min(polished, key=lambda found: found[1]))
 
 
-def with_chain_variables(model: Model, known: Labelled) -> Labelled:
+def with_chain_variables(model: Network, known: Labelled) -> Labelled:
     """Recompute the labels of chain variables if the labels violate a constraint.
 
     In labels of finite energy they are consistent already.
     """
     labels, energy = known
-    if not len(model.running) or np.isfinite(energy):
+    if not model.has_chains or np.isfinite(energy):
         return known
     followed = model.with_running(labels[: model.num_visible])
     return followed, energy_of(model, followed)
 
 
 def neighbourhoods(
-    model: Model,
+    model: Network,
     labels: ArrayLike,
     *,
     seconds: float = np.inf,
@@ -153,7 +153,7 @@ def neighbourhoods(
 
     Parameters
     ----------
-    model : Model
+    model : Network
     labels : int array
         The labelling to improve.
     seconds : float, default +inf
@@ -184,7 +184,7 @@ class Neighbourhoods:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     heat : float, default 1
         Factor of the random costs, which are quantiles of the cost of changing a label.
     seed : int, default 0
@@ -193,7 +193,9 @@ class Neighbourhoods:
         Number of threads. With a limit on work alone, labels do not depend on it.
     """
 
-    def __init__(self, model: Model, *, heat: float = 1.0, seed: int = 0, threads: int = 1) -> None:
+    def __init__(
+        self, model: Network, *, heat: float = 1.0, seed: int = 0, threads: int = 1
+    ) -> None:
         self._model, self._threads = model, threads
         self._native = core.Neighbourhoods(
             layout(model), strides(model), model.num_variables, seeded(seed), heat
@@ -224,14 +226,14 @@ class Neighbourhoods:
         return _better(self._model, known, moved, threads)[0]
 
 
-def _better(model: Model, known: Labelled, moved: Labels, threads: int = 1) -> Labelled:
+def _better(model: Network, known: Labelled, moved: Labels, threads: int = 1) -> Labelled:
     """Return the better labelling by its exact energy (a search rounds its sums differently)."""
     labels = moved[: model.num_variables]
     energy = energy_of(model, labels, threads)
     return (labels, energy) if energy <= known[1] else known
 
 
-def strides(model: Model) -> Labels:
+def strides(model: Network) -> Labels:
     """Return the stride of each half-edge whose other endpoint is an auxiliary node; else 0.
 
     The joint state of that auxiliary node changes by the stride if the label changes by one. Edges

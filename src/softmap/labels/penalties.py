@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import lower_tables
@@ -16,7 +16,7 @@ __all__ = ["dominating_penalty"]
 ROUNDING = 1e-9  # relative error of the sum of all smaller costs
 
 
-def dominating_penalty(model: Model, tuning: Tuning = TUNING) -> float | None:
+def dominating_penalty(model: Network, tuning: Tuning = TUNING) -> float | None:
     """Return the largest cost that exceeds all smaller ones together, if there is one.
 
     Smaller costs must be in as many tables as half of the variables: otherwise the second smallest
@@ -29,7 +29,7 @@ def dominating_penalty(model: Model, tuning: Tuning = TUNING) -> float | None:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     tuning : Tuning, optional
         The page of numbers of the run.
     """
@@ -105,7 +105,7 @@ def _largest(
     return float(cost[valid][-1]) if valid.any() else None
 
 
-def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs, count: int) -> tuple[Costs, Ints]:
+def _drawn(model: Network, nodes: Ints, pairs: Ints, low: Costs, count: int) -> tuple[Costs, Ints]:
     """As `_excess`, of `count` entries of each; `low` has the least costs of nodes and edges."""
     x = (_spread(count, len(nodes)) * model.num_labels[nodes]).astype(np.int64)
     costs = [model.unary[model.node_offset[nodes] + x]]
@@ -122,7 +122,7 @@ def _drawn(model: Model, nodes: Ints, pairs: Ints, low: Costs, count: int) -> tu
     return excess[kept], np.broadcast_to(np.arange(len(own)), excess.shape)[kept]
 
 
-def _excess(model: Model, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
+def _excess(model: Network, nodes: Ints, pairs: Ints) -> tuple[Costs, Ints]:
     """The finite costs above the least of their table, where they are, and their tables."""
     sizes = np.concatenate([model.num_labels[nodes], np.diff(model.edge_offset)[pairs]])
     own = np.repeat(np.arange(len(sizes)), sizes)

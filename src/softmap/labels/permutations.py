@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.different import inner_edges, inner_tables
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.sums import float_below, last_bits, units_below
 
@@ -94,13 +94,13 @@ class Permutation:
 
     @classmethod
     def of(
-        cls, model: Model, shared: Sequence[int] = (), deadline: core.Deadline | None = None
+        cls, model: Network, shared: Sequence[int] = (), deadline: core.Deadline | None = None
     ) -> Permutation:
         """Return the costs of the visible variables of a model and of the edges between them.
 
         Parameters
         ----------
-        model : Model
+        model : Network
             A model whose labels differ.
         shared : sequence of int, default ()
             The label that needs not, if there is one.

@@ -14,7 +14,7 @@ from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
 from softmap.labels.energies import Labelled, energy_of
 from softmap.labels.improving import best_labelling, improved_by_forests
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.gaps import PROVED, cost_scale
 from softmap.relaxation.polytope import normalised
@@ -30,7 +30,7 @@ class LabelSearch:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     order : int array or function, optional
         The order (a permutation) in which `decode` fixes the variables, or a function that returns
         it; 0, 1, 2, … by default.
@@ -44,7 +44,7 @@ class LabelSearch:
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         order: NDArray[np.int64] | Callable[[], NDArray[np.int64]] | None = None,
         room: float = math.inf,
         threads: int = 1,
@@ -52,7 +52,7 @@ class LabelSearch:
     ) -> None:
         self.model, self.order, self.threads = model, order, threads
         self.effort = effort or TUNING.label_search
-        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        pairs = model.m > 0 and model.is_plain
         self._fuses = pairs and model.n >= self.effort.fused and Fusion.takes(model) <= room
 
     def look(
@@ -145,7 +145,7 @@ class LabelSearch:
         """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
         model = self.model
         candidates = [round_nodes(model, nodes, self.threads), self.decoded(lam, deadline)]
-        if len(model.running):  # recompute chain variables: the other labels may be feasible
+        if model.has_chains:  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [energy_of(model, labels, self.threads) for labels in candidates]
         if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one

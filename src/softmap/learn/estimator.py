@@ -251,7 +251,8 @@ class StructuredClassifier:
         eta : float, optional
             Inverse temperature; by default that of the loss.
         """
-        return [smoothed_optimum(m, self.eta if eta is None else eta) for m in self.models(X)]
+        eta = self.eta if eta is None else eta
+        return [smoothed_optimum(model.network, eta) for model in self.models(X)]
 
     def models(self, X: Any) -> list[Model]:
         """Return the model of every sample for the learned weights.

@@ -236,12 +236,12 @@ class LayerProblem:
 
     def forward(self, unary: Floats, pairwise: Floats) -> Soft:
         """Return the smoothed optimum for costs (..., n, d) and (..., m, d, d)."""
-        found = smoothed_optimum(self.model(unary, pairwise), self.eta, tol=self.tol)
+        found = smoothed_optimum(self.model(unary, pairwise).network, self.eta, tol=self.tol)
         return Soft(self, found, unary.shape)
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
         """Return the smoothed optimum, given λ of `device_forward`."""
-        frame = ModelFrame(tighten(self.model(unary, pairwise)))
+        frame = ModelFrame(tighten(self.model(unary, pairwise).network))
         _, used = self._listed(unary.shape[:-2])
         count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
         halves = np.asarray(lam, dtype=np.float64).reshape(count, 2, unary.shape[-1])[used]

@@ -122,7 +122,7 @@ def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
         value = 0.5 * fit.alpha * float(weights @ weights)
         gradient, inferences = fit.alpha * weights, []
         for k, sample in enumerate(data.samples):
-            model = data.linear.model(sample, weights)
+            model = data.linear.model(sample, weights).network
             soft = approached(model, fit.eta, lam=starts[k], tol=0.01 * fit.tol)
             starts[k] = soft.lam
             phi = data.linear.statistics(sample, soft.nodes, soft.edges)

@@ -21,7 +21,7 @@ from softmap.hints import instead
 from softmap.later import later
 from softmap.machine import usable_cores
 from softmap.methods.policy import Ask
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.dual import check_eta
 from softmap.relaxation.polytope import Coupled
 from softmap.tuning import TUNING, Tuning
@@ -165,7 +165,7 @@ class Algorithm(ABC):
     @abstractmethod
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -237,7 +237,7 @@ class Algorithm(ABC):
         """Return the labels of the last proposal, or None if it has none."""
         return None
 
-    def decode_order(self, model: Model) -> NDArray[np.int64]:
+    def decode_order(self, model: Network) -> NDArray[np.int64]:
         """Return the order in which `decode` fixes the variables."""
         return np.arange(model.num_variables)[::-1]
 

@@ -11,7 +11,8 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Model, checked_model
+from softmap.model.model import Model, checked_model, checked_network, raised
+from softmap.model.network import Network
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -33,6 +34,7 @@ __all__ = [
     "Linear",
     "Max",
     "Model",
+    "Network",
     "Or",
     "Parity",
     "Potential",
@@ -43,4 +45,6 @@ __all__ = [
     "TruncatedLinear",
     "TruncatedQuadratic",
     "checked_model",
+    "checked_network",
+    "raised",
 ]

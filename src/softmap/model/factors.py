@@ -20,7 +20,7 @@ from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import Chain, chains, without_single_labels
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, within
-from softmap.model.many import AllDifferent, Many, Parity, kept_whole
+from softmap.model.many import AllDifferent, Many, Parity, Repeated, kept_whole
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
 from softmap.model.potentials.base import (
@@ -72,6 +72,7 @@ class Pieces:
     running: Running = NO_RUNNING
     required: tuple[Many, ...] = ()
     required_chains: tuple[tuple[int, int], ...] = ()
+    constraints: tuple[Repeated, ...] = ()
 
 
 @dataclass
@@ -99,11 +100,14 @@ class _RunningVariables:
         self.follow: list[tuple[Scope, Ints]] = []
         self.required: list[Many] = []  # factors whose feasibility arc consistency does not decide
         self.chains: list[tuple[int, int]] = []  # first and end of the chain variables of each
+        self.constraints: list[Repeated] = []  # factors that have chain variables
 
     def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
         """Add the chain variables of a factor over many variables; return its tables."""
         sizes = num_labels[list(factor.variables)].tolist()
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
+        if chain.num_labels:
+            self.constraints.append((factor, np.array([factor.variables])))
         if kept_whole(factor) and (not chain.tree or (factor.hard and chain.num_labels)):
             self.required.append(factor)
             self.chains.append((chain.free, chain.free + len(chain.num_labels)))
@@ -243,6 +247,8 @@ class Assembly:
         free = n + len(self._running.unary)
         added = free + np.arange(len(scopes) * more).reshape(len(scopes), more)
         every = np.concatenate([scopes, added], axis=1)
+        if more:
+            self._running.constraints.append((own, scopes))
         if not chain.tree and kept_whole(factor):
             self._running.required += [factor.over(tuple(row)) for row in scopes.tolist()]
             self._running.chains += [
@@ -273,6 +279,10 @@ class Assembly:
                 self.add_copies(Parity(range(size), bool(is_odd)), scopes)
         if not len(long):
             return
+        for size, is_odd in np.unique(np.column_stack([count, odd != 0])[long], axis=0).tolist():
+            rows = start[:-1][(count == size) & ((odd != 0) == is_odd)]
+            scopes = members[rows[:, None] + np.arange(size)]
+            self._running.constraints.append((Parity(range(size), bool(is_odd)), scopes))
         tables = count[long] - 2  # of each chain; one fewer are its running variables
         owner = np.repeat(long, tables)
         place = within(tables)
@@ -327,7 +337,8 @@ class Assembly:
         running = running_of(self._running.follow)
         required, chained = tuple(self._running.required), tuple(self._running.chains)
         flat = FlatUnary(unary, counts)
-        return Pieces(flat, edges, self._constant, aux, running, required, chained)
+        said = tuple(self._running.constraints)
+        return Pieces(flat, edges, self._constant, aux, running, required, chained, said)
 
     def _edge_groups(self, n: int) -> list[Group]:
         """The groups of all edges; a pair that occurs more than once becomes one table."""

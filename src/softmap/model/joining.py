@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model.model import Model
+from softmap.model.network import Network
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -31,13 +31,13 @@ class Joined:
 
     Attributes
     ----------
-    model : Model
+    model : Network
         The union.
     node, edge, state, half_state : int64[parts + 1]
         Start of each part among the nodes, edges, node states and half-edge states.
     """
 
-    model: Model
+    model: Network
     node: Ints
     edge: Ints
     state: Ints
@@ -59,7 +59,7 @@ class Joined:
         return found
 
 
-def joined(models: Sequence[Model]) -> Joined:
+def joined(models: Sequence[Network]) -> Joined:
     """Return the disjoint union of models without auxiliary nodes; constants are dropped.
 
     All groups become one if they have the same family and, for tables, the same shape.
@@ -69,7 +69,7 @@ def joined(models: Sequence[Model]) -> Joined:
     edges = np.concatenate([model.edges for model in models])
     edges += np.repeat(node[:-1], np.diff(edge))[:, None].astype(np.int32)
     potentials, sizes = _potentials(models)
-    whole = Model.__new__(Model)
+    whole = Network.__new__(Network)
     whole.__dict__.update(
         unary=np.concatenate([model.unary for model in models]),
         num_labels=np.concatenate([model.num_labels for model in models]),
@@ -89,7 +89,7 @@ def joined(models: Sequence[Model]) -> Joined:
     return Joined(whole, node, edge, state, whole.half_offset[2 * edge])
 
 
-def _potentials(models: Sequence[Model]) -> tuple[list[Potential], list[int]]:
+def _potentials(models: Sequence[Network]) -> tuple[list[Potential], list[int]]:
     groups = [p for model in models for p in model.potentials]
     sizes = [len(p) for p in groups]
     kinds = {type(p) for p in groups}

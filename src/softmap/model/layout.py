@@ -1,4 +1,4 @@
-"""Conversion of a `Model` to the flat arrays that the compiled kernels read."""
+"""Conversion of a `Network` to the flat arrays that the compiled kernels read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import ModelError
-from softmap.model.model import Model
+from softmap.model.network import Network
 from softmap.model.potentials.base import is_one_value
 
 
-def layout(model: Model) -> Any:
+def layout(model: Network) -> Any:
     """Return the model's arrays for the kernels, a `core.Layout`; computed once per model."""
     found = model.__dict__.get("_layout")
     if found is None:
@@ -24,7 +24,7 @@ def layout(model: Model) -> Any:
     return found
 
 
-def cost_layout(model: Model) -> Any:
+def cost_layout(model: Network) -> Any:
     """Return the arrays for loops over all nodes and edges, a `core.Layout`.
 
     It has no half-edges of a node (`start` and `half` are zeros): to sort them takes longer than
@@ -51,7 +51,7 @@ def _kind(name: str) -> int:
     return core.KINDS.index(name)
 
 
-def cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
+def cost_arrays(model: Network) -> dict[str, NDArray[Any]]:
     """Return all arrays but those of the graph, by name; computed once per model."""
     found: dict[str, NDArray[Any]] | None = model.__dict__.get("_cost_arrays")
     if found is None:
@@ -60,7 +60,7 @@ def cost_arrays(model: Model) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _arrays(model: Model) -> dict[str, NDArray[Any]]:
+def _arrays(model: Network) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     double = np.dtype(np.float64)
     weight, weight_at, weight_step = _parameters([d.weight for d in data])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,46 @@ class Many:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.variables)} variables)"
+
+
+Repeated = tuple[Many, Ints]
+"""A factor, and the variables of each of its copies: one row per copy."""
+
+
+class Constraints(Sequence[Many]):
+    """The factors over many variables of a model, each made when it is asked for.
+
+    Parameters
+    ----------
+    repeated : tuple of (Many, int array)
+        Factors, and the variables of each of their copies.
+    """
+
+    def __init__(self, repeated: tuple[Repeated, ...]) -> None:
+        self.repeated = repeated
+
+    def __len__(self) -> int:
+        return sum(len(scopes) for _, scopes in self.repeated)
+
+    @overload
+    def __getitem__(self, index: int) -> Many: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Many]: ...
+    def __getitem__(self, index: int | slice) -> Many | Sequence[Many]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        place = index + len(self) if index < 0 else index
+        for factor, scopes in self.repeated:
+            if 0 <= place < len(scopes):
+                return factor.over(tuple(scopes[place].tolist()))
+            place -= len(scopes)
+        raise IndexError(f"there are {len(self)} constraints, not {index}")
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+NO_CONSTRAINTS = Constraints(())
 
 
 def _has_names(variables: Any) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import OptionError
+from softmap.errors import ModelError, OptionError
 from softmap.hints import missing, suggesting
-from softmap.model.base import BaseModel
 from softmap.model.factors import (
     Factor,
     Pieces,
@@ -20,18 +21,28 @@ from softmap.model.factors import (
     lone_all_different,
 )
 from softmap.model.graph import grid_costs, neighbours
-from softmap.model.inputs import LARGEST_SUM, Group, Pairwise, finite_number
-from softmap.model.many import AllDifferent
+from softmap.model.inputs import (
+    LARGEST_SUM,
+    Group,
+    Pairwise,
+    checked_evidence,
+    finite_number,
+)
+from softmap.model.many import NO_CONSTRAINTS, AllDifferent, Constraints
 from softmap.model.names import Names, checked_names, named_counts
-from softmap.model.potentials.base import Costs, largest
+from softmap.model.network import Network
+from softmap.model.potentials import Potential
+from softmap.model.potentials.base import Costs, Ints, integers, largest
 from softmap.model.quadratic import quadratic_parts, terms_of
-from softmap.model.structure import Structure, check_auxiliaries
+from softmap.model.structure import Auxiliaries, Structure, check_auxiliaries
 
-BUILT = frozenset(Structure.__annotations__) - {"constant", "shape", "names"}
-"""The attributes of a `LazyAssignment` that need its chains."""
+LOWERED = frozenset(name for name in dir(Network) if not name.startswith("_")) | frozenset(
+    Structure.__annotations__
+)
+"""Attributes of the network, which a model passes on."""
 
 
-class Model(BaseModel):
+class Model:
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.
 
     Parameters
@@ -54,6 +65,9 @@ class Model(BaseModel):
 
     Attributes
     ----------
+    network : Network
+        The pairwise form that methods work on, made when it is first asked for. Its attributes are
+        those of the model, too.
     unary : float64 array
         Costs of all nodes, flat over `node_offset`.
     num_labels : int64[n]
@@ -68,21 +82,14 @@ class Model(BaseModel):
         Costs of the edges, one potential per group of edges of one family.
     group_start : int array
         The first edge of each group.
+    constraints : sequence of Many
+        The factors over many variables, such as `Linear`, that are not written as a table.
     constant : float
         The constant of the energy.
     shape : tuple of int or None
         The shape of the grid, which is also the shape of labellings; None without a grid.
     names : Names or None
         Names of the variables and states.
-    auxiliaries : Auxiliaries
-        The factors that the auxiliary nodes represent.
-    running : Running
-        The functions that determine the labels of the chain variables, which come last and are not
-        part of labellings.
-    required : tuple of Many
-        Factors over many variables whose hard constraints are also checked directly.
-    required_chains : tuple of (int, int)
-        The first chain variable of each of these factors, and the one after its last.
 
     Examples
     --------
@@ -91,6 +98,53 @@ class Model(BaseModel):
     >>> model.energy([0, 1])
     0.4
     """
+
+    unary: Costs
+    num_labels: Ints
+    n: int
+    m: int
+    num_variables: int
+    edges: NDArray[np.int32]
+    potentials: tuple[Potential, ...]
+    group_start: Ints
+    constant: float
+    shape: tuple[int, ...] | None
+    names: Names | None
+    constraints: Constraints
+    _lower: Callable[[], Network]  # of a linear assignment
+    _plain: Network  # its variables, without the constraint
+
+    def __init__(
+        self,
+        unary: ArrayLike | Sequence[ArrayLike],
+        edges: ArrayLike | None = None,
+        pairwise: Pairwise | Sequence[Group] | None = None,
+        *,
+        constant: float = 0.0,
+    ) -> None:
+        self._hold(Network(unary, edges, pairwise, constant=constant), NO_CONSTRAINTS)
+
+    def _hold(self, network: Network, constraints: Constraints) -> None:
+        """Store a network, and the factors that its chain variables stand for."""
+        self.__dict__.update(
+            constant=network.constant,
+            shape=network.shape,
+            names=network.names,
+            constraints=constraints,
+            network=network,
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Model is immutable, {name} cannot be set; see Model.replace")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"network": self.network, "constraints": self.constraints}
+        plain = self.__dict__.get("_plain")
+        return state if plain is None else state | {"_plain": plain}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._hold(state["network"], state["constraints"])
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
@@ -105,6 +159,8 @@ class Model(BaseModel):
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
+            if name in LOWERED:
+                return getattr(self.network, name)
             raise AttributeError(
                 missing(f"{type(self).__name__!r} object", name, _INSTEAD, dir(type(self)))
             )
@@ -112,7 +168,156 @@ class Model(BaseModel):
     def _repr_html_(self) -> str:
         from softmap.model.drawn import model_html  # only notebooks need it
 
-        return model_html(self)
+        return model_html(self.network)
+
+    # --- what the user said ---------------------------------------------------------------------
+
+    @cached_property
+    def network(self) -> Network:
+        """The pairwise form that methods work on, made when it is first asked for."""
+        lowered: Network = self._lower()
+        return lowered.called(self.shape, self.names)
+
+    @property
+    def num_visible(self) -> int:
+        """The length of a labelling."""
+        plain = self.__dict__.get("_plain")
+        return self.network.num_visible if plain is None else plain.n
+
+    # --- energies, fingerprints -----------------------------------------------------------------
+
+    def energy(self, labels: ArrayLike) -> Any:
+        """Return the energy (total cost) of a labelling, or of each labelling of a batch.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            One label per variable, flat or in the shape of the grid; an array (batch, variables);
+            or, in a model with names, a mapping from names to states.
+
+        Returns
+        -------
+        float or float64[batch]
+            The exact sum of the costs, rounded once; `+inf` if a hard constraint is violated.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.energy([[0, 0], [0, 1]])
+        array([1. , 0.4])
+        """
+        return self.network.energy(labels)
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names.
+
+        The shape of a grid, which is that of its labellings, counts as a name.
+        """
+        return self.network.fingerprint()
+
+    # --- derived models -------------------------------------------------------------------------
+
+    def _derived(self, network: Network) -> Model:
+        """Return the model of a network derived from this model's."""
+        return raised(network, self.constraints)
+
+    def replace(
+        self,
+        *,
+        unary: ArrayLike | None = None,
+        potentials: Sequence[Potential] | None = None,
+        constant: float | None = None,
+    ) -> Model:
+        """Return a model with the same graph and other costs; it shares all arrays not given.
+
+        Parameters
+        ----------
+        unary : array or list of arrays, optional
+            Costs of all nodes: flat as in `Model.unary`, or as the constructor takes them.
+        potentials : sequence of Potential, optional
+            One potential per group of edges.
+        constant : float, optional
+        """
+        network = self.network.replace(unary=unary, potentials=potentials, constant=constant)
+        return self._derived(network)
+
+    def condition(self, evidence: Mapping[Any, Any]) -> Model:
+        """Return the model with some variables fixed; their other labels become forbidden.
+
+        Parameters
+        ----------
+        evidence : mapping from variable to label
+            By number, or by name in a model with names.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [0, 1]], [[0, 1]], softmap.Potts(2.0))
+        >>> softmap.solve(model.condition({0: 1})).labels.tolist()
+        [1, 1]
+        """
+        if self.names is not None and isinstance(evidence, Mapping):
+            evidence = self.names.evidence(evidence)
+        counts = self.num_labels[: self.num_visible]
+        return self._derived(self.network.condition(checked_evidence(evidence, counts)))
+
+    def with_shape(self, shape: Sequence[int]) -> Model:
+        """Return the same model as a grid: its labellings have this shape.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Its product is the number of variables, which are numbered row by row.
+        """
+        sides = tuple(integers(shape, "shape").reshape(-1).tolist())
+        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
+            raise ModelError(
+                f"shape {sides} does not fit the {self.num_visible} variables of the model"
+            )
+        return self._called(sides, self.names)
+
+    def with_names(self, names: Any, states: Any = None) -> Model:
+        """Return the same model with names for its variables and, optionally, their states.
+
+        Parameters
+        ----------
+        names : list of hashable, or mapping
+            One name per variable; or a mapping from names to lists of state names.
+        states : list or mapping, optional
+            One list of state names for all variables, one list per variable, or a mapping from
+            names of variables to lists. By default states are numbers.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0.2, 0.1], [0.0, 0.3]])
+        >>> named = model.with_names(["sky", "sea"], ["grey", "blue"])
+        >>> softmap.solve(named).as_dict()
+        {'sky': 'blue', 'sea': 'grey'}
+        """
+        plain = self.__dict__.get("_plain", self)
+        counts = plain.num_labels[: self.num_visible]
+        return self._called(self.shape, checked_names(names, states, counts))
+
+    def _called(self, shape: tuple[int, ...] | None, names: Names | None) -> Model:
+        """Return the same model with this shape and these names; it is not lowered for that."""
+        new = Model.__new__(Model)
+        new.__dict__.update(self.__dict__ | {"shape": shape, "names": names})
+        if "network" in new.__dict__:
+            new.__dict__["network"] = self.network.called(shape, names)
+        return new
+
+    def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
+        """Return the same model with its last nodes declared auxiliary.
+
+        The state of an auxiliary node follows from the labels of its members. Raises `ModelError`
+        unless its states enumerate the joint states of the members, and its edges are the
+        projections to the members.
+        """
+        return self._derived(self.network.with_auxiliaries(auxiliaries))
+
+    # --- other ways to make a model -------------------------------------------------------------
 
     @classmethod
     @suggesting
@@ -203,10 +408,10 @@ class Model(BaseModel):
             if different is not None:
                 return _lazy(counts, every, constant, called, different)
         pieces = assemble(counts, every, groups, constant, called)
-        model = cls.from_pieces(pieces)
+        model = assembled(pieces)
         if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
-            check_auxiliaries(model, pieces.auxiliaries)
-        return model if called is None else model._with(names=called)
+            check_auxiliaries(model.network, pieces.auxiliaries)
+        return model if called is None else model._called(None, called)
 
     @classmethod
     def from_qubo(cls, qubo: Any, *, constant: float = 0.0) -> Model:
@@ -261,82 +466,33 @@ class Model(BaseModel):
         model = cls(unary, None, groups, constant=finite_number(constant, "constant") + more)
         return model.with_names(list(terms.names or range(len(terms.linear))), [-1, 1])
 
-    @classmethod
-    def from_pieces(cls, pieces: Pieces) -> Model:
-        """Return the model made of these parts; auxiliary nodes are not checked."""
-        model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(
-            running=pieces.running,
-            required=pieces.required,
-            required_chains=pieces.required_chains,
-        )
-        auxiliaries = pieces.auxiliaries
-        if not len(auxiliaries):
-            return model
-        return model._with(auxiliaries=auxiliaries, num_variables=model.n - len(auxiliaries))
 
-
-class LazyAssignment(Model):
-    """Unary costs and one `AllDifferent` over all variables, which have equally many labels.
-
-    As chains, n variables with d labels have about 4nd edges. An optimal labelling and its proof
-    need none of them, so the chains are built at the first access to an array of the model.
+def raised(network: Network, constraints: Constraints = NO_CONSTRAINTS) -> Model:
+    """Return the model whose lowered form is this network.
 
     Parameters
     ----------
-    plain : Model
-        The variables with their unary costs, names and the constant, without edges.
-    factor : AllDifferent
-        The constraint.
-    build : function
-        Returns the whole model.
-
-    Attributes
-    ----------
-    factor : AllDifferent
-        The constraint.
-    costs : float64[n, d]
-        The costs of the labels of each variable.
+    network : Network
+        The network; its arrays are shared.
+    constraints : Constraints, optional
+        The factors over many variables that its chain variables stand for.
     """
+    model = Model.__new__(Model)
+    model._hold(network, constraints)
+    return model
 
-    factor: AllDifferent
-    costs: Costs
 
-    def __init__(self, plain: Model, factor: AllDifferent, build: Callable[[], Model]) -> None:
-        self.__dict__.update(
-            constant=plain.constant,
-            shape=plain.shape,
-            names=plain.names,
-            factor=factor,
-            costs=plain.unary.reshape(plain.n, -1),
-            _build=build,
-        )
+def assembled(pieces: Pieces) -> Model:
+    """Return the model made of these parts; factor nodes are not checked."""
+    return raised(lowered(pieces), Constraints(pieces.constraints))
 
-    def __getattr__(self, name: str) -> Any:
-        """Build the chains at the first access to one of their arrays."""
-        if name not in BUILT or "_build" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        whole = self._build().__dict__
-        self.__dict__.update({key: whole[key] for key in BUILT})
-        return whole[name]
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = {key: getattr(self, key) for key in BUILT}  # a function cannot be pickled
-        return super().__getstate__() | state | {"factor": self.factor, "costs": self.costs}
-
-    @property
-    def num_visible(self) -> int:
-        """The length of a labelling."""
-        return len(self.costs)
-
-    def _with(self, **changed: Any) -> Any:
-        if changed.keys() <= {"shape", "names"}:
-            new: Model = LazyAssignment.__new__(LazyAssignment)
-            new.__dict__.update(self.__dict__ | changed)
-            return new
-        whole = Model.__new__(Model)  # other costs: the result is a model with chains
-        whole.__dict__.update(self.__getstate__())
-        return whole._with(**changed)
+def lowered(pieces: Pieces) -> Network:
+    """Return the network made of these parts; factor nodes are not checked."""
+    network = Network(pieces.unary, None, pieces.groups, constant=pieces.constant)
+    return network.declared(
+        pieces.running, pieces.required, pieces.required_chains, pieces.auxiliaries
+    )
 
 
 def _lazy(
@@ -346,22 +502,46 @@ def _lazy(
     names: Names | None,
     different: AllDifferent,
 ) -> Model:
-    """Return the model of a linear assignment, with chains only if its costs are very large."""
+    """Return the model of a linear assignment, lowered later unless its costs are very large.
 
-    def build() -> Model:
-        model = Model.from_pieces(assemble(counts, factors, (), constant, names))
-        return model._with(names=names)
+    As chains, n variables with d labels have about 4nd edges. An optimal labelling and its proof
+    need none of them.
+    """
 
+    def lower() -> Network:
+        return lowered(assemble(counts, factors, (), constant, names))
+
+    constraints = Constraints(((different, np.array([different.variables])),))
     nothing = (), 0.0  # keeps the numbers of the other factors in error messages
     unary = [nothing if isinstance(factor, AllDifferent) else factor for factor in factors]
-    plain = Model.from_pieces(assemble(counts, unary, (), constant, names))._with(names=names)
+    plain = assembled(assemble(counts, unary, (), constant, names))._called(None, names)
     different.require(
         list(np.isfinite(plain.unary.reshape(plain.n, -1))),
         None if names is None else names.variables,
     )
     if largest(plain.unary) > LARGEST_SUM / (8 * plain.unary.size):
-        return build()
-    return LazyAssignment(plain, different, build)
+        return raised(lower(), constraints)._called(None, names)
+    model = Model.__new__(Model)
+    model.__dict__.update(
+        constant=plain.constant,
+        shape=None,
+        names=names,
+        constraints=constraints,
+        _lower=lower,
+        _plain=plain.network,
+    )
+    return model
+
+
+def lone_constraint(model: Model) -> tuple[AllDifferent, Costs] | None:
+    """Return the constraint of a linear assignment and the costs (n, d) of the labels.
+
+    None for models that were not made as one, or have other costs by now.
+    """
+    plain = model.__dict__.get("_plain")
+    if plain is None or not isinstance(model.constraints[0], AllDifferent):
+        return None
+    return model.constraints[0], plain.unary.reshape(plain.n, -1)
 
 
 def checked_model(model: Any, what: str = "this") -> Model:
@@ -371,6 +551,11 @@ def checked_model(model: Any, what: str = "this") -> Model:
         article = "an" if kind[:1] in "aeioun" and kind != "numpy" else "a"
         raise OptionError(f"{what} needs a Model, got {article} {kind}{_advice(model)}")
     return model
+
+
+def checked_network(model: Any, what: str = "this") -> Network:
+    """Return the network of a model, or a network itself; raise an `OptionError` for others."""
+    return model if isinstance(model, Network) else checked_model(model, what).network
 
 
 # The package of an object of another library: what converts it.

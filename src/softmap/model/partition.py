@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count
 from softmap.errors import MissingExtra, OptionError, shown
-from softmap.model import Model
+from softmap.model import Network
 
 Ints = NDArray[np.int64]
 METHODS = ("auto", "grid", "metis", "own")
 
 
-def partition(model: Model, parts: int, method: str = "auto") -> Ints:
+def partition(model: Network, parts: int, method: str = "auto") -> Ints:
     """Return the part of each variable, 0 to `parts - 1`; parts of close numbers are close.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     parts : int
         Number of parts.
@@ -69,7 +69,7 @@ def _metis() -> object | None:
     return module
 
 
-def _by_metis(model: Model, parts: int) -> Ints:
+def _by_metis(model: Network, parts: int) -> Ints:
     module = _metis()
     if module is None:
         raise MissingExtra("partition='metis'", "metis")

@@ -291,6 +291,21 @@ class Structure:
         """The length of a labelling: the number of variables without chain variables."""
         return self.num_variables - len(self.running)
 
+    @property
+    def has_chains(self) -> bool:
+        """Whether there are chain variables."""
+        return len(self.running) > 0
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether there are factor nodes."""
+        return len(self.auxiliaries) > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the nodes are the variables of the user, and no others."""
+        return not self.has_chains and not self.has_factors
+
     def groups(self) -> Iterator[tuple[int, int, Potential]]:
         """Yield (first edge, last edge + 1, potential) for each group of edges."""
         for g, potential in enumerate(self.potentials):

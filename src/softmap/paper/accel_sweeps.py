@@ -15,7 +15,7 @@ from softmap.methods.base import Floats, Proposal, State, SweepMethod
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages
 from softmap.methods.sweeps.stars import Rule, Stars
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.baselines import NESTEROV
 from softmap.relaxation.gaps import cost_scale
 
@@ -24,7 +24,7 @@ SETTLING = 10  # most sweeps without momentum before a proposal
 NOISE = 2.0**-44  # relative rounding error of a value of L, taken off before it is divided
 
 
-def sweep_curvature(model: Model, eta: float) -> Floats:
+def sweep_curvature(model: Network, eta: float) -> Floats:
     """W_h = η (|N_i| + 2) / 2 at every entry of λ: the Hessian of L is at most diag(W)."""
     node = model.edges.reshape(-1)
     weight: Floats = np.repeat(eta * (model.graph.degree[node] / 2.0 + 1.0), model.num_labels[node])
@@ -86,7 +86,7 @@ class AccelSweeps(SweepMethod):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

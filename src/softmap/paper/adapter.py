@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from softmap import core
 from softmap.arguments import seeded
 from softmap.methods.base import Algorithm, Floats, Proposal
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.algorithms import STANDARD, Point, Rule, Scheme
 from softmap.paper.blocks import Order, edges, sample
 from softmap.paper.methods import RandomisedState
@@ -75,7 +75,7 @@ class Written(Algorithm):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

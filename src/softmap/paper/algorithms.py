@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.blocks import Block, N, Order, edges, entries, vertex
 from softmap.relaxation import polytope
 
 Floats = NDArray[np.float64]
 Mu = tuple[Floats, Floats]
-Rule = Callable[[Model, Floats, float, Block], Floats]
+Rule = Callable[[Network, Floats, float, Block], Floats]
 
 
 def log_sum(a: Floats, axis: int | None = None) -> Floats:
@@ -41,13 +41,13 @@ def log_sum(a: Floats, axis: int | None = None) -> Floats:
         return np.asarray(np.log(np.exp(a - most).sum(axis=axis)) + most.squeeze(axis))
 
 
-def _node(model: Model, lam: Floats, eta: float, i: int) -> Floats:
+def _node(model: Network, lam: Floats, eta: float, i: int) -> Floats:
     """-η C_i(x) + η Σ_{e∈N_i} λ_{e,i}(x)."""
     total = sum((lam[model.half_slice(h)] for h in N(model, i)), np.zeros(1))
     return np.asarray(-eta * (model.unary_of(i) - total))
 
 
-def _edge(model: Model, lam: Floats, eta: float, e: int) -> Floats:
+def _edge(model: Network, lam: Floats, eta: float, e: int) -> Floats:
     """-η C_e(x_e) - η Σ_{i∈e} λ_{e,i}(x_i), a table; -inf at forbidden labels."""
     rows, columns = (
         np.where(np.isposinf(model.unary_of(i)), np.inf, lam[model.half_slice(2 * e + side)])
@@ -56,36 +56,36 @@ def _edge(model: Model, lam: Floats, eta: float, e: int) -> Floats:
     return np.asarray(-eta * (model.table(e) + rows[:, None] + columns[None, :]))
 
 
-def log_mu(model: Model, lam: Floats, eta: float, i: int) -> Floats:
+def log_mu(model: Network, lam: Floats, eta: float, i: int) -> Floats:
     """log μ_i^λ, Proposition "dual-obj". O(|N_i| d)."""
     exponent = _node(model, lam, eta, i)
     return exponent - log_sum(exponent)
 
 
-def log_mu_e(model: Model, lam: Floats, eta: float, e: int) -> Floats:
+def log_mu_e(model: Network, lam: Floats, eta: float, e: int) -> Floats:
     """log μ_e^λ, Proposition "dual-obj", a table. O(d²)."""
     exponent = _edge(model, lam, eta, e)
     return exponent - log_sum(exponent)
 
 
-def log_S(model: Model, lam: Floats, eta: float, h: int) -> Floats:
+def log_S(model: Network, lam: Floats, eta: float, h: int) -> Floats:
     """log S_{e,i}^λ, S_{e,i}(x_i) = Σ_{x_j} μ_e(x_i, x_j), below (derivative). O(d²)."""
     return log_sum(log_mu_e(model, lam, eta, h // 2), axis=1 - h % 2)
 
 
-def nu(model: Model, lam: Floats, eta: float, block: Block) -> Floats:
+def nu(model: Network, lam: Floats, eta: float, block: Block) -> Floats:
     """ν_b^λ = S_{e,i} - μ_i, Definition "slack"; -∂L/∂λ_b (derivative). O(|b| d² + |N_i| d)."""
     mu = {i: np.exp(log_mu(model, lam, eta, i)) for i in {vertex(model, h) for h in block}}
     return np.concatenate([np.exp(log_S(model, lam, eta, h)) - mu[vertex(model, h)] for h in block])
 
 
-def slack(model: Model, lam: Floats, eta: float) -> float:
+def slack(model: Network, lam: Floats, eta: float) -> float:
     """Σ_{e,i} ‖ν_{e,i}^λ‖₁², of which Algorithm 1 returns the least. O(m d²)."""
     halves = range(2 * model.m)
     return sum(float(np.abs(nu(model, lam, eta, [h])).sum()) ** 2 for h in halves)
 
 
-def primal(model: Model, lam: Floats, eta: float) -> Mu:
+def primal(model: Network, lam: Floats, eta: float) -> Mu:
     """μ^λ, Proposition "dual-obj". O(n d + m d²)."""
     nodes = [log_mu(model, lam, eta, i) for i in range(model.n)]
     pairs = [log_mu_e(model, lam, eta, e).ravel() for e in range(model.m)]
@@ -98,12 +98,12 @@ def H(mu: Mu) -> float:
     return float(p.sum() - (p * np.log(np.where(p > 0, p, 1.0))).sum())
 
 
-def reg_p(model: Model, mu: Mu, eta: float) -> float:
+def reg_p(model: Network, mu: Mu, eta: float) -> float:
     """⟨C, μ⟩ - H(μ) / η, the objective of (Reg-P). O(n d + m d²)."""
     return polytope.cost(model, *mu) - H(mu) / eta
 
 
-def reg_d(model: Model, lam: Floats, eta: float) -> float:
+def reg_d(model: Network, lam: Floats, eta: float) -> float:
     """L(λ), the objective of (Reg-D). O(n d + m d²).
 
     The least value of (Reg-P) is -L(λ*) - (n + m) / η: each distribution has Σ μ = 1 in H.
@@ -113,7 +113,7 @@ def reg_d(model: Model, lam: Floats, eta: float) -> float:
     return sum(nodes + pairs) / eta - model.constant
 
 
-def proj(model: Model, mu: Mu, nu: Floats | None = None) -> Mu:
+def proj(model: Network, mu: Mu, nu: Floats | None = None) -> Mu:
     """Proj(μ, ν), Algorithm 4, which is for finite costs; ν = 0 if None. O(m d²)."""
     nodes, pairs = mu[0], mu[1].copy()
     nu = np.zeros(model.half_size) if nu is None else nu
@@ -139,7 +139,7 @@ def rounded(F: Floats, r: Floats, c: Floats) -> Floats:
 # --- updates of a block: new values of λ_b ----------------------------------------------------
 
 
-def _logs(model: Model, lam: Floats, eta: float, block: Block) -> tuple[Floats, Floats]:
+def _logs(model: Network, lam: Floats, eta: float, block: Block) -> tuple[Floats, Floats]:
     """log μ_i, and log S_b with a row per half-edge; 0 at forbidden labels."""
     i = vertex(model, block[0])
     rows = np.stack([log_mu(model, lam, eta, i), *(log_S(model, lam, eta, h) for h in block)])
@@ -147,20 +147,20 @@ def _logs(model: Model, lam: Floats, eta: float, block: Block) -> tuple[Floats, 
     return rows[0], rows[1:]
 
 
-def emp(model: Model, lam: Floats, eta: float, block: Block) -> Floats:
+def emp(model: Network, lam: Floats, eta: float, block: Block) -> Floats:
     """EMP_{e,i}^η(λ), Proposition "emp-update". O(d² + |N_i| d)."""
     mu, S = _logs(model, lam, eta, block[:1])
     return lam[entries(model, block)] + (S[0] - mu) / (2 * eta)
 
 
-def smp(model: Model, lam: Floats, eta: float, block: Block) -> Floats:
+def smp(model: Network, lam: Floats, eta: float, block: Block) -> Floats:
     """SMP_i^η(λ), Proposition "smp-update". O(|N_i| d²)."""
     mu, S = _logs(model, lam, eta, block)
     product = mu + S.sum(axis=0)
     return lam[entries(model, block)] + (S / eta - product / (eta * (len(block) + 1))).ravel()
 
 
-def bcd(model: Model, lam: Floats, eta: float, block: Block) -> Floats:
+def bcd(model: Network, lam: Floats, eta: float, block: Block) -> Floats:
     """A gradient step of length 1 / η, the baseline of section "Numerical Experiments". As EMP."""
     return lam[entries(model, block)] + nu(model, lam, eta, block) / eta
 
@@ -177,7 +177,7 @@ class Point(NamedTuple):
 
 
 def standard(
-    model: Model, rule: Rule, eta: float, blocks: Sequence[Block], draws: Iterable[int], at: Point
+    model: Network, rule: Rule, eta: float, blocks: Sequence[Block], draws: Iterable[int], at: Point
 ) -> Iterator[Point]:
     """Lines 2 to 6 of Algorithm 1 for the b_k in `draws`. O(m d) and an update for each."""
     lam = at.lam
@@ -187,14 +187,14 @@ def standard(
         yield Point(lam, lam, 1.0)
 
 
-def returned(model: Model, eta: float, iterates: Iterable[Floats]) -> Floats:
+def returned(model: Network, eta: float, iterates: Iterable[Floats]) -> Floats:
     """Line 7 of Algorithm 1: argmin Σ ‖ν_{e,i}^λ‖₁² of the iterates. O(m d²) for each."""
     return min(iterates, key=lambda lam: slack(model, lam, eta))
 
 
 def accelerated(
-    model: Model, rule: Rule, eta: float, blocks: Sequence[Block], draws: Iterable[int], at: Point,
-    gain: Floats, *, printed: bool,
+    model: Network, rule: Rule, eta: float, blocks: Sequence[Block], draws: Iterable[int],
+    at: Point, gain: Floats, *, printed: bool,
 ) -> Iterator[Point]:  # fmt: skip
     """Lines 2 to 10 of Algorithm 2, 2 to 12 of Algorithm 3. O(m d), an update and ν_b for each.
 
@@ -214,22 +214,22 @@ def accelerated(
 
 
 # Steps of v, times θ_k, for blocks of `size` half-edges (at least one) and probabilities p.
-Gain = Callable[[Model, Order, float, Floats, Floats], Floats]
+Gain = Callable[[Network, Order, float, Floats, Floats], Floats]
 
 
-def printed_gain(model: Model, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
+def printed_gain(model: Network, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
     """Algorithm 2: 1 / (2mη). Algorithm 3: min_j |N_j| / (2 p_i η N), N times what is proved."""
     q = 2 * model.m
     return np.full(len(p), 1 / (q * eta)) if order is edges else size.min() / (2 * p * eta * q)
 
 
-def lemma_gain(model: Model, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
+def lemma_gain(model: Network, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
     """Lemmas "est-seq", 1 / (4mη), and "est-seq-smp", min_j |N_j| / (4 p_i η N²)."""
     q = 2 * model.m
     return np.full(len(p), 0.5 / (q * eta)) if order is edges else size.min() / (4 * p * eta * q**2)
 
 
-def proved_gain(model: Model, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
+def proved_gain(model: Network, order: Order, eta: float, size: Floats, p: Floats) -> Floats:
     """p_b / L_b, L_b = η (|b| + 1) / 2: the largest step for which the proof holds, for any P."""
     return p / (eta * (size + 1) / 2)
 

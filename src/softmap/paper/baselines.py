@@ -18,7 +18,7 @@ from softmap.methods.sweeps.anneal import Annealed
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.methods.sweeps.trws import ROUNDED
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.gaps import cost_scale
 
 NESTEROV = 1e3  # η of methods at a fixed η, in units of 1 / scale of the costs
@@ -54,7 +54,7 @@ class Sweeping(SweepMethod):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

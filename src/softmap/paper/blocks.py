@@ -13,35 +13,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
 from softmap.errors import OptionError
-from softmap.model import Model
+from softmap.model import Network
 
 Block = Sequence[int]
-Order = Callable[[Model], list[list[int]]]
+Order = Callable[[Network], list[list[int]]]
 
 
-def N(model: Model, i: int) -> list[int]:
+def N(model: Network, i: int) -> list[int]:
     """N_i, the half-edges (e, i) of vertex i. O(|N_i|)."""
     start = model.graph.start
     return [int(h) for h in model.graph.half[start[i] : start[i + 1]]]
 
 
-def vertex(model: Model, h: int) -> int:
+def vertex(model: Network, h: int) -> int:
     """The vertex i of half-edge h = (e, i)."""
     return int(model.graph.node[h])
 
 
-def entries(model: Model, block: Block) -> NDArray[np.int64]:
+def entries(model: Network, block: Block) -> NDArray[np.int64]:
     """The indices of λ_b in λ. O(|b| d)."""
     offset = model.half_offset
     return np.concatenate([np.arange(offset[h], offset[h + 1]) for h in block])
 
 
-def edges(model: Model) -> list[list[int]]:
+def edges(model: Network) -> list[list[int]]:
     """The blocks of EMP: every half-edge, sorted by vertex. O(m)."""
     return [[int(h)] for h in model.graph.half]
 
 
-def stars(model: Model) -> list[list[int]]:
+def stars(model: Network) -> list[list[int]]:
     """The blocks of SMP: N_i at index i, empty for a vertex without edges. O(n + m)."""
     return [N(model, i) for i in range(model.n)]
 

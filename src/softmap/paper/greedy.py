@@ -13,7 +13,7 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Floats
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.methods import (
     AcceleratedState,
     AccelSMP,
@@ -58,7 +58,7 @@ class Greedy(Standard):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -162,7 +162,7 @@ class AccelGreedySMP(AccelSMP):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

@@ -19,7 +19,7 @@ from softmap import core
 from softmap.arguments import seeded
 from softmap.errors import OptionError
 from softmap.methods.base import Algorithm, Floats, Proposal, State
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.paper.algorithms import lemma_gain, printed_gain, proved_gain
 from softmap.paper.blocks import Order, distribution, edges, stars
@@ -45,19 +45,19 @@ class Blocks(Enum):
         return edges if self is Blocks.EDGES else stars
 
 
-def block_size(model: Model, blocks: Blocks) -> Floats:
+def block_size(model: Network, blocks: Blocks) -> Floats:
     """|B| of the block at each vertex (at least 1, also for isolated vertices)."""
     if blocks is Blocks.EDGES:
         return np.ones(model.n)
     return np.maximum(model.graph.degree, 1).astype(np.float64)
 
 
-def block_probability(model: Model, blocks: Blocks) -> Floats:
+def block_probability(model: Network, blocks: Blocks) -> Floats:
     """p_b of a block at every vertex; N = 2m."""
     return block_size(model, blocks) / max(2 * model.m, 1)
 
 
-def block_curvature(model: Model, blocks: Blocks, eta: float) -> Floats:
+def block_curvature(model: Network, blocks: Blocks, eta: float) -> Floats:
     """L_b = η (|B| + 1) / 2, the largest curvature of L on the block at every vertex.
 
     For an edge block that is η, hence the step 1/η of block-coordinate descent.
@@ -70,14 +70,14 @@ UNSEEN = 256  # updates between two looks at a deadline; each takes some microse
 GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
 
-def gain(name: str, model: Model, blocks: Blocks, eta: float) -> Floats:
+def gain(name: str, model: Network, blocks: Blocks, eta: float) -> Floats:
     """Return the step of v, times θ_k, of the block at each vertex; 0 without edges.
 
     Parameters
     ----------
     name : {"sharp", "lemma", "printed"}
         The function of `softmap.paper.algorithms`: `proved_gain`, `lemma_gain` or `printed_gain`.
-    model : Model
+    model : Network
     blocks : Blocks
     eta : float
         Inverse temperature η, in units of 1 / cost.
@@ -120,7 +120,7 @@ class StarOrder:
         return out
 
 
-def star_order(model: Model) -> StarOrder:
+def star_order(model: Network) -> StarOrder:
     """Return the star order of a model; it is computed once per model."""
     cache: dict[str, StarOrder] = model.__dict__.setdefault("_star_order", {})
     if "order" not in cache:
@@ -128,7 +128,7 @@ def star_order(model: Model) -> StarOrder:
     return cache["order"]
 
 
-def _build(model: Model) -> StarOrder:
+def _build(model: Network) -> StarOrder:
     graph = model.graph
     labels = model.num_labels[graph.node[graph.half]]
     place = np.cumsum(labels) - labels
@@ -142,7 +142,7 @@ class RandomisedState(State):
 
     Attributes
     ----------
-    model : Model
+    model : Network
         The model; checkpoints leave it out.
     rng : uint64[4]
         State of the only random number generator.
@@ -150,7 +150,7 @@ class RandomisedState(State):
         Number of updates so far.
     """
 
-    model: Model
+    model: Network
     rng: NDArray[np.uint64]
     updates: int = 0
 
@@ -244,7 +244,7 @@ class Randomised(Algorithm):
     def __init__(self, eta: float) -> None:
         self.eta = check_eta(eta)
 
-    def _first(self, model: Model, lam: Floats | None) -> Floats:
+    def _first(self, model: Network, lam: Floats | None) -> Floats:
         """λ^(0) in star order, 0 on forbidden states."""
         if lam is None:
             return np.zeros(model.half_size)
@@ -297,7 +297,7 @@ class Standard(Randomised):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -322,7 +322,7 @@ class Standard(Randomised):
         state.native().begin(self.eta)
         return state
 
-    def _distribution(self, model: Model, P: ArrayLike) -> Floats:
+    def _distribution(self, model: Network, P: ArrayLike) -> Floats:
         size = [len(block) for block in self.blocks.order(model)]
         return distribution(P, np.array(size))
 
@@ -353,7 +353,7 @@ class Accelerated(Randomised):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

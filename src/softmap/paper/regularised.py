@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper import rates, theory
 from softmap.paper.theory import Blocks, over_stars, positive_number
 
@@ -33,7 +33,7 @@ class RegularisedDual:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model with edges and finite costs.
     eta : float
         Inverse temperature, in units of 1 / cost.
@@ -43,7 +43,7 @@ class RegularisedDual:
         Single half-edges, or all half-edges of a node.
     """
 
-    def __init__(self, model: Model, eta: float, delta: float, blocks: Blocks = "edges") -> None:
+    def __init__(self, model: Network, eta: float, delta: float, blocks: Blocks = "edges") -> None:
         self.model = model
         self.eta = positive_number("eta", eta)
         self.delta = delta
@@ -111,13 +111,13 @@ def stage(
 
 
 def iterates(
-    model: Model, epsilon: float, blocks: Blocks = "edges", seed: int = 0
+    model: Network, epsilon: float, blocks: Blocks = "edges", seed: int = 0
 ) -> Iterator[Floats]:
     """Yield λ after every stage; that of the last stage is ε-optimal in expectation.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model with edges and finite costs.
     epsilon : float
         Expected excess cost of the projected marginals at the last λ, which are those at

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from softmap.arguments import seeded
 from softmap.errors import OptionError
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.algorithms import (
     PRINTED,
     PROVED,
@@ -47,7 +47,7 @@ ALGORITHMS: dict[str, tuple[Rule, Order, Scheme]] = {
 
 
 def iterate(
-    model: Model,
+    model: Network,
     rule: Rule,
     order: Order,
     scheme: Scheme,
@@ -61,7 +61,7 @@ def iterate(
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model with at least one edge. Labels that hard constraints rule out must cost +inf: see
         `softmap.arc_consistency`.
     rule : function
@@ -99,7 +99,7 @@ def iterate(
 
 
 def gains(
-    model: Model,
+    model: Network,
     order: Order,
     blocks: Sequence[Block],
     scheme: Scheme,
@@ -126,7 +126,7 @@ def gains(
 
 
 def points(
-    model: Model,
+    model: Network,
     rule: Rule,
     scheme: Scheme,
     eta: float,
@@ -159,7 +159,7 @@ def points(
 def _checked(rule: Rule) -> Rule:
     """Return the rule, which raises `OptionError` unless it returns finite numbers for λ_b."""
 
-    def update(model: Model, lam: Floats, eta: float, block: Block) -> Floats:
+    def update(model: Network, lam: Floats, eta: float, block: Block) -> Floats:
         new, count = np.asarray(rule(model, lam, eta, block)), len(entries(model, block))
         if new.shape != (count,) or not np.isfinite(new).all():
             name, what = getattr(rule, "__name__", "the rule"), f"an array of shape {new.shape}"
@@ -175,7 +175,7 @@ def _checked(rule: Rule) -> Rule:
 
 
 def standard_mp(
-    model: Model,
+    model: Network,
     rule: Rule,
     order: Order,
     eta: float,
@@ -190,21 +190,21 @@ def standard_mp(
 
 
 def accel_emp(
-    model: Model, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
+    model: Network, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
 ) -> Floats:
     """Return λ^(K) of Accel-EMP(G, C, η, K), Algorithm 2; its proof covers `scheme=PROVED`."""
     return _last(iterate(model, emp, edges, scheme, eta, seed=seed), K)
 
 
 def accel_smp(
-    model: Model, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
+    model: Network, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
 ) -> Floats:
     """Return λ^(K) of Accel-SMP(G, C, η, K), Algorithm 3; its proof covers `scheme=PROVED`."""
     return _last(iterate(model, smp, stars, scheme, eta, seed=seed), K)
 
 
 def accel_bcd(
-    model: Model, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
+    model: Network, eta: float, K: int, *, scheme: Scheme = PRINTED, seed: int = 0
 ) -> Floats:
     """Return λ^(K) of accelerated block-coordinate descent in the scheme of Algorithm 2."""
     return _last(iterate(model, bcd, edges, scheme, eta, seed=seed), K)

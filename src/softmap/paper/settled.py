@@ -12,7 +12,7 @@ from typing import Any
 from softmap import core
 from softmap.errors import OptionError
 from softmap.methods.base import Algorithm, Floats, Proposal, State
-from softmap.model import Model
+from softmap.model import Network
 from softmap.paper.methods import BCD, EMP, SMP, Accelerated, Standard, UpdateRule
 
 __all__ = ["Settled", "SettledState", "plain_method"]
@@ -84,7 +84,7 @@ class Settled(Algorithm):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,

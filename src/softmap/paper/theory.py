@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
-from softmap.model import Model
+from softmap.model import Model, Network, checked_network
 from softmap.relaxation.dual import edge_batches
 
 Blocks = Literal["edges", "stars"]
@@ -56,20 +56,21 @@ class Sizes:
         return math.log(self.d)
 
 
-def sizes(model: Model) -> Sizes:
+def sizes(model: Model | Network) -> Sizes:
     """Return the sizes of a model with finite costs."""
-    cost = float(np.abs(model.unary).max(initial=0.0))
-    for batch in edge_batches(model):
+    network = checked_network(model)
+    cost = float(np.abs(network.unary).max(initial=0.0))
+    for batch in edge_batches(network):
         cost = max(cost, float(np.abs(batch.cost).max()))
     if not math.isfinite(cost):
         raise ModelError(
             "the theorems need finite costs, but this model forbids states or pairs (+inf); "
             "factors of three or more variables do so, too: their projections are hard constraints"
         )
-    degree = model.graph.degree
+    degree = network.graph.degree
     degree = degree[degree > 0]
     low, high = (int(degree.min()), int(degree.max())) if degree.size else (0, 0)
-    return Sizes(model.n, model.m, int(model.num_labels.max()), cost, low, high)
+    return Sizes(network.n, network.m, int(network.num_labels.max()), cost, low, high)
 
 
 def eta_for(s: Sizes, epsilon: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
@@ -16,7 +16,7 @@ from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batche
 from softmap.relaxation.transport import MASS, cheapest_coupling
 
 
-def dual_bound(model: Model, lam: ArrayLike) -> float:
+def dual_bound(model: Network, lam: ArrayLike) -> float:
     """Return the lower bound on the LP optimum that λ proves, rounded down.
 
     It is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, and valid for
@@ -28,14 +28,14 @@ def dual_bound(model: Model, lam: ArrayLike) -> float:
     return float(core.dual_bound(layout(tight), flat, tight.constant, 1))
 
 
-def reduced_nodes(model: Model, lam: Floats, threads: int = 1) -> Floats:
+def reduced_nodes(model: Network, lam: Floats, threads: int = 1) -> Floats:
     """Return C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states (compiled)."""
     out = np.empty(int(model.node_offset[-1]))
     core.reduced_unary(layout(model), np.ascontiguousarray(lam), out, threads)
     return out
 
 
-def soft_nodes(model: Model, lam: Floats, eta: float, threads: int = 1) -> Floats:
+def soft_nodes(model: Network, lam: Floats, eta: float, threads: int = 1) -> Floats:
     """Return μ_i(x) ∝ exp(-η C_i(x) + η Σ_{e∈N_i} λ_{e,i}(x)), flat over node states (compiled)."""
     theta = reduced_nodes(model, lam, threads)
     nodes = np.empty_like(theta)

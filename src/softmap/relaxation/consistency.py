@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel, listed
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_network
 from softmap.model.layout import layout
 
 
 def arc_consistency(
-    model: Model, threads: int = 1, deadline: core.Deadline | None = None
+    model: Model | Network, threads: int = 1, deadline: core.Deadline | None = None
 ) -> NDArray[np.bool_]:
     """Which states survive arc consistency, as a mask over `model.unary`.
 
@@ -21,7 +21,7 @@ def arc_consistency(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     threads : int, default 1
         Number of threads for large models. The result does not depend on it.
     deadline : core.Deadline, optional
@@ -33,19 +33,20 @@ def arc_consistency(
         If a variable is left without states, or no labels that are left obey a factor over many
         variables; `variable` names one.
     """
-    allowed = np.isfinite(checked_model(model).unary)
-    kept = np.logical_or.reduceat(allowed, model.node_offset[:-1])
+    network = checked_network(model)
+    allowed = np.isfinite(network.unary)
+    kept = np.logical_or.reduceat(allowed, network.node_offset[:-1])
     if not kept.all():
-        raise _infeasible(model, int(np.argmin(kept)))
-    if model.has_forbidden:
-        empty = core.arc_consistency(layout(model), allowed, threads, deadline)
+        raise _infeasible(network, int(np.argmin(kept)))
+    if network.has_forbidden:
+        empty = core.arc_consistency(layout(network), allowed, threads, deadline)
         if empty >= 0:
-            raise _infeasible(model, empty)
-        require_possible(model, allowed)
-    return allowed
+            raise _infeasible(network, empty)
+        require_possible(network, allowed)
+    return allowed[: model.unary.size]
 
 
-def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
+def require_possible(model: Network, allowed: NDArray[np.bool_]) -> None:
     """Raise `InfeasibleModel` if no allowed states satisfy a factor over many variables.
 
     Matchings and counts find contradictions that arc consistency misses.
@@ -55,28 +56,31 @@ def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
         factor.require([allowed[model.node_slice(i)] for i in factor.variables], names)
 
 
-def tighten(model: Model, threads: int = 1, deadline: core.Deadline | None = None) -> Model:
-    """Return the model with +inf on every state that arc consistency removes.
+def tighten(
+    model: Model | Network, threads: int = 1, deadline: core.Deadline | None = None
+) -> Network:
+    """Return the network of a model with +inf on every state that arc consistency removes.
 
-    The model itself is returned if no state is removed.
+    The network itself is returned if no state is removed.
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     threads : int, default 1
         Number of threads for large models. The result does not depend on it.
     deadline : core.Deadline, optional
         When to stop. Some states may then be left that hard constraints exclude.
     """
-    if not checked_model(model).has_forbidden:
-        return model
-    allowed = arc_consistency(model, threads, deadline)
-    if np.array_equal(allowed, np.isfinite(model.unary)):
-        return model
-    return model.replace(unary=np.where(allowed, model.unary, np.inf))
+    network = checked_network(model)
+    if not network.has_forbidden:
+        return network
+    allowed = arc_consistency(network, threads, deadline)
+    if np.array_equal(allowed, np.isfinite(network.unary)):
+        return network
+    return network.replace(unary=np.where(allowed, network.unary, np.inf))
 
 
-def _infeasible(model: Model, node: int) -> InfeasibleModel:
+def _infeasible(model: Network, node: int) -> InfeasibleModel:
     members = visible_variables(model, node)
     called = members if model.names is None else [model.names.variables[i] for i in members]
     if node < model.num_visible:
@@ -90,7 +94,7 @@ def _infeasible(model: Model, node: int) -> InfeasibleModel:
     )
 
 
-def visible_variables(model: Model, node: int) -> list[int]:
+def visible_variables(model: Network, node: int) -> list[int]:
     """Return the variables of the user's model that determine a node's state."""
     aux, running, found = model.auxiliaries, model.running, set[int]()
     front, seen = [node], {node}

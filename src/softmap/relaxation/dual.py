@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import numbers, softmin, softmin_by_block
 from softmap.model.structure import unique_rows
 from softmap.relaxation.consistency import tighten
@@ -62,7 +62,7 @@ class EdgeBatch:
         return mu
 
 
-def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
+def edge_batches(model: Network, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
     """Yield all edges of a model, in batches of at most about `limit` table entries."""
     for g, potential in enumerate(model.potentials):
         begin, end = int(model.group_start[g]), int(model.group_start[g + 1])
@@ -75,7 +75,7 @@ def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
                 yield _batch(model, begin + k, potential.stack(k, d_i, d_j))
 
 
-def _batch(model: Model, edges: Ints, cost: Floats) -> EdgeBatch:
+def _batch(model: Network, edges: Ints, cost: Floats) -> EdgeBatch:
     _, d_i, d_j = cost.shape
     x, y = np.arange(d_i), np.arange(d_j)
     row_states = model.node_offset[model.edges[edges, 0]][:, None] + x
@@ -95,27 +95,27 @@ def _batch(model: Model, edges: Ints, cost: Floats) -> EdgeBatch:
     )
 
 
-def edge_entries(model: Model, edges: Ints, x: Ints, y: Ints) -> Ints:
+def edge_entries(model: Network, edges: Ints, x: Ints, y: Ints) -> Ints:
     """Return the indices in edge arrays of labels x (first endpoint) and y (second endpoint)."""
     entries: Ints = model.edge_offset[edges] + x * model.num_labels[model.edges[edges, 1]] + y
     return entries
 
 
-def half_states(model: Model) -> Ints:
+def half_states(model: Network) -> Ints:
     """Return, for each entry of a half-edge array, the index of the same label in node arrays."""
     node = model.edges.reshape(-1)
     shift = model.node_offset[node] - model.half_offset[:-1]
     return np.repeat(shift, model.num_labels[node]) + np.arange(model.half_offset[-1])
 
 
-def reduced_unary(model: Model, lam: Floats) -> Floats:
+def reduced_unary(model: Network, lam: Floats) -> Floats:
     """Return C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states."""
     size = int(model.node_offset[-1])
     total = np.bincount(half_states(model), weights=lam, minlength=size)
     return model.unary - total
 
 
-def check_lam(model: Model, lam: ArrayLike) -> Floats:
+def check_lam(model: Network, lam: ArrayLike) -> Floats:
     """Return λ as a float64 array of the right length; raise `OptionError` if not finite."""
     try:
         array = numbers(lam, "lam")
@@ -144,7 +144,7 @@ class SmoothedDual:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     eta : float
         Inverse temperature η, in units of 1 / cost.
 
@@ -153,11 +153,11 @@ class SmoothedDual:
     >>> import numpy as np, softmap
     >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
     >>> dual = softmap.SmoothedDual(model, eta=100.0)
-    >>> round(-dual.value(np.zeros(model.half_size)), 6)
+    >>> round(-dual.value(np.zeros(model.network.half_size)), 6)
     -0.006931
     """
 
-    def __init__(self, model: Model, eta: float) -> None:
+    def __init__(self, model: Model | Network, eta: float) -> None:
         self.model = tighten(model)
         self.eta = check_eta(eta)
         self._half_states = half_states(self.model)

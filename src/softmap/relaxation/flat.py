@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints, Potential
 
 LEAST = float(np.finfo(np.float64).tiny)  # smallest normal float64
@@ -65,7 +65,7 @@ class EliminationOrder:
         return math.isfinite(self.entries)
 
 
-def flatten(model: Model, deadline: core.Deadline | None = None) -> FlatModel:
+def flatten(model: Network, deadline: core.Deadline | None = None) -> FlatModel:
     """Return the model with each auxiliary node replaced by the factor that it represents.
 
     Costs that are products are rounded down, so a lower bound of the flat model is a lower bound of
@@ -73,7 +73,7 @@ def flatten(model: Model, deadline: core.Deadline | None = None) -> FlatModel:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     deadline : Deadline, optional
         When to stop: `core.OutOfTime` is raised.
@@ -98,7 +98,7 @@ def flatten(model: Model, deadline: core.Deadline | None = None) -> FlatModel:
     )
 
 
-def lower_tables(model: Model, edges: Ints, deadline: core.Deadline | None = None) -> Costs:
+def lower_tables(model: Network, edges: Ints, deadline: core.Deadline | None = None) -> Costs:
     """Return the concatenated row-major tables of some edges, rounded down.
 
     An entry that is a product (weight times distance, or weight times shared table) is rounded down
@@ -106,7 +106,7 @@ def lower_tables(model: Model, edges: Ints, deadline: core.Deadline | None = Non
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     edges : int64 array
         The edges.
@@ -162,10 +162,10 @@ def _halves(a: Costs) -> tuple[Costs, Costs]:
     return high, a - high
 
 
-def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
+def flat_lam(model: Network, lam: NDArray[np.float64]) -> Costs:
     """Return λ of the half-edges as one block per variable in the scope of each flat factor."""
     n = model.num_variables
-    if not len(model.auxiliaries):  # then there are edges between variables only, in this order
+    if not model.has_factors:  # then there are edges between variables only, in this order
         return np.array(lam, dtype=np.float64)
     tied = (model.edges >= n).any(axis=1)
     pairs = np.flatnonzero(~tied)
@@ -178,7 +178,7 @@ def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
 
 
 def elimination_order(
-    model: Model | FlatModel,
+    model: Network | FlatModel,
     limit: float,
     deadline: core.Deadline | None = None,
     tries: int = 30,
@@ -187,8 +187,8 @@ def elimination_order(
 
     Parameters
     ----------
-    model : Model or FlatModel
-        The model. The factors of a `Model` are not computed.
+    model : Network or FlatModel
+        The model. The factors of a `Network` are not computed.
     limit : float
         Largest number of table entries. The search for an order stops where it is exceeded.
     deadline : core.Deadline, optional
@@ -196,14 +196,14 @@ def elimination_order(
     tries : int, default 30
         Largest number of greedy orders.
     """
-    if isinstance(model, Model):
+    if isinstance(model, FlatModel):
+        shape = model.num_labels, model.scope_start, model.scope
+    else:
         n, aux = model.num_variables, model.auxiliaries
         pairs = model.edges[(model.edges < n).all(axis=1)].astype(np.int64)
         start = np.concatenate([2 * np.arange(len(pairs)), 2 * len(pairs) + aux.start])
         scope = np.concatenate([pairs.ravel(), aux.member]).astype(np.int64)
         shape = model.num_labels[:n].astype(np.int64), start.astype(np.int64), scope
-    else:
-        shape = model.num_labels, model.scope_start, model.scope
     entries, stored, order = core.elimination_order(*shape, limit, deadline, tries)
     return EliminationOrder(entries, stored, np.array(order, np.int64))
 

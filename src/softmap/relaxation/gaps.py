@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import ModelError
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import Costs, least_steps
 from softmap.model.structure import CostSizes
 
@@ -38,7 +38,7 @@ class Gaps:
     @property
     def gap_unit(self) -> float:
         """The number by which relative gaps are divided, see `softmap.relaxation.gaps`."""
-        return model_unit(self.model, self.bound)
+        return model_unit(self.model.network, self.bound)
 
     @property
     def gap(self) -> float:
@@ -77,7 +77,7 @@ def gap_unit(bound: float, constant: float = 0.0, step: float = 0.0) -> float:
     return max(min(abs(bound), abs(bound - constant)), step)
 
 
-def model_unit(model: Model, bound: float) -> float:
+def model_unit(model: Network, bound: float) -> float:
     """Return the unit of gaps to a bound of this model."""
     size, sizes = min(abs(bound), abs(bound - model.constant)), model.cost_sizes
     # the step is at most the mean range of the tables: no need to compute it for a larger bound
@@ -85,7 +85,7 @@ def model_unit(model: Model, bound: float) -> float:
     return size if large else gap_unit(bound, model.constant, cost_step(model))
 
 
-def cost_step(model: Model) -> float:
+def cost_step(model: Network) -> float:
     """Return a typical step of the costs, 0 if all tables are constant; computed once per model.
 
     It is the harmonic mean, over all tables with two distinct finite costs, of the difference
@@ -98,7 +98,7 @@ def cost_step(model: Model) -> float:
     return step
 
 
-def cost_scale(model: Model) -> float:
+def cost_scale(model: Network) -> float:
     """Return the mean range of costs within a table; constants do not change it.
 
     If every table is constant, it is the largest |cost|, or 1 if all costs are 0.
@@ -107,7 +107,7 @@ def cost_scale(model: Model) -> float:
     return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0
 
 
-def cost_steps(model: Model) -> Costs:
+def cost_steps(model: Network) -> Costs:
     """The difference between the two lowest costs of every node, then of every edge."""
     found = [least_steps(model.unary, model.node_offset[:-1])]
     for first, last, potential in model.groups():
@@ -149,7 +149,7 @@ class Scaled:
 
     Attributes
     ----------
-    model : Model
+    model : Network
         The model with costs times `2**exponent` and constant 0.
     exponent : int
     largest : int
@@ -160,14 +160,14 @@ class Scaled:
         Mean of the ranges that are not 0.
     """
 
-    model: Model
+    model: Network
     exponent: int
     largest: int
     width: float
     scale: float
 
 
-def scaled(model: Model) -> Scaled:
+def scaled(model: Network) -> Scaled:
     """Return the model scaled so that its costs are near 1; scaling it again changes nothing."""
     sizes = model.cost_sizes
     if sizes.total > 0 and math.log2(sizes.total) + sizes.exponent > 1023:
@@ -181,7 +181,7 @@ def scaled(model: Model) -> Scaled:
     return Scaled(_times(model, exponent), exponent, largest, width, scale)
 
 
-def _times(model: Model, exponent: int) -> Model:
+def _times(model: Network, exponent: int) -> Network:
     if exponent == 0:
         return model if model.constant == 0 else model.replace(constant=0.0)
     half = exponent // 2  # two steps: 2**exponent itself may overflow
@@ -200,7 +200,7 @@ def _exponent(sizes: CostSizes) -> int:
     return min(-typical, SCALING.largest - sizes.exponent)
 
 
-def largest_cost(model: Model) -> str:
+def largest_cost(model: Network) -> str:
     """Return a phrase that names the largest cost and its table."""
     low, high = model.extremes()
     size = np.maximum(np.abs(low), np.abs(high))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import FormatError, OptionError, shown
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_network
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
 
@@ -72,7 +72,7 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
     write_model(model, target, integer=integer)
 
 
-def format_lp(model: Model, *, integer: bool = False) -> Iterator[bytes]:
+def format_lp(model: Network, *, integer: bool = False) -> Iterator[bytes]:
     """Yield the text of an LP file; see `write`."""
     program, names, whole = _named(model, integer)
     costs = zip(program.cost.tolist(), names, strict=True)
@@ -89,7 +89,7 @@ def format_lp(model: Model, *, integer: bool = False) -> Iterator[bytes]:
     yield b"end\n"
 
 
-def format_mps(model: Model, *, integer: bool = False) -> Iterator[bytes]:
+def format_mps(model: Network, *, integer: bool = False) -> Iterator[bytes]:
     """Yield the text of an MPS file; see `write`."""
     program, names, whole = _named(model, integer)
     matrix, rhs = program.matrix, program.rhs.tolist()
@@ -112,14 +112,14 @@ def format_mps(model: Model, *, integer: bool = False) -> Iterator[bytes]:
     yield b"ENDATA\n"
 
 
-def _named(model: Model, integer: bool) -> tuple[LinearProgram, list[str], int]:
+def _named(model: Network, integer: bool) -> tuple[LinearProgram, list[str], int]:
     """Return the program, the names of its columns, and how many of the first are integer."""
     whole, tight = flag("integer", integer), tighten(model)
     program = program_of(tight)
     return program, _names(tight, program), len(program.states) if whole else 0
 
 
-def _names(model: Model, program: LinearProgram) -> list[str]:
+def _names(model: Network, program: LinearProgram) -> list[str]:
     node = np.searchsorted(model.node_offset, program.states, side="right") - 1
     label = program.states - model.node_offset[node]
     names = [f"x{i}_{k}" for i, k in zip(node.tolist(), label.tolist(), strict=True)]
@@ -135,12 +135,12 @@ def _wrapped(terms: list[str]) -> str:
     return "\n ".join(" ".join(terms[k : k + 8]) for k in range(0, len(terms), 8))
 
 
-def read_solution(model: Model, source: Source) -> Imported:
+def read_solution(model: Model | Network, source: Source) -> Imported:
     """Read the solution that another solver found for a file written by `write`.
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
         The model that was written.
     source : path or file
         A solution file of HiGHS (raw style), Gurobi or SCIP, or any text in which column names
@@ -152,7 +152,7 @@ def read_solution(model: Model, source: Source) -> Imported:
     """
     from softmap.io.streams import load  # imported late: few runs read solutions
 
-    checked_model(model)
+    model = checked_network(model)
     content = load(source)
     begin = max(content.data.rfind(b"# Primal solution values"), 0)
     end = content.data.find(b"# Dual solution values", begin)
@@ -188,7 +188,7 @@ def read_solution(model: Model, source: Source) -> Imported:
     return Imported(marginals, labels, energy)
 
 
-def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
+def _labels(model: Network, marginals: Floats) -> NDArray[np.int64] | None:
     """Return the labels of weight one, or None if a variable has no such label."""
     count = model.num_visible
     best = np.zeros(count, dtype=np.int64)
@@ -216,7 +216,7 @@ class LinearProgram:
     halves: Ints  # the half-edge state of each row after the n normalisations
 
 
-def program_of(model: Model) -> LinearProgram:
+def program_of(model: Network) -> LinearProgram:
     """Return the sparse LP of a model; forbidden states and pairs have no columns and rows."""
     from scipy.sparse import coo_array
 
@@ -307,7 +307,7 @@ class LPSolution:
 
 
 def solve(
-    model: Model,
+    model: Model | Network,
     method: str = "auto",
     *,
     tolerance: float | None = None,
@@ -318,7 +318,7 @@ def solve(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     method : str, default "auto"
         One of `METHODS`. "auto" lets HiGHS choose. "simplex" and the interior-point methods ("ipm",
         "ipx") end at an optimal vertex. "pdlp" and "hipdlp" are first-order methods.
@@ -386,7 +386,7 @@ def _highs(
 
 
 def _solution(
-    model: Model, program: LinearProgram, highs: Any, seconds: float, setup: float, exponent: int
+    model: Network, program: LinearProgram, highs: Any, seconds: float, setup: float, exponent: int
 ) -> LPSolution:
     found, info = highs.getSolution(), highs.getInfo()
     nodes = np.zeros(int(model.node_offset[-1]))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.later import later, made
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
@@ -29,7 +29,7 @@ from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entrie
 from softmap.relaxation.transport import MASS, cheapest_coupling, nearest_coupling
 
 
-def lift(model: Model, node_mu: ArrayLike) -> Floats:
+def lift(model: Network, node_mu: ArrayLike) -> Floats:
     """Return node marginals in which every auxiliary node agrees with its members.
 
     A projection edge admits one coupling only, so the marginal of an auxiliary node must have the
@@ -75,13 +75,13 @@ class _Tie:
         return sums.astype(np.float64, copy=False)
 
 
-def _ties(model: Model) -> list[_Tie]:
+def _ties(model: Network) -> list[_Tie]:
     aux = model.auxiliaries
     arity = np.diff(aux.start)
     return [_tie(model, t, np.flatnonzero(arity > t)) for t in range(arity.max(initial=0))]
 
 
-def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
+def _tie(model: Network, t: int, which: NDArray[np.int64]) -> _Tie:
     aux = model.auxiliaries
     node = model.num_variables + which
     member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
@@ -103,7 +103,7 @@ def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
 Bools = NDArray[np.bool_]
 
 
-def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
+def cost(model: Network, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     """⟨C, μ⟩ + `model.constant`, with 0 · inf = 0."""
     nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
     parts = [node_cost(model, nodes)]
@@ -111,14 +111,14 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     return math.fsum([*parts, model.constant])
 
 
-def node_cost(model: Model, node_mu: NDArray[Any], threads: int = 1) -> float:
+def node_cost(model: Network, node_mu: NDArray[Any], threads: int = 1) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0; `node_mu` may be in single precision (`normalised`)."""
     if node_mu.dtype == np.float32:
         return float(core.careful_node_cost(layout(model), node_mu, threads))
     return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
 
 
-def normalised(model: Model, nodes: NDArray[Any]) -> Floats:
+def normalised(model: Network, nodes: NDArray[Any]) -> Floats:
     """Return node marginals in double precision.
 
     Those in single precision are sums of about 1 to within rounding; the marginals that they stand
@@ -139,7 +139,7 @@ def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
 
 
 def proj(
-    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
+    model: Network, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
 ) -> Floats:
     """Return `Proj(μ, ν)` (Algorithm 4): edge marginals near `edge_mu` in the (slack) polytope.
 
@@ -157,7 +157,7 @@ def proj(
     return out
 
 
-def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
+def transport(model: Network, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
     """Return the edge marginals of least cost for given node marginals (optimal transport)."""
     nodes, slack = _nodes(model, node_mu), _slack(model, nu)
     out = np.empty(model.edge_size)
@@ -169,7 +169,7 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
     return out
 
 
-def group_in_closed_form(model: Model, g: int) -> Bools:
+def group_in_closed_form(model: Network, g: int) -> Bools:
     """Which edges of a group get their cheapest transport whatever κ is.
 
     Potts and truncated linear ones of non-negative finite weight, the latter between equally many
@@ -213,7 +213,7 @@ def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
     return np.maximum(rows, cols)
 
 
-def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
+def integral(model: Network, labels: ArrayLike) -> tuple[Floats, Floats]:
     """Return the vertex of the polytope that a labelling defines: node and edge marginals."""
     ends = model.complete(labels)[model.edges]
     pairs = np.zeros(model.edge_size)
@@ -221,14 +221,14 @@ def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
     return integral_nodes(model, labels), pairs
 
 
-def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
+def integral_nodes(model: Network, labels: ArrayLike) -> Floats:
     """Return the node marginals of a labelling: mass 1 on each of its labels."""
     nodes = np.zeros(int(model.node_offset[-1]))
     nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
     return nodes
 
 
-def checked_marginals(model: Model, given: ArrayLike) -> Floats:
+def checked_marginals(model: Network, given: ArrayLike) -> Floats:
     """Return normalised node marginals; raise `OptionError` for negative or all-zero ones."""
     try:
         nodes = numbers(given, "node_marginals")
@@ -244,15 +244,15 @@ def checked_marginals(model: Model, given: ArrayLike) -> Floats:
     return np.asarray(nodes / np.repeat(mass, model.num_labels))
 
 
-def _nodes(model: Model, node_mu: ArrayLike) -> Floats:
+def _nodes(model: Network, node_mu: ArrayLike) -> Floats:
     return _sized("node marginals", node_mu, int(model.node_offset[-1]))
 
 
-def _pairs(model: Model, edge_mu: ArrayLike) -> Floats:
+def _pairs(model: Network, edge_mu: ArrayLike) -> Floats:
     return _sized("edge marginals", edge_mu, model.edge_size)
 
 
-def _slack(model: Model, nu: ArrayLike | None) -> Floats | None:
+def _slack(model: Network, nu: ArrayLike | None) -> Floats | None:
     return None if nu is None else _sized("slack", nu, model.half_size)
 
 
@@ -275,7 +275,7 @@ def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
         )
 
 
-def _check_fit(model: Model, batch: EdgeBatch, fits: Bools) -> None:
+def _check_fit(model: Network, batch: EdgeBatch, fits: Bools) -> None:
     if not fits.all():
         e = int(batch.edges[np.argmin(fits)])
         i, j = model.edges[e]
@@ -311,7 +311,7 @@ class Coupled:
 
 
 def couple(
-    model: Model,
+    model: Network,
     nodes: Floats,
     coupling: Floats,
     eta: float,
@@ -328,7 +328,7 @@ def couple(
 
     Parameters
     ----------
-    model : Model
+    model : Network
     nodes : float64 array
         Node marginals, flat over `model.node_offset`.
     coupling : float64 array
@@ -351,7 +351,7 @@ def couple(
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 
 
-def needs_coupling(model: Model) -> bool:
+def needs_coupling(model: Network) -> bool:
     """Whether the point depends on κ; it does not if every edge gets its optimal transport plan."""
     groups = range(len(model.potentials))
     return not all(group_in_closed_form(model, g).all() for g in groups)
@@ -392,7 +392,7 @@ class PrimalPoint:
 
     Attributes
     ----------
-    model : Model
+    model : Network
     nodes : float64 or float32 array, or None
         Node marginals, which are `normalised` when they are read; None if the point is a labelling.
     labels : int64 array or None
@@ -404,7 +404,7 @@ class PrimalPoint:
         η of `couple`; +inf gives every edge its optimal transport plan.
     """
 
-    model: Model
+    model: Network
     nodes: NDArray[Any] | None = None
     labels: Ints | None = None
     coupling: Floats | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import ModelError
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.graph import Graph
 from softmap.model.inputs import Group, within
 
@@ -58,7 +58,7 @@ class ModelPart:
     ----------
     number : int
         Index of the part.
-    model : Model
+    model : Network
         The submodel. Nodes `0..own-1` are own nodes, first the inner and then the boundary nodes;
         the remaining nodes are the halo. Each of these three groups, and the edges, are in the
         order of the whole model.
@@ -71,7 +71,7 @@ class ModelPart:
     """
 
     number: int
-    model: Model
+    model: Network
     own: int
     nodes: Ints
     edges: Ints
@@ -120,20 +120,20 @@ class ModelPart:
 
 
 def cut_model(
-    model: Model, part: Ints, wanted: range | None = None
+    model: Network, part: Ints, wanted: range | None = None
 ) -> tuple[Whole, list[ModelPart]]:
     """Partition a model that is in memory.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The whole model.
     part : int64[variables]
         The part of each variable.
     wanted : range, optional
         The parts to return; all by default.
     """
-    if len(model.auxiliaries):
+    if model.has_factors:
         raise ModelError(
             "a model with factors of more than two variables cannot be cut into parts; "
             "softmap.solve solves it on one machine"
@@ -193,7 +193,7 @@ def part_nodes(
     return np.concatenate([own[~outer], own[outer], np.setdiff1d(boundary, own)])
 
 
-def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
+def piece(model: Network, nodes: Ints, edges: Ints, local: Ints) -> Network:
     """Return the submodel of some nodes and edges."""
     groups: list[Group] = []
     for first, last, potential in model.groups():
@@ -202,11 +202,11 @@ def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
             groups.append((local[model.edges[chosen]], potential.take(chosen - first)))
     labels, flat = model.num_labels[nodes], model.unary[states_of(model, nodes)]
     if labels.min() == labels.max():
-        return Model(flat.reshape(len(nodes), -1), None, groups)
-    return Model(np.split(flat, np.cumsum(labels)[:-1]), None, groups)
+        return Network(flat.reshape(len(nodes), -1), None, groups)
+    return Network(np.split(flat, np.cumsum(labels)[:-1]), None, groups)
 
 
-def states_of(model: Model, nodes: Ints) -> Ints:
+def states_of(model: Network, nodes: Ints) -> Ints:
     """Indices of the states of some nodes in arrays over all states."""
     labels = model.num_labels[nodes]
     return np.repeat(model.node_offset[nodes], labels) + within(labels)

@@ -69,10 +69,10 @@ def assembled(
         lam, messages = best.lam, messages() if callable(messages) else messages
         made(point, "coupling")
     return Result(
-        model=problem.given,
+        model=problem.posed,
         method=options.method,
         status=status,
-        labels=labels[: problem.given.num_visible],
+        labels=labels[: problem.posed.num_visible],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
         lam=problem.lam_back(lam),

@@ -12,7 +12,8 @@ import numpy as np
 from softmap import core
 from softmap.labels.assignment import Assignment, assign, assignment_lam
 from softmap.machine import usable_cores
-from softmap.model.model import LazyAssignment
+from softmap.model import AllDifferent, Model
+from softmap.model.model import lone_constraint
 from softmap.model.potentials.base import Ints
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import Floats
@@ -32,35 +33,38 @@ OTHER_STAGES = (
 """Options that need the stages of a run, and the chains of the model."""
 
 
-def assigned(model: LazyAssignment, options: Options) -> Result | None:
+def assigned(model: Model, options: Options) -> Result | None:
     """Return the result of a linear assignment if nothing needs its chains.
 
     λ, which proves the bound, and the marginals are lazily computed from the prices.
 
     Parameters
     ----------
-    model : LazyAssignment
+    model : Model
         The model.
     options : Options
         The options of the run.
     """
-    if not _is_plain(options):
+    said = lone_constraint(model)
+    if said is None or not _is_plain(options):
         return None
+    factor, costs = said
     begin = time.perf_counter()
-    order = list(model.factor.variables)
-    found = assign(model.costs[order], core.Deadline(options.seconds))
+    order = list(factor.variables)
+    found = assign(costs[order], core.Deadline(options.seconds))
     if found is None:
         return None
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = found.labels
-    chosen = model.costs[np.arange(len(labels)), labels]
+    chosen = costs[np.arange(len(labels)), labels]
     energy = float(careful_sums(np.append(chosen, model.constant)))
     bound = min(energy, float(core.lower_sum(np.array([found.bound, model.constant]))))
     # this unit is at most that of `softmap.relaxation.gaps`, which needs the costs of the chains
     unit = min(abs(bound), abs(bound - model.constant))
     if energy - bound > PROVED * unit:
         return None
-    return _result(model, options, labels, found, energy, bound, time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return _result(model, factor, options, labels, found, energy, bound, seconds)
 
 
 def _is_plain(options: Options) -> bool:
@@ -70,12 +74,12 @@ def _is_plain(options: Options) -> bool:
 
 
 def _result(
-    model: LazyAssignment, options: Options, labels: Ints, found: Assignment, energy: float,
-    bound: float, seconds: float,
+    model: Model, factor: AllDifferent, options: Options, labels: Ints, found: Assignment,
+    energy: float, bound: float, seconds: float,
 ) -> Result:  # fmt: skip
     @cache
     def made() -> Floats:
-        return assignment_lam(model, model.factor, found.prices)
+        return assignment_lam(model.network, factor, found.prices)
 
     lam: Any = made  # `Result` calls it at the first access
 
@@ -87,6 +91,6 @@ def _result(
         model=model, method=options.method, status=Status.OPTIMAL, labels=labels, energy=energy,
         bound=bound, primal=energy, lam=lam, messages=lam, eta=row.eta, trace=Trace([row]), work=0,
         sweeps=0.0, seconds=seconds, setup_seconds=0.0, threads=options.threads or usable_cores(),
-        point=PrimalPoint(model, labels=labels), lp_bound=bound, proof=Relaxation(value=bound),
-        tolerances=(options.lp_gap, options.gap),
+        point=PrimalPoint(model.network, labels=labels), lp_bound=bound,
+        proof=Relaxation(value=bound), tolerances=(options.lp_gap, options.gap),
     )  # fmt: skip

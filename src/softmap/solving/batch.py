@@ -137,7 +137,7 @@ def _answers(
     warm: dict[int, dict[str, Any]] = {}
     if models and each[0].get("backend") == "cuda":
         options = _parsed(each)
-        for chosen, whole in buckets(models):
+        for chosen, whole in buckets([model.network for model in models]):
             warm |= _relaxed(answers, models, options, chosen, whole, began)
             began = time.perf_counter()
     rest = answers.missing()

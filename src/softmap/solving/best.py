@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.energies import energy_of
 from softmap.labels.improving import with_chain_variables
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.model.potentials.base import is_one_value, offsets
 from softmap.model.structure import PIECE
@@ -246,7 +246,7 @@ class Best(BestValues):
             self._rounded = False
 
 
-def _least_sum(model: Model) -> float:
+def _least_sum(model: Network) -> float:
     """The constant plus the least finite cost of each node and edge, rounded down."""
     start, sums = offsets(model.num_labels), [model.constant]
     for first in range(0, model.n, PIECE):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.labels import best_labelling, decode, round_nodes
-from softmap.model import Model
+from softmap.model import Model, raised
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam
@@ -73,11 +73,11 @@ class Certificate(Gaps):
     def edge_marginals(self) -> Floats:
         """The edge marginals of the point, flat over `model.edge_offset`; lazily computed."""
         if not self.projected:
-            return polytope.integral(self.model, self.labels)[1]
+            return polytope.integral(self.model.network, self.labels)[1]
         if self.exact:
-            return polytope.transport(self.model, self.node_marginals)
-        pairs = SmoothedDual(self.model, self.eta).edge_marginals(self.lam)
-        return polytope.proj(self.model, self.node_marginals, pairs)
+            return polytope.transport(self.model.network, self.node_marginals)
+        pairs = SmoothedDual(self.model.network, self.eta).edge_marginals(self.lam)
+        return polytope.proj(self.model.network, self.node_marginals, pairs)
 
 
 def certificate(
@@ -110,7 +110,7 @@ def certificate(
     --------
     >>> import numpy as np, softmap
     >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
-    >>> proof = softmap.certificate(model, np.zeros(model.half_size), eta=100.0)
+    >>> proof = softmap.certificate(model, np.zeros(model.network.half_size), eta=100.0)
     >>> proof.bound <= proof.primal <= proof.energy
     True
     """
@@ -127,7 +127,7 @@ def certificate(
     primal = max(projected_cost(dual, flat, lifted, exact=exact), bound)  # smaller only by rounding
     projected = math.isfinite(primal)
     return Certificate(
-        model=tight,
+        model=raised(tight),
         lam=flat,
         eta=dual.eta,
         labels=labels,

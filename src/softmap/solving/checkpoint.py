@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative
 from softmap.errors import CheckpointError
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
@@ -160,7 +160,7 @@ def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]
     """Yield every array and number of a state as (path, owner, field, value)."""
     for f in fields(state):
         value = getattr(state, f.name)
-        if isinstance(value, Model):
+        if isinstance(value, Network):
             continue
         if is_dataclass(value):
             yield from _leaves(value, f"{prefix}{f.name}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from softmap.errors import ModelError, OptionError
 from softmap.methods.base import Floats
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
@@ -92,7 +92,7 @@ class ClusterEvidence(Evidence):
             raise OptionError(f"warm_start: this result is damaged ({error})") from error
         return replace(self, value=bound, lam=lam, beliefs=beliefs)
 
-    def _beliefs(self, problem: Problem, model: Model) -> ClusterBeliefs | None:
+    def _beliefs(self, problem: Problem, model: Network) -> ClusterBeliefs | None:
         """Return the beliefs in the units of a problem, as marginals of the tightened model."""
         if self.beliefs is None:
             return None
@@ -105,7 +105,7 @@ class ClusterEvidence(Evidence):
             eta=check_eta(eta),
         )
 
-    def point(self, model: Model, labels: Any) -> TightenedPoint | None:
+    def point(self, model: Network, labels: Any) -> TightenedPoint | None:
         if self.beliefs is None:
             return None
         from softmap.proof.tightening.point import TightenedPoint, tightened_point

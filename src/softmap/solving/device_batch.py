@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.energies import energy_of
 from softmap.methods.policy import passes_to_next
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import PROVED, cost_step
 from softmap.relaxation.polytope import PrimalPoint
@@ -34,7 +34,7 @@ PRICED = 1e-11  # relative difference of a point's cost between host and device 
 ORDINARY = (2.0**-30, 2.0**30)  # range of costs that need no scaling in single precision
 
 
-def batchable(model: Model) -> bool:
+def batchable(model: Network) -> bool:
     """Whether a model can be in a batch: no auxiliary nodes or hard constraints, ordinary costs."""
     if not _joint(model) or model.has_forbidden:
         return False
@@ -45,7 +45,7 @@ def batchable(model: Model) -> bool:
     return ORDINARY[0] < most < ORDINARY[1]
 
 
-def buckets(models: Sequence[Model]) -> list[tuple[list[int], Joined]]:
+def buckets(models: Sequence[Network]) -> list[tuple[list[int], Joined]]:
     """Group models with the same families and label counts; return indices and unions."""
     alike: dict[Any, list[int]] = {}
     joint = [k for k, model in enumerate(models) if _joint(model)]
@@ -62,11 +62,11 @@ def buckets(models: Sequence[Model]) -> list[tuple[list[int], Joined]]:
     return found
 
 
-def _joint(model: Model) -> bool:
-    return bool(model.m) and not len(model.running) and not len(model.auxiliaries)
+def _joint(model: Network) -> bool:
+    return bool(model.m) and model.is_plain
 
 
-def _labels(models: Sequence[Model]) -> list[tuple[int, int]]:
+def _labels(models: Sequence[Network]) -> list[tuple[int, int]]:
     """Return the smallest and largest label count of each model."""
     if not models:
         return []
@@ -139,7 +139,7 @@ class _BatchProgress:
         unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
         small = unit < self.scale[active]
         for k in np.flatnonzero(small):
-            unit[k] = max(unit[k], cost_step(self.models[int(active[k])]))
+            unit[k] = max(unit[k], cost_step(self.models[int(active[k])].network))
         lp_gap = np.maximum(best.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
         gap = np.maximum(best.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
         better = lp_gap < checks.progress * self.best_gap[active]
@@ -181,7 +181,8 @@ def relax_batch(
     limit, dtype = max(options.seconds for options in each), each[0].precision
     deadline = None if limit == math.inf else core.Deadline().at(began + limit)
     number = chosen_device()
-    batch = Aside()(lambda: Batch(models, find_device(number), dtype, whole, deadline), deadline)
+    networks = [model.network for model in models]
+    batch = Aside()(lambda: Batch(networks, find_device(number), dtype, whole, deadline), deadline)
     setup = time.perf_counter() - began
     progress, looks, passes = _BatchProgress(batch, models, each), [], BatchPasses(batch, deadline)
     closing = math.inf  # the least time of a check so far, in seconds
@@ -274,7 +275,7 @@ class Relaxations:
             columns = (look.eta, look.bound, look.smoothed, look.primal, look.energy, look.slack)
             eta, bound, smoothed, primal, energy, slack = (float(c[at]) for c in columns)
             rows.append(
-                Row(2 * problem.given.m * look.passes, float(look.passes), look.seconds, eta,
+                Row(2 * problem.model.m * look.passes, float(look.passes), look.seconds, eta,
                     problem.bound_back(bound), cost(smoothed), cost(primal), cost(energy), slack)
             )  # fmt: skip
         return rows
@@ -300,7 +301,7 @@ class Relaxations:
         model, options = self._progress.models[k], self._progress.each[k]
         problem = Problem.unscaled(model, float(self._progress.scale[k]))
         best, rows = self._best(k, problem), self._rows(k, problem)
-        priced, last = (best.labels, energy_of(model, best.labels)), rows[-1]
+        priced, last = (best.labels, energy_of(problem.given, best.labels)), rows[-1]
         spent = Spent(last.work, last.sweeps, last.seconds, self._setup)
         halves = slice(*self._found.whole.half_state[k : k + 2])
         messages, trace = self._found.messages[halves], Trace(rows)

@@ -19,7 +19,7 @@ from softmap.solving.archive import Arrays, under
 from softmap.solving.records import Recorded, dual_record
 
 if TYPE_CHECKING:
-    from softmap.model import Model
+    from softmap.model import Network
     from softmap.solving.problem import Problem
     from softmap.tuning import Tuning
 
@@ -152,12 +152,12 @@ class Evidence:
         """
         return None
 
-    def point(self, model: Model, labels: Any) -> RelaxedPoint | None:
+    def point(self, model: Network, labels: Any) -> RelaxedPoint | None:
         """Return a point of the relaxation that proves the bound, if it is none of λ.
 
         Parameters
         ----------
-        model : Model
+        model : Network
             The model of the result.
         labels : int array or None
             Its best labelling.

@@ -11,7 +11,7 @@ import math
 from softmap.errors import OptionError
 from softmap.later import unmade
 from softmap.methods.base import Assessment, Floats, Proposal
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import soft_nodes
 from softmap.relaxation.polytope import PrimalPoint, couple, needs_coupling
@@ -43,7 +43,7 @@ class Judge:
         self._keeps_coupling = needs_coupling(self.model)
 
     @classmethod
-    def of(cls, model: Model, threads: int = 1) -> Judge:
+    def of(cls, model: Network, threads: int = 1) -> Judge:
         """Return a judge for a model in its own units."""
         return cls(Best(Problem.plain(model, threads=threads)))
 
@@ -60,7 +60,7 @@ class Judge:
         nodes = proposal.nodes or (
             soft_nodes(self.model, proposal.lam, proposal.eta, self.threads),
         )
-        if len(self.model.auxiliaries):
+        if self.model.has_factors:
             nodes = tuple(polytope.lift(self.model, p) for p in nodes)
         kept, priced = unmade(proposal, "coupling"), proposal.points
         if not priced:

@@ -17,7 +17,7 @@ from softmap.arguments import count, not_negative, time_limit_of
 from softmap.errors import InfeasibleModel, OptionError, ProofWarning
 from softmap.hints import suggesting
 from softmap.machine import available_memory, usable_cores
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_model
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.flat import EliminationOrder, elimination_order, flatten
 from softmap.relaxation.gaps import model_unit, relative_gap
@@ -182,8 +182,8 @@ def _by_elimination(
     room = available_memory()
     short = (
         order.found
-        and not len(model.running)  # their labellings are counted once per visible labelling
-        and most * model.num_variables <= MOST_CHOSEN
+        and not problem.given.has_chains  # labellings are counted with those of chain variables
+        and most * model.num_visible <= MOST_CHOSEN
         and (room is None or TAKES.eliminated * order.stored <= room)
     )
     if not short:
@@ -257,7 +257,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
     energy = float(model.energy(labels))
     labels = labels[: model.num_visible]
     bound = min(bound, energy)
-    proved = relative_gap(energy - bound, model_unit(model, bound)) <= gap
+    proved = relative_gap(energy - bound, model_unit(model.network, bound)) <= gap
     shaped = labels if model.shape is None else labels.reshape(model.shape)
     return RankedLabelling(shaped, energy, bound, proved)
 
@@ -283,7 +283,7 @@ def _apart(first: Result, distance: int, deadline: core.Deadline) -> Iterator[tu
         yield earlier[-1], bound
 
 
-def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
+def _moved(model: Network, earlier: list[Ints], distance: int) -> Ints | None:
     """Change labels of the last labelling until it differs enough from all, or return None.
 
     The cost of a change is estimated from pairwise costs, for each change separately.

@@ -9,7 +9,7 @@ from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.chains import CHAINS
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.graph import grid_width
 from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
@@ -117,12 +117,12 @@ class MemoryEstimate:
 TAKES = MemoryEstimate()
 
 
-def memory_of_run(model: Model) -> int:
+def memory_of_run(model: Network) -> int:
     """Return the memory limit that solving a model needs, in bytes: with buffers and libraries."""
     return memory_needed(model) + TAKES.small
 
 
-def memory_needed(model: Model) -> int:
+def memory_needed(model: Network) -> int:
     """Return the estimated peak memory of solving a model, in bytes, the model included.
 
     Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
@@ -130,9 +130,9 @@ def memory_needed(model: Model) -> int:
     small = model.half_size <= CHAINS.spare
     double = TAKES.messages + (TAKES.bounds if small else 0.0)
     single = TAKES.drift + (0.0 if small else TAKES.bound)
-    if model.has_forbidden or len(model.auxiliaries):
+    if model.has_forbidden or model.has_factors:
         double += TAKES.decoded
-    if len(model.auxiliaries):
+    if model.has_factors:
         double += TAKES.coupled
     elif needs_coupling(model):
         double += TAKES.points
@@ -150,7 +150,7 @@ def memory_needed(model: Model) -> int:
     )
 
 
-def _costs_of_edges(model: Model) -> tuple[int, int]:
+def _costs_of_edges(model: Network) -> tuple[int, int]:
     """Return the number of weights and truncations that differ, and the bytes of dense tables."""
     parameters = tables = 0
     for edges, a in ((len(p), a) for p in model.potentials for a in p.arrays().values()):
@@ -159,7 +159,7 @@ def _costs_of_edges(model: Model) -> tuple[int, int]:
     return parameters, tables
 
 
-def require_memory(model: Model, limit: int | None = None) -> None:
+def require_memory(model: Network, limit: int | None = None) -> None:
     """Raise `NotEnoughMemory` if a run needs more memory than available or than `limit`."""
     if limit is not None and memory_of_run(model) > limit:
         fits = _what_fits(model, limit - TAKES.small)
@@ -172,14 +172,14 @@ def require_memory(model: Model, limit: int | None = None) -> None:
         raise NotEnoughMemory(needed, available, _what_fits(model, available + model.nbytes))
 
 
-def memory_left(model: Model, limit: int | None) -> float:
+def memory_left(model: Network, limit: int | None) -> float:
     """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
     return max(0.0, limit - memory_of_run(model))
 
 
-def _what_fits(model: Model, room: int) -> str:
+def _what_fits(model: Network, room: int) -> str:
     """Advice on what fits into `room` bytes: a smaller model, or several processes."""
     variables = int(max(0, room) / memory_needed(model) * model.num_visible)
     if variables == 0:

@@ -12,7 +12,7 @@ from itertools import count as numbers_from
 import numpy as np
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, solve_exact
 from softmap.relaxation.bounds import dual_bound
@@ -251,7 +251,7 @@ class PartBounds:
     the energy, and parts that differ in a later variable need no search.
     """
 
-    def __init__(self, model: Model, lam: Costs) -> None:
+    def __init__(self, model: Network, lam: Costs) -> None:
         half = np.diff(model.half_offset)
         first = model.node_offset[model.edges.ravel()]
         at = np.repeat(first - model.half_offset[:-1], half) + np.arange(int(half.sum()))

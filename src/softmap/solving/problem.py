@@ -1,4 +1,4 @@
-"""`Problem`: the given model, the scaled model that methods work on, and the units between them.
+"""`Problem`: the user's model, the scaled network that methods work on, and the units between them.
 
 Costs, λ and η are scaled exactly by a power of two (`softmap.relaxation.gaps`), so that costs
 are near 1. The constant is removed, and so are states that hard constraints exclude.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
-from softmap.model import Model
+from softmap.model import Model, Network, raised
 from softmap.model.potentials import Potential
 from softmap.relaxation.consistency import require_possible, tighten
 from softmap.relaxation.gaps import cost_step, largest_cost, scaled
@@ -36,11 +36,11 @@ class Problem:
 
     Attributes
     ----------
-    given : Model
+    posed : Model
         The user's model.
-    scaled : Model
-        The model with costs times `2**exponent`, without the constant.
-    model : Model
+    scaled : Network
+        Its network with costs times `2**exponent`, without the constant.
+    model : Network
         `scaled` after arc consistency; methods work on it.
     exponent : int
     scale : float
@@ -53,9 +53,9 @@ class Problem:
         Number of threads of compiled loops; results do not depend on it.
     """
 
-    given: Model
-    scaled: Model
-    model: Model
+    posed: Model
+    scaled: Network
+    model: Network
     exponent: int
     scale: float
     width: float
@@ -65,26 +65,27 @@ class Problem:
     @classmethod
     def of(cls, model: Model, *, precision: str = "float64", threads: int = 1) -> Problem:
         """Return the problem of a model, scaled and arc-consistent."""
-        found = scaled(model)
+        given = model.network
+        found = scaled(given)
         if precision == "float32" and found.largest > LARGEST_SINGLE:
             raise OptionError(
-                f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
+                f"dtype='float32': {largest_cost(given)} is too large beside the other costs for "
                 "single precision; use float64"
             )
         hard = found.model.has_forbidden
         tight = tighten(found.model, threads) if hard else found.model
-        if model.required and not found.model.required:  # other units leave them behind
-            require_possible(model, np.isfinite(tight.unary))
+        if given.required and not found.model.required:  # other units leave them behind
+            require_possible(given, np.isfinite(tight.unary))
         return cls(
             model, found.model, tight, found.exponent, found.scale, found.width,
             precision, threads,
         )  # fmt: skip
 
     @classmethod
-    def plain(cls, model: Model, *, threads: int = 1) -> Problem:
-        """Return the problem of a model that is neither scaled nor pruned."""
+    def plain(cls, model: Network, *, threads: int = 1) -> Problem:
+        """Return the problem of a network that is neither scaled nor pruned."""
         found = scaled(model)
-        return cls(model, model, model, 0, found.scale, math.inf, threads=threads)
+        return cls(raised(model), model, model, 0, found.scale, math.inf, threads=threads)
 
     @classmethod
     def unrounded(cls, model: Model) -> Problem:
@@ -110,8 +111,14 @@ class Problem:
         scale : float
             Scale of its costs.
         """
-        plain = model if model.constant == 0 else model.replace(constant=0.0)
+        given = model.network
+        plain = given if model.constant == 0 else given.replace(constant=0.0)
         return cls(model, plain, plain, 0, scale, math.inf)
+
+    @property
+    def given(self) -> Network:
+        """The network of the user's model, in the user's units."""
+        return self.posed.network
 
     # --- into the units of the problem ------------------------------------------------------------
 
@@ -203,7 +210,7 @@ class Problem:
         pairs = zip(_costs(self.scaled), _costs(self.given), strict=True)
         return all(a is b or np.array_equal(np.frexp(a)[0], np.frexp(b)[0]) for a, b in pairs)
 
-    def without_unsupported(self) -> Model:
+    def without_unsupported(self) -> Network:
         """Return the given model without the states that arc consistency removes."""
         excluded = np.isposinf(self.model.unary)
         if np.array_equal(excluded, np.isposinf(self.given.unary)):
@@ -240,7 +247,7 @@ def _within(eta: float, largest: float = 1e290) -> float:
     return min(max(eta, 1 / largest), largest)
 
 
-def _costs(model: Model) -> list[NDArray[Any]]:
+def _costs(model: Network) -> list[NDArray[Any]]:
     return [model.unary, *(a for p in model.potentials for a in _floats(p))]
 
 
@@ -248,7 +255,7 @@ def _floats(potential: Potential) -> list[NDArray[Any]]:
     return [a for a in potential.arrays().values() if a.dtype.kind == "f"]
 
 
-def _least_product(model: Model) -> float:
+def _least_product(model: Network) -> float:
     """A lower bound on the absolute value of each product of two numbers that is not 0."""
     least = math.inf
     for potential in model.potentials:

@@ -111,7 +111,7 @@ class ProofFile:
                 yield from log.records(problem, self.fresh)
             yield from last
 
-        _write(self.target, problem.given, problem.exponent, parts)
+        _write(self.target, problem.posed, problem.exponent, parts)
         return whole
 
     def write_infeasible(self, model: Model, deadline: core.Deadline | None = None) -> bool:
@@ -128,7 +128,7 @@ class ProofFile:
         """
         records: Log | None = None
         with suppress(InfeasibleModel):
-            records = self.refutation(flatten(tighten(model)), deadline)
+            records = self.refutation(flatten(tighten(model.network)), deadline)
             if records is None:
                 return False
 
@@ -196,7 +196,7 @@ class ProofFile:
                 yield from copied(part.log.path, part.log.size)
             yield from record(RANKS, bits(bounds[::-1]))
 
-        _write(self.target, problem.given, problem.exponent, parts)
+        _write(self.target, problem.posed, problem.exponent, parts)
 
     def close(self) -> None:
         """Remove the temporary files."""
@@ -253,7 +253,7 @@ def _concluded(model: Model, labels: Any, bound: float) -> Iterator[bytes]:
     what, numbers = BOUND, [bound]
     if labels is not None:
         yield from record(LABELS, np.asarray(labels).reshape(-1))
-        energy = _exact_sum(model.cost_terms(labels).tolist())
+        energy = _exact_sum(model.network.cost_terms(labels).tolist())
         what, numbers = WITHIN, [max(0.0, _rounded_up(energy - Fraction(bound)))]
     yield from record(CONCLUDE, [what], bits(numbers))
 

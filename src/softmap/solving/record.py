@@ -99,7 +99,7 @@ class Record:
         self.trace.rows.append(row)
         LOG.debug("%s", row)
         lam = lambda: problem.lam_back(seen.lam()).copy()  # noqa: E731
-        return Snapshot(problem.given, row, self.labels, lam, seen.done)
+        return Snapshot(problem.posed, row, self.labels, lam, seen.done)
 
     def complete(self, seen: Seen) -> bool:
         """Whether the last row has the present values."""

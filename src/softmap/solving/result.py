@@ -15,7 +15,7 @@ from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.hints import missing
 from softmap.later import later, made
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps, scaled
 from softmap.relaxation.polytope import PrimalPoint
@@ -197,8 +197,9 @@ class Result(Gaps):
 
         `primal`, `lp_bound` and the marginals belong to the relaxation without clusters.
         """
-        labels = self.model.with_running(self.labels) if self.found else None
-        return self.proof.point(self.model, labels)
+        network = self.model.network
+        labels = network.with_running(self.labels) if self.found else None
+        return self.proof.point(network, labels)
 
     def marginals(self, eta: float) -> SoftMarginals:
         """Return the marginals of the smoothed relaxation at inverse temperature η.
@@ -213,7 +214,7 @@ class Result(Gaps):
         """
         from softmap.methods.marginals import smoothed_optimum
 
-        return smoothed_optimum(self.model, eta)
+        return smoothed_optimum(self.model.network, eta)
 
     def report(
         self,
@@ -281,7 +282,7 @@ class Result(Gaps):
         if flag("with_model", with_model):
             from softmap.io.npz import model_arrays
 
-            arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
+            arrays |= {f"model/{name}": a for name, a in model_arrays(self.model.network).items()}
         write_archive(checked_path(path), header | {"digest": digest(header, arrays)}, arrays)
 
     def __eq__(self, other: object) -> bool:
@@ -359,7 +360,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
     header = {"upper_bound": math.inf} | header  # older files have none
     parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
     lp_gap, gap = (float(value) for value in header["tolerances"])
-    size = model.half_size
+    size = model.network.half_size
     result = Result(
         model=model,
         method=str(header["method"]),
@@ -368,7 +369,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         lam=_sized("lam", arrays["lam"], size, "f"),
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=Trace.from_array(arrays["trace"]),
-        point=point_from_arrays(model, under("point", arrays)),
+        point=point_from_arrays(model.network, under("point", arrays)),
         proof=evidence_from_arrays(under("proof", arrays), parts["bound"]),
         tolerances=(lp_gap, gap),
         failures=tuple(
@@ -376,7 +377,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         ),
         **parts,
     )
-    _check_labels(model, result.labels.reshape(-1))
+    _check_labels(model.network, result.labels.reshape(-1))
     return result
 
 
@@ -395,7 +396,7 @@ def _sized(name: str, array: NDArray[Any], size: int, kind: str) -> NDArray[Any]
     return array
 
 
-def _check_labels(model: Model, labels: NDArray[np.int64]) -> None:
+def _check_labels(model: Network, labels: NDArray[np.int64]) -> None:
     if (labels < 0).any() or (labels >= model.num_labels[: len(labels)]).any():
         raise ValueError("a label is out of its range")
 
@@ -419,7 +420,7 @@ def point_arrays(point: PrimalPoint) -> Arrays:
     return {"eta": np.asarray(point.eta), **given}
 
 
-def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
+def point_from_arrays(model: Network, arrays: Arrays) -> PrimalPoint:
     """Return the point of the arrays of `point_arrays`."""
     tight = tighten(scaled(model).model)
     sizes = {"nodes": tight.unary.size, "coupling": tight.half_size}

@@ -18,7 +18,7 @@ from softmap.errors import CheckpointWarning, OptionError, ProofWarning, debuggi
 from softmap.labels import cheapest
 from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, Floats, make
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.failures import Failures
@@ -77,9 +77,9 @@ class Run:
     def __init__(
         self, model: Model, options: Options, interrupts: Interrupts, stored: Any = None
     ) -> None:
-        self.options, self.budget = options, _budget(model, options, interrupts)
+        self.options, self.budget = options, _budget(model.network, options, interrupts)
         if options.backend == "cpu":
-            require_memory(model, options.memory_limit)
+            require_memory(model.network, options.memory_limit)
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
@@ -445,8 +445,8 @@ def prove_infeasible(
 # --- what a run is made of ------------------------------------------------------------------------
 
 
-def _budget(model: Model, options: Options, interrupts: Interrupts) -> Budget:
-    apart = options.backend != "cpu" and not model.has_forbidden and not len(model.auxiliaries)
+def _budget(model: Network, options: Options, interrupts: Interrupts) -> Budget:
+    apart = options.backend != "cpu" and not model.has_forbidden and not model.has_factors
     return Budget(
         time_limit=options.seconds, max_work=options.max_work, updates=options.updates,
         interrupts=interrupts, checked_apart=apart,

@@ -9,7 +9,6 @@ from typing import Any
 
 from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
-from softmap.model.model import LazyAssignment
 from softmap.solving.archive import checked_path
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options, SolveOptions, apart, with_options
@@ -123,7 +122,7 @@ def solve(model: Model, options: Options) -> Result:
 
         return summed(model, options, options.sum_over)  # type: ignore[return-value] # as documented
     model = checked_model(model, "solve")
-    if isinstance(model, LazyAssignment):
+    if model.constraints:
         from softmap.solving.assigned import assigned  # imported late: few models are assignments
 
         if (found := assigned(model, options)) is not None:
@@ -297,7 +296,7 @@ def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
         return result
     except InfeasibleModel:  # there is no result
         if run.proof is not None:
-            prove_infeasible(run.proof, run.best.problem.given, run.options, interrupts)
+            prove_infeasible(run.proof, run.best.problem.posed, run.options, interrupts)
         raise
     except BaseException as error:  # SystemExit, or the end of a generator, too
         if not isinstance(getattr(error, "result", None), Result):

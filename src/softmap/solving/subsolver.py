@@ -400,7 +400,7 @@ def by_default(options: Options) -> bool:
 def pairs_only(problem: Problem) -> bool:
     """Whether the model has edges, and no factors of more than two variables."""
     model = problem.model
-    return model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+    return model.m > 0 and model.is_plain
 
 
 def two_labels(problem: Problem) -> bool:
@@ -414,4 +414,4 @@ def left_to_solver(problem: Problem, options: Options) -> bool:
     model = problem.model
     small = model.unary.size + model.edge_size <= options.tuning.interior_size
     exact = find(options.method).exact_finish and not options.whole_run
-    return small and not len(model.auxiliaries) and exact
+    return small and not model.has_factors and exact

@@ -147,7 +147,7 @@ def marginal_map(
     (True, 'OPTIMAL')
     """
     begin = time.perf_counter()
-    tight = tighten(checked_model(model, "marginal_map"))
+    tight = tighten(checked_model(model, "marginal_map").network)
     seconds = time_limit_of(time_limit)
     gap, entries = not_negative("gap", gap), count("entries", entries, 1)
     variables = _maxima(model, sum_over)
@@ -176,7 +176,7 @@ def summed(model: Model, options: Options, sum_over: Any) -> MarginalMap:
 
 
 def _maxima(model: Model, sum_over: Any) -> Ints:
-    """Return the visible variables that are not summed over."""
+    """Return the variables that are not summed over."""
     expected = "a sequence of variables, by number or by name"
     point = isinstance(sum_over, np.ndarray) and sum_over.ndim != 1
     listed = isinstance(sum_over, Sequence | np.ndarray) and not isinstance(sum_over, str | bytes)

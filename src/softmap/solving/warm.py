@@ -19,7 +19,7 @@ import numpy as np
 from softmap.errors import ModelError, OptionError
 from softmap.labels import LabelSearch
 from softmap.methods.base import Floats, Proposal, find
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.gaps import PROVED, scaled
@@ -133,7 +133,7 @@ class WarmStart:
             if self.same:  # optimal transport plans of all edges take long
                 judge.solution(lam, nodes)
             return
-        exponent = scaled(known.model).exponent
+        exponent = scaled(known.model.network).exponent
         with np.errstate(over="ignore", under="ignore"):
             eta = problem.eta(float(np.ldexp(point.eta, exponent)))
             coupling = lam  # a placeholder: the point does not depend on it
@@ -143,7 +143,7 @@ class WarmStart:
         judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
 
 
-def _allowed(model: Model, nodes: Floats) -> Floats:
+def _allowed(model: Network, nodes: Floats) -> Floats:
     """Return normalised node marginals without states that are forbidden now."""
     begin, counts = model.node_offset[:-1], model.num_labels
     free = ~np.isposinf(model.unary)
@@ -153,7 +153,7 @@ def _allowed(model: Model, nodes: Floats) -> Floats:
     return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
-def start_labels(model: Model, labels: Any, warm: Any) -> Ints | None:
+def start_labels(model: Network, labels: Any, warm: Any) -> Ints | None:
     """The labelling that `labels=` or `warm_start=` of a run stands for, of all variables."""
     name = "warm_start" if labels is None else "labels"
     given = warm if labels is None else labels
@@ -168,7 +168,7 @@ def start_labels(model: Model, labels: Any, warm: Any) -> Ints | None:
     return found
 
 
-def _is_labelling(model: Model, given: Any) -> bool:
+def _is_labelling(model: Network, given: Any) -> bool:
     """Whether a warm start is labels: λ are real numbers, and as many as half-edge states."""
     if isinstance(given, Mapping):
         return True
@@ -197,11 +197,11 @@ def warm_start(problem: Problem, given: Any, tuning: Tuning = TUNING) -> WarmSta
     if result is None or not _fits(problem, result):
         return WarmStart(flat, problem)
     _check(problem, result)
-    same = _same(problem.given, result.model)
+    same = _same(problem.given, result.model.network)
     return WarmStart(flat, problem, result, same, result.proof.renewed(problem, tuning))
 
 
-def _same(ours: Model, theirs: Model) -> bool:
+def _same(ours: Network, theirs: Network) -> bool:
     """Whether two models are equal; different costs are found without a full digest."""
     if ours is theirs:
         return True
@@ -210,7 +210,7 @@ def _same(ours: Model, theirs: Model) -> bool:
 
 def _fits(problem: Problem, result: Result) -> bool:
     """Whether an earlier result has the variables and edges of this model."""
-    ours, theirs = problem.given, result.model
+    ours, theirs = problem.given, result.model.network
     return (
         ours.num_variables == theirs.num_variables
         and ours.num_visible == theirs.num_visible

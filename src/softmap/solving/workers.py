@@ -60,7 +60,7 @@ def detached(result: Result) -> Result:
 
 def attached(result: Result, model: Model) -> Result:
     """Return a result with its model attached."""
-    point = replace(result.point, model=tighten(scaled(model).model))
+    point = replace(result.point, model=tighten(scaled(model.network).model))
     return replace(result, model=model, point=point)
 
 
@@ -93,7 +93,7 @@ class Workers:
         shown = any(options.get("verbose") or options.get("progress") for options in each)
         listened = logging.getLogger("softmap").isEnabledFor(logging.INFO)
         possible = allowed and os.name == "posix" and bool(sys.executable)
-        small = sum(model.half_size <= self.rules.small for model in models)
+        small = sum(model.network.half_size <= self.rules.small for model in models)
         self._left = small if possible and not shown and not listened else 0
         self._threads, self._done, self._seconds = threads, 0, 0.0
         self._lock, self._own = threading.Lock(), threading.local()
@@ -115,7 +115,7 @@ class Workers:
 
         The caller then solves the model itself, so that errors and warnings surface here.
         """
-        if model.half_size > self.rules.small or not self._left or not self._has_worker():
+        if model.network.half_size > self.rules.small or not self._left or not self._has_worker():
             return None
         try:
             packed = pickle.dumps((model, dict(options)))
@@ -131,7 +131,7 @@ class Workers:
 
     def note(self, model: Model, began: float) -> None:
         """Record that a model was solved; `began` is the start time in its thread."""
-        if model.half_size <= self.rules.small:
+        if model.network.half_size <= self.rules.small:
             with self._lock:
                 self._left, self._done = max(0, self._left - 1), self._done + 1
                 self._seconds += time.perf_counter() - began

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import AllDifferent, Model
+from softmap.model import AllDifferent, Network
 from softmap.verification.integers import Flat, flat_model
 from softmap.verification.records import Ints, Rejected
 
@@ -22,13 +22,13 @@ Pairs = dict[tuple[int, int], Table]
 
 
 def assignment_bound(
-    model: Model, shape: Ints, rows: Ints, columns: Ints, labels: Ints
+    model: Network, shape: Ints, rows: Ints, columns: Ints, labels: Ints
 ) -> Fraction:
     """Return the lower bound that multipliers prove; raise `Rejected` if they prove none.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     shape : int64[3]
         Number of variables n, of labels d, and the exponent of the unit.
@@ -75,13 +75,13 @@ class AssignmentCosts:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model, whose labels all differ.
     shape : int64[3]
         Number of variables, of labels, and the exponent of the unit.
     """
 
-    def __init__(self, model: Model, shape: Ints) -> None:
+    def __init__(self, model: Network, shape: Ints) -> None:
         n, d, self._exponent = _shape(model, shape)
         self.shape = n, d
         flat = flat_model(model)
@@ -109,7 +109,7 @@ class AssignmentCosts:
         return self._grid.raised(units) * Fraction(2) ** self._exponent + self._constant
 
 
-def _shape(model: Model, shape: Ints) -> tuple[int, int, int]:
+def _shape(model: Network, shape: Ints) -> tuple[int, int, int]:
     n, d, exponent = (int(x) for x in shape) if len(shape) == 3 else (0, 0, 0)
     if n != model.num_visible or not n <= d <= MOST_LABELS or abs(exponent) > 5000:
         raise Rejected("the numbers of variables and labels are not those of a permutation")
@@ -141,7 +141,7 @@ def _pairs(flat: Flat, n: int) -> Pairs:
     return pairs
 
 
-def _different(model: Model, flat: Flat, n: int, d: int) -> tuple[list[Table], Pairs]:
+def _different(model: Network, flat: Flat, n: int, d: int) -> tuple[list[Table], Pairs]:
     """Costs of labels and pairs in which all labels differ; raise `Rejected` if they may not.
 
     If there are n labels more than any variable has, a single label may be shared: variable i has

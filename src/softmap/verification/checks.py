@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import FormatError, OptionError
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.solving.archive import checked_path
 from softmap.solving.evidence import Relaxation
@@ -121,7 +121,7 @@ def verify(
     if proof is not None:
         found, said = _proof(checked_path(proof), result, effort)
         first.append(said)
-    relaxed = _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
+    relaxed = _relaxed("LP bound", result.model.network, result.lam, result.lp_bound, "λ")
     bound = _bound(result, found, relaxed)
     rest = relaxed, _primal(result), _order(result)
     status = _status(result, stated=bound.verdict is Verdict.STATED)
@@ -131,7 +131,7 @@ def verify(
 def _alone(path: Path, model: Model, effort: float) -> Report:
     """Check a proof file without a result: its steps, its labelling and its conclusion."""
     try:
-        found = check_proof(path, model, effort)
+        found = check_proof(path, model.network, effort)
     except Refused as error:
         return Report((Statement("proof", Verdict.STATED, str(error)),))
     except FormatError as error:
@@ -164,7 +164,7 @@ def _ranked(found: Checked) -> Iterator[Statement]:
 def _proof(path: Path, result: Result, effort: float) -> tuple[Checked | None, Statement]:
     """Check a proof file; return what it proves, and the statement that its steps hold."""
     try:
-        found = check_proof(path, result.model, effort)
+        found = check_proof(path, result.model.network, effort)
     except Refused as error:
         return None, Statement("proof", Verdict.STATED, str(error))
     except FormatError as error:
@@ -184,7 +184,7 @@ def _unchanged(path: Path) -> Statement:
 def _energy(result: Result) -> Statement:
     model = result.model
     try:
-        found = math.fsum(energy_terms(model, _labels(result)))
+        found = math.fsum(energy_terms(model.network, _labels(result)))
     except (ValueError, OverflowError) as error:
         return Statement("energy", Verdict.FALSE, str(error))
     # the exact sum rounded once, or one of its two neighbouring floats
@@ -230,14 +230,14 @@ def _bound(result: Result, checked: Checked | None, relaxed: Statement) -> State
 
 def _by_lam(result: Result, proof: Any) -> Statement:
     """Check that λ proves the bound."""
-    return _relaxed("bound", result.model, result.lam, result.bound, "λ")
+    return _relaxed("bound", result.model.network, result.lam, result.bound, "λ")
 
 
 def _by_clusters(result: Result, proof: Any) -> Statement:
     """Check that λ of the model with clusters proves the bound."""
     held = 0 if proof.lam is None else np.size(proof.lam)
     try:
-        model = tightened(result.model, proof.clusters, held)
+        model = tightened(result.model.network, proof.clusters, held)
     except ValueError as error:
         return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
     by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
@@ -252,7 +252,7 @@ def _by_assignment(result: Result, proof: Any) -> Statement:
             raise Rejected("there are none")
         shape = np.array([*given.columns.shape[:2], given.exponent])
         arrays = (given.rows.ravel(), given.columns.ravel(), given.labels)
-        found = assignment_bound(result.model, shape, *arrays)
+        found = assignment_bound(result.model.network, shape, *arrays)
     except (Rejected, ValueError) as error:
         return Statement("bound", Verdict.FALSE, f"the multipliers prove nothing: {error}")
     said = f"{result.bound!r} stated, multipliers of assignment problems prove {float(found)!r}"
@@ -260,7 +260,7 @@ def _by_assignment(result: Result, proof: Any) -> Statement:
     return Statement("bound", Verdict.of(proved), said)
 
 
-def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statement:
+def _relaxed(name: str, model: Network, lam: Any, bound: float, by: str) -> Statement:
     """Check that λ proves the bound, and that the bound of λ is not much higher."""
     if bound == -math.inf:
         return Statement(name, Verdict.CHECKED, "none stated")
@@ -291,7 +291,7 @@ CHECKS: dict[str, Callable[[Result, Any], Statement]] = {
 def _primal(result: Result) -> Statement:
     if result.primal == math.inf:
         return Statement("primal", Verdict.CHECKED, "none stated")
-    model = result.model
+    model = result.model.network
     try:
         found = membership(model, result.node_marginals, result.edge_marginals)
     except (OptionError, ValueError, IndexError) as error:
@@ -314,7 +314,7 @@ def _primal(result: Result) -> Statement:
 def _order(result: Result) -> Statement:
     """Check bound ≤ primal and bound ≤ energy, up to rounding and the point's infeasibility."""
     try:
-        paid = [abs(term) for term in energy_terms(result.model, _labels(result))]
+        paid = [abs(term) for term in energy_terms(result.model.network, _labels(result))]
         size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
     except (ValueError, OverflowError) as error:
         return Statement("gaps", Verdict.FALSE, str(error))
@@ -334,7 +334,8 @@ def _status(result: Result, *, stated: bool) -> Statement:
         return Statement("status", Verdict.CHECKED, f"{status.name} claims no gap")
     gap = result.claimed_gap
     # very small or large costs, and costs beside a large constant, were rounded when scaled back
-    rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
+    network = result.model.network
+    rounded = 4 * _ulp(result.bound) + 2 * (network.n + network.m) * TINIEST
     if gap > rounded and abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     relative = relative_gap(gap - rounded, result.gap_unit) * (1.0 - ALLOWED.rounding)
@@ -359,7 +360,7 @@ def _trace(result: Result) -> Statement:
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
     # from the row that reaches the bound on, a cost rounded below the bound is stated as the bound
-    digits = ALLOWED.rounding * (largest_cost(result.model) + abs(result.model.constant))
+    digits = ALLOWED.rounding * (largest_cost(result.model.network) + abs(result.model.constant))
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds

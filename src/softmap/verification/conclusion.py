@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.exact import exact_sum, float_below
 from softmap.verification.records import Ints, Rejected
 
@@ -96,12 +96,12 @@ class Conclusion:
         return f"the labelling is {word}within {numbers[0]} of the optimum"
 
 
-def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
+def energy_terms(model: Network, labels: NDArray[np.int64]) -> list[float]:
     """List the cost terms of a labelling of the variables; their sum is the energy."""
     states = np.asarray(labels, dtype=np.int64)
-    if len(model.running):
+    if model.has_chains:
         states = model.running.follow(states)
-    if len(model.auxiliaries):
+    if model.has_factors:
         states = np.concatenate([states, model.auxiliaries.states(states)])
     terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
     for first, last, potential in model.groups():
@@ -110,7 +110,7 @@ def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
     return terms
 
 
-def exact_energy(model: Model, labels: Ints) -> Fraction:
+def exact_energy(model: Network, labels: Ints) -> Fraction:
     """The exact cost of a labelling; raise `Rejected` if it is none or violates a constraint."""
     counts = model.num_labels[: model.num_visible]
     if labels.shape != counts.shape or ((labels < 0) | (labels >= counts)).any():

@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.hints import Constraints, LiteralSum
 from softmap.verification.integers import HALF, Flat, Scale
 from softmap.verification.limit import ITEM, Limits
@@ -31,7 +31,7 @@ class CoreProof:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     flat : Flat
         Its costs.
@@ -44,7 +44,7 @@ class CoreProof:
     STEPS: ClassVar = {"booleans", "costs", "given", "learned", "core", "group"}
 
     def __init__(
-        self, model: Model, flat: Flat, exponent: int, effort: Limits | None = None
+        self, model: Network, flat: Flat, exponent: int, effort: Limits | None = None
     ) -> None:
         self._model, self._flat, self._exponent = model, flat, exponent
         self._effort = effort or Limits()

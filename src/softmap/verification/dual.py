@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.exact import (
     Expansion,
     exact_sum,
@@ -37,26 +37,26 @@ class TableBlock:
     edges: Ints
     cost: Floats
 
-    def states(self, model: Model, side: int) -> Ints:
+    def states(self, model: Network, side: int) -> Ints:
         """Indices of the labels of one endpoint in node arrays."""
         labels = np.arange(self.cost.shape[1 + side])
         at: Ints = model.node_offset[model.edges[self.edges, side]][:, None] + labels
         return at
 
-    def halves(self, model: Model, side: int) -> Ints:
+    def halves(self, model: Network, side: int) -> Ints:
         """Indices of the labels of one endpoint in half-edge arrays."""
         labels = np.arange(self.cost.shape[1 + side])
         at: Ints = model.half_offset[2 * self.edges + side][:, None] + labels
         return at
 
-    def entries(self, model: Model) -> Ints:
+    def entries(self, model: Network) -> Ints:
         """Indices of the label pairs in edge arrays."""
         pairs = np.arange(self.cost[0].size).reshape(self.cost.shape[1:])
         at: Ints = model.edge_offset[self.edges][:, None, None] + pairs
         return at
 
 
-def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
+def stacks(model: Network) -> Iterator[tuple[Ints, Floats, Floats]]:
     """Yield edges in groups of bounded size, their weights, and tables that the weights multiply.
 
     Weights have the shape of the tables; both are 0 and +inf at forbidden pairs.
@@ -76,7 +76,7 @@ def stacks(model: Model) -> Iterator[tuple[Ints, Floats, Floats]]:
                 yield first + k, weights, np.where(finite, tables, np.inf)
 
 
-def blocks(model: Model) -> Iterator[TableBlock]:
+def blocks(model: Network) -> Iterator[TableBlock]:
     """Yield the edges of a model in blocks of bounded size."""
     for edges, weights, tables in stacks(model):
         finite = np.isfinite(tables)
@@ -84,7 +84,7 @@ def blocks(model: Model) -> Iterator[TableBlock]:
         yield TableBlock(edges, np.where(finite, low, np.inf))
 
 
-def allowed_states(model: Model) -> Bools:
+def allowed_states(model: Network) -> Bools:
     """Return the states that arc consistency does not exclude, as a mask.
 
     A state needs an allowed partner on every edge of its variable. The rule is repeated until
@@ -101,7 +101,7 @@ def allowed_states(model: Model) -> Bools:
             return allowed
 
 
-def _cross_out(block: TableBlock, model: Model, allowed: Bools) -> None:
+def _cross_out(block: TableBlock, model: Network, allowed: Bools) -> None:
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     supported = open_pairs.any(axis=2), open_pairs.any(axis=1)
@@ -119,7 +119,7 @@ class DualBound:
     terms: int
 
 
-def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
+def dual_proves(model: Network, lam: Floats, bound: float) -> DualBound:
     """Decide in exact arithmetic whether λ proves a bound; `found` is nan if it is infinite."""
     terms = bound_terms(model, lam)
     if not all(map(math.isfinite, (bound, *terms))):
@@ -132,7 +132,7 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
     return DualBound(proved, rounded_sum(terms), size, len(terms))
 
 
-def exact_bound(model: Model, lam: Floats) -> Fraction:
+def exact_bound(model: Network, lam: Floats) -> Fraction:
     """The dual value at λ; raise `OverflowError` if it is not finite."""
     terms = bound_terms(model, lam)
     if not all(map(math.isfinite, terms)):
@@ -140,7 +140,7 @@ def exact_bound(model: Model, lam: Floats) -> Fraction:
     return exact_sum(terms)
 
 
-def largest_cost(model: Model) -> float:
+def largest_cost(model: Network) -> float:
     """The largest absolute value of a finite cost."""
     largest = float(np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0))
     for _, weights, tables in stacks(model):
@@ -149,7 +149,7 @@ def largest_cost(model: Model) -> float:
     return largest
 
 
-def bound_terms(model: Model, lam: Floats) -> list[float]:
+def bound_terms(model: Network, lam: Floats) -> list[float]:
     """Return terms whose exact sum is the dual value at λ, a lower bound on all energies.
 
     The dual value is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant.
@@ -164,7 +164,7 @@ def bound_terms(model: Model, lam: Floats) -> list[float]:
 
 
 def reduced_costs(
-    model: Model, lam: Floats, first: int
+    model: Network, lam: Floats, first: int
 ) -> tuple[Fraction, list[list[Fraction | None]]]:
     """Return the dual value at λ in two parts: without the first nodes, and their reduced costs.
 
@@ -188,7 +188,7 @@ def reduced_costs(
 
 
 def outer_terms(
-    model: Model, lam: Floats, inner_nodes: Ints, inner_edges: Ints, unary: Floats
+    model: Network, lam: Floats, inner_nodes: Ints, inner_edges: Ints, unary: Floats
 ) -> list[float] | None:
     """Return the terms of `bound_terms` for all but the inner nodes and edges.
 
@@ -217,7 +217,7 @@ def outer_terms(
     return [model.constant, *terms]
 
 
-def _states(model: Model, nodes: Ints) -> Ints:
+def _states(model: Network, nodes: Ints) -> Ints:
     """Indices of the states of some nodes in node arrays."""
     return _labels_from(model.node_offset[nodes], model.num_labels[nodes])
 
@@ -228,7 +228,7 @@ def _labels_from(start: Ints, sizes: Ints) -> Ints:
     return at
 
 
-def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Expansion:
+def _reduced_nodes(model: Network, unary: Floats, lam: Floats, outer: Bools) -> Expansion:
     """Node costs minus λ of the selected half-edges.
 
     The loop subtracts the first half-edge of every variable, then the second, ...
@@ -247,7 +247,7 @@ def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Ex
     return total
 
 
-def _edge_terms(block: TableBlock, model: Model, lam: Floats, allowed: Bools) -> list[float]:
+def _edge_terms(block: TableBlock, model: Network, lam: Floats, allowed: Bools) -> list[float]:
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]

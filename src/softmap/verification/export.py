@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.io.atomic import replacing
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.integers import Flat, flat_model
 
 FORMAT, VERSION = "softmap integer model", 2
@@ -18,18 +18,18 @@ FORMAT, VERSION = "softmap integer model", 2
 Floats = NDArray[np.float64]
 
 
-def export_model(path: str | Path, model: Model) -> None:
+def export_model(path: str | Path, model: Network) -> None:
     """Write the integer model of a model as JSON (docs/proofs.md)."""
     with replacing(Path(path)) as out:
         out.write(json.dumps(integer_model(model)).encode())
 
 
-def integer_model(model: Model) -> dict[str, Any]:
+def integer_model(model: Network) -> dict[str, Any]:
     """Return the costs of a model as exact multiples of one power of two.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model that a proof file refers to. Its costs are those of the checker of proof files:
         labels that arc consistency rules out are forbidden, and a product of a weight and a table
         entry is rounded down to a float64.
@@ -67,7 +67,7 @@ def integer_model(model: Model) -> dict[str, Any]:
     }
 
 
-def _paid(model: Model, flat: Flat) -> dict[int, Floats]:
+def _paid(model: Network, flat: Flat) -> dict[int, Floats]:
     """The costs in energies of the factors whose costs in bounds are rounded down, by number."""
     inner = np.flatnonzero((model.edges < model.num_variables).all(axis=1))  # the first factors
     tables = {number: model.table(e) for number, e in enumerate(inner.tolist())}
@@ -100,7 +100,7 @@ def _integers(costs: Floats, exponent: int) -> list[int | None]:
     return [(k << (e - exponent) if k else 0) if ok else None for ok, k, e in rows]
 
 
-def _edges(model: Model, scopes: list[list[int]]) -> list[tuple[int, int | None]]:
+def _edges(model: Network, scopes: list[list[int]]) -> list[tuple[int, int | None]]:
     """The factor of each edge, and its axis if the factor has an auxiliary node."""
     n, pairs = model.num_variables, int((model.edges < model.num_variables).all(axis=1).sum())
     edges: list[tuple[int, int | None]] = []

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.dual import allowed_states, blocks
 from softmap.verification.records import Ints, Rejected
 
@@ -32,7 +32,7 @@ class Flat(NamedTuple):
     constant: Fraction
 
 
-def flat_model(model: Model) -> Flat:
+def flat_model(model: Network) -> Flat:
     """Return the model without auxiliary nodes; products are rounded down to float64."""
     n, aux, labels = model.num_variables, model.auxiliaries, model.num_labels.tolist()
     costs = np.where(allowed_states(model), model.unary, np.inf)
@@ -64,7 +64,7 @@ def _zeros(costs: Floats) -> Floats:
 
 
 def flat_piece(
-    model: Model, nodes: Ints, edges: Ints, unary: list[Floats], tables: dict[int, Floats]
+    model: Network, nodes: Ints, edges: Ints, unary: list[Floats], tables: dict[int, Floats]
 ) -> Flat:
     """Return the submodel of some nodes with the given unary costs, and some edges' tables."""
     place = {i: k for k, i in enumerate(nodes.tolist())}
@@ -72,7 +72,7 @@ def flat_piece(
     return Flat(unary, factors, Fraction(0))
 
 
-def lower_tables(model: Model) -> dict[int, Floats]:
+def lower_tables(model: Network) -> dict[int, Floats]:
     """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
     for block in blocks(model):

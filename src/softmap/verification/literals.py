@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softmap.model import AllDifferent, Cardinality, Linear, Model
+from softmap.model import AllDifferent, Cardinality, Linear, Network
 from softmap.verification.hints import LiteralSum
 from softmap.verification.integers import FORBIDDEN, Flat, Floats, Scale, along
 from softmap.verification.limit import CALL, ITEM, Limits
@@ -68,7 +68,7 @@ class Literals:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     flat : Flat
         Its costs.
@@ -90,7 +90,7 @@ class Literals:
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         flat: Flat,
         scale: Scale,
         variables: Numbers,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.assignment import AssignmentCosts, check_sizes
 from softmap.verification.limit import CALL, Limits
 from softmap.verification.records import Ints, Rejected
@@ -119,7 +119,7 @@ class PermutationTree:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model, whose labels all differ.
     effort : Limits
         Limits the sizes of tables.
@@ -128,7 +128,7 @@ class PermutationTree:
         the labels that leave all costs unchanged.
     """
 
-    def __init__(self, model: Model, effort: Limits, shape: Ints) -> None:
+    def __init__(self, model: Network, effort: Limits, shape: Ints) -> None:
         self._costs = AssignmentCosts(model, shape[:3])
         self._effort, self._cut = effort, int(shape[3])
         n, d = self._costs.shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.dual import blocks
 from softmap.verification.exact import TINIEST, rounded_sum
 
@@ -38,7 +38,7 @@ class Membership:
     grain: float
 
 
-def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
+def membership(model: Network, nodes: Floats, edges: Floats) -> Membership:
     """Check all constraints of the local polytope at a point μ, and compute ⟨C, μ⟩."""
     sums = np.add.reduceat(nodes, model.node_offset[:-1])
     outside = [float(np.abs(sums - 1).max()), float(-nodes.min())]

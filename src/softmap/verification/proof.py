@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import Conclusion, What, exact_energy
 from softmap.verification.cores import CoreProof
@@ -80,14 +80,14 @@ class Checked(NamedTuple):
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
 
-def check_proof(path: str | Path, model: Model, effort: float = 1.0) -> Checked:
+def check_proof(path: str | Path, model: Network, effort: float = 1.0) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
     ----------
     path : str or Path
         The proof file.
-    model : Model
+    model : Network
         The model that the proof refers to.
     effort : float, default 1
         Multiplies the limits of the check: on tables, work and memory (docs/proofs.md).
@@ -129,7 +129,7 @@ class Checker:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
@@ -137,7 +137,7 @@ class Checker:
         Limits the sizes of tables.
     """
 
-    def __init__(self, model: Model, exponent: int, effort: Limits) -> None:
+    def __init__(self, model: Network, exponent: int, effort: Limits) -> None:
         self._model, self._exponent, self._effort = model, exponent, effort
         self._search: SearchLog | None = None
         self._dual: Dual | None = None
@@ -270,7 +270,7 @@ class Dual:
     """
 
     def __init__(
-        self, model: Model, effort: Limits, sizes: Ints, members: Ints, bits: Ints
+        self, model: Network, effort: Limits, sizes: Ints, members: Ints, bits: Ints
     ) -> None:
         self._lam, self._plain = bits.view(np.float64), not len(sizes)
         if (sizes < 1).any() or sizes.sum() != len(members):
@@ -289,7 +289,7 @@ class Dual:
     def piece(self, nodes: Ints, edges: Ints, bits: Ints) -> Flat:
         """Register a component (nodes, edges, node costs as bits); return its costs."""
         model, inside, chosen = self._model, set(nodes.tolist()), set(edges.tolist())
-        if not self._plain or len(model.auxiliaries):
+        if not self._plain or model.has_factors:
             raise Rejected("components need a model without clusters and larger factors")
         if len(inside) < len(nodes) or inside & set(self._nodes) or not inside <= {*range(model.n)}:
             raise Rejected("a component names a node twice, or one that does not exist")

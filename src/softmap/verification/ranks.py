@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.verification.conclusion import exact_energy
 from softmap.verification.dual import reduced_costs
 from softmap.verification.integers import Flat, flat_model, hard_constraints
@@ -58,7 +58,7 @@ class RankedProof:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model that the proof refers to.
     exponent : int
         The solver multiplied all costs by 2**exponent.
@@ -69,7 +69,7 @@ class RankedProof:
     """
 
     def __init__(
-        self, model: Model, exponent: int, effort: Limits, order: Ints, labels: Ints
+        self, model: Network, exponent: int, effort: Limits, order: Ints, labels: Ints
     ) -> None:
         n = model.num_visible
         if not np.array_equal(np.sort(order), np.arange(n)) or not n or len(labels) % n:
@@ -213,7 +213,7 @@ class _RankedDual:
     Costs are integers in a common unit of 2**-shift.
     """
 
-    def __init__(self, model: Model, order: Ints, lam: NDArray[np.float64]) -> None:
+    def __init__(self, model: Network, order: Ints, lam: NDArray[np.float64]) -> None:
         if len(lam) != model.half_offset[-1] or not np.isfinite(lam).all():
             raise Rejected("λ is not a finite number for every half-edge")
         rest, costs = reduced_costs(model, lam, model.num_visible)

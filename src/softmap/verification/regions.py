@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials import Potential, Projection
 from softmap.verification.exact import float_below
 from softmap.verification.integers import lower_tables
@@ -46,7 +46,7 @@ class Coupling(NamedTuple):
     axes: tuple[Axis, ...]  # of the variables of the lower node
 
 
-def tightened(model: Model, clusters: Sequence[Scope], held: int) -> Model:
+def tightened(model: Network, clusters: Sequence[Scope], held: int) -> Network:
     """Return the model with clusters added, if λ, which has `held` entries, fits its size.
 
     λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
@@ -66,7 +66,7 @@ def tightened(model: Model, clusters: Sequence[Scope], held: int) -> Model:
     return _built(model, scopes)
 
 
-def _built(model: Model, scopes: list[Scope]) -> Model:
+def _built(model: Network, scopes: list[Scope]) -> Network:
     labels, factors = model.num_labels.tolist(), _factors(model)
     between: dict[Scope, list[int]] = {}
     for e, (i, j) in enumerate(model.edges.tolist()):
@@ -89,7 +89,7 @@ def _built(model: Model, scopes: list[Scope]) -> Model:
     unary += [np.zeros(math.prod(labels[i] for i in scope)) for scope in scopes]
     absorbed = np.array([e for pair in pairs for e in between.get(pair, [])], dtype=np.int64)
     groups: list[tuple[Ends, Potential]] = [*_kept(model, absorbed), *_projections(couplings)]
-    return Model(unary, None, groups, constant=model.constant)
+    return Network(unary, None, groups, constant=model.constant)
 
 
 def _region(node: int, scope: Scope, labels: list[int]) -> Region:
@@ -98,7 +98,7 @@ def _region(node: int, scope: Scope, labels: list[int]) -> Region:
     return Region(node, scope, tuple(strides))
 
 
-def _factors(model: Model) -> list[Region]:
+def _factors(model: Network) -> list[Region]:
     """Return the auxiliary nodes of factors as regions."""
     aux = model.auxiliaries
     spans = [slice(aux.start[a], aux.start[a + 1]) for a in range(len(aux))]
@@ -147,7 +147,7 @@ def _coupling(region: Region, lower: int, which: tuple[int, ...], labels: list[i
 
 
 def _pair_costs(
-    model: Model, pairs: list[Scope], between: dict[Scope, list[int]]
+    model: Network, pairs: list[Scope], between: dict[Scope, list[int]]
 ) -> Iterator[Floats]:
     """Yield the costs of pair regions: the tables of their edges, summed and rounded down."""
     tables, labels = lower_tables(model), model.num_labels.tolist()
@@ -166,7 +166,7 @@ def _lower_sum(terms: tuple[float, ...]) -> float:
     return math.inf if math.inf in terms else float_below(sum(map(Fraction, terms), Fraction(0)))
 
 
-def _kept(model: Model, absorbed: NDArray[np.int64]) -> Iterator[tuple[Ends, Potential]]:
+def _kept(model: Network, absorbed: NDArray[np.int64]) -> Iterator[tuple[Ends, Potential]]:
     """Yield the edges that are in no pair region, with their potentials."""
     kept = np.setdiff1d(np.arange(model.m), absorbed)
     for first, last, potential in model.groups():

@@ -43,8 +43,8 @@ def print_answer(console: Console, result: Subject) -> None:
         return
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
     colourful = console.color_system == "truecolor" and not console.no_color
-    if is_image(model) and console.is_terminal and colourful:
-        _print_thumbnail(console, label_image(model, labels))
+    if is_image(model.network) and console.is_terminal and colourful:
+        _print_thumbnail(console, label_image(model.network, labels))
     elif len(labels) <= LIMITS.variables:
         console.print(labels_in_words(model, labels))
 
@@ -53,11 +53,11 @@ def labels_in_words(model: Model, labels: NDArray[np.int64]) -> str:
     """Return labels as text: `name = state` lines, rows of a grid, or one line of numbers."""
     if model.names is not None:
         pairs = [
-            f"{variable_name(model, i)} = {state_name(model, i, int(x))}"
+            f"{variable_name(model.network, i)} = {state_name(model.network, i, int(x))}"
             for i, x in enumerate(labels)
         ]
         return "labels  " + ", ".join(pairs)
-    rows = labels.reshape(model.shape if is_image(model) else (1, -1))
+    rows = labels.reshape(model.shape if is_image(model.network) else (1, -1))
     width = len(str(int(labels.max())))
     lines = [" ".join(f"{x:{width}}" for x in row) for row in rows.tolist()]
     return "labels  " + "\n        ".join(lines)

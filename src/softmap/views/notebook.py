@@ -54,17 +54,18 @@ def _labelling(result: Subject) -> list[str]:
         return []  # no feasible labelling was found
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
     unsure = doubt(result)
-    if is_image(model):
-        shown = [_image(label_image(model, labels), "The labelling")]
+    if is_image(model.network):
+        shown = [_image(label_image(model.network, labels), "The labelling")]
         if unsure.any():
             words = f"Red: the relaxation is fractional at {int((unsure > 0).sum()):,} pixels"
             shown.append(_image(doubt_image(result, unsure), words))
         return shown
-    drawing = graph_drawing(model, labels, unsure)
+    drawing = graph_drawing(model.network, labels, unsure)
     shown = [] if drawing is None else [figure(*drawing, width=2 * SIZES.side)]
     if len(labels) <= SIZES.listed:
         states = {
-            variable_name(model, i): state_name(model, i, int(x)) for i, x in enumerate(labels)
+            variable_name(model.network, i): state_name(model.network, i, int(x))
+            for i, x in enumerate(labels)
         }
         shown.append(f'<div style="display:inline-block">{html_table(states)}</div>')
     return shown

@@ -79,7 +79,7 @@ def render(
         "certificate": escape(" ".join(certificate_sentences(result))),
         "numbers": _definitions(_numbers(result)),
         "proof": _definitions(_proof(result)),
-        "facts": _definitions(model_facts(result.model)),
+        "facts": _definitions(model_facts(result.model.network)),
         "picture": pictures(result, picture, answer),
         "clusters": clusters(result),
         "footer": _footer(result),
@@ -97,7 +97,7 @@ def _subject(result: Subject) -> str:
     labels = (
         f"{counts.max()} labels" if counts.min() == counts.max() else f"up to {counts.max()} labels"
     )
-    if is_image(model):
+    if is_image(model.network):
         assert model.shape is not None
         return f"{model.shape[0]} × {model.shape[1]} pixels, {labels}"
     return f"{model.num_visible:,} variables, {labels}"
@@ -191,7 +191,7 @@ def _variables(result: Subject) -> dict[str, Any]:
     model = result.model
     count = model.num_visible
     kept = int(min(LIMITS.states, model.num_labels[:count].max()))
-    state, mass = likeliest(result.node_marginals, model.node_offset[: count + 1], kept)
+    state, mass = likeliest(result.node_marginals, model.network.node_offset[: count + 1], kept)
     grid = model.shape if model.shape is not None and len(model.shape) == 2 else None
     return {
         "count": count,

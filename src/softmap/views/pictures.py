@@ -51,7 +51,7 @@ def pictures(result: Subject, given: Any = None, answer: Any = None) -> str:
     """
     photo = None if given is None else _photo(given)
     figures = [] if photo is None else [_figure(_image(photo), "The image that was given")]
-    if is_image(result.model):
+    if is_image(result.model.network):
         figures += [_labelling(result), _doubtful(result, photo)]
     elif answer is not None:
         figures.append(_figure(_image(_photo(answer)), "The image that the labels represent"))
@@ -64,7 +64,7 @@ def pictures(result: Subject, given: Any = None, answer: Any = None) -> str:
 def doubt(result: Subject) -> Floats:
     """1 minus the largest LP value of each variable; 0 if the relaxation decides it."""
     model = result.model
-    begin = model.node_offset[: model.num_visible + 1]
+    begin = model.network.node_offset[: model.num_visible + 1]
     largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
     unsure = np.clip(1.0 - largest, 0.0, 1.0)
     return np.where(unsure > SHOWN.fractional, unsure, 0.0)
@@ -72,7 +72,7 @@ def doubt(result: Subject) -> Floats:
 
 def doubt_image(result: Subject, unsure: Floats, photo: Colours | None = None) -> Colours:
     """Return the image in pale grey, with undecided pixels in red."""
-    base = label_image(result.model, result.labels)
+    base = label_image(result.model.network, result.labels)
     if photo is not None and photo.shape[:2] == base.shape[:2]:
         base = photo
     return tinted(washed(base), np.sqrt(unsure).reshape(base.shape[:2]))
@@ -114,11 +114,11 @@ def _labelling(result: Subject) -> str:
     model = result.model
     assert model.shape is not None
     rows, columns = model.shape
-    inks = label_colours(model).tolist()
+    inks = label_colours(model.network).tolist()
     words = f"The labelling, {rows} rows by {columns} columns"
     ordered = any(p.family.startswith("truncated") for p in model.potentials) or len(inks) > 256
     below = _scale(inks) if ordered else _swatches(inks)
-    return _figure(_image(label_image(model, result.labels)), words, below)
+    return _figure(_image(label_image(model.network, result.labels)), words, below)
 
 
 def _scale(inks: list[list[int]]) -> str:
@@ -151,7 +151,9 @@ def _doubtful(result: Subject, photo: Colours | None) -> str:
 
 
 def _graph(result: Subject) -> str:
-    drawing = graph_drawing(result.model, np.asarray(result.labels).reshape(-1), doubt(result))
+    drawing = graph_drawing(
+        result.model.network, np.asarray(result.labels).reshape(-1), doubt(result)
+    )
     return "" if drawing is None else _figure(*drawing, kind="graph")
 
 
@@ -174,13 +176,13 @@ def clusters(result: Subject) -> str:
 
 def _cover(result: Subject, scopes: tuple[tuple[int, ...], ...]) -> str:
     model = result.model
-    if not is_image(model):
+    if not is_image(model.network):
         return ""
     members = np.concatenate([np.asarray(scope, dtype=np.int64) for scope in scopes])
     held: NDArray[np.int64] = np.bincount(members, minlength=model.num_visible)
     covered = held[: model.num_visible].reshape(model.shape)
     most = int(covered.max())
-    pale = washed(label_image(model, result.labels))
+    pale = washed(label_image(model.network, result.labels))
     image = tinted(pale, np.sqrt(covered / max(1, most)))
     words = f"Where the clusters lie: up to {most} at one pixel"
     return f'<div class="pictures">{_figure(_image(image), words)}</div>'

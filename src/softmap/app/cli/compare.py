@@ -142,10 +142,11 @@ def _exact(model: Model, options: dict[str, Any]) -> MethodRow:
     from softmap.relaxation.bounds import dual_bound
 
     limits = {name: options[name] for name in ("time_limit", "threads")}
-    solution = lp.solve(model, **limits)
+    network = model.network
+    solution = lp.solve(network, **limits)
     solved = np.isfinite(solution.value)
-    bound = dual_bound(model, solution.lam)
-    energy = model.energy(round_nodes(model, solution.node_marginals)) if solved else np.inf
+    bound = dual_bound(network, solution.lam)
+    energy = network.energy(round_nodes(network, solution.node_marginals)) if solved else np.inf
     trace = {
         "seconds": np.array([solution.seconds]),
         "work": np.array([np.nan]),
@@ -162,7 +163,7 @@ def _table(runs: dict[str, MethodRow], model: Model) -> Table:
         table.add_column(column, justify="right")
     table.add_column("stopped", overflow="fold")
     for name, run in runs.items():
-        gap = relative_gap(run.energy - run.bound, model_unit(model, run.bound))
+        gap = relative_gap(run.energy - run.bound, model_unit(model.network, run.bound))
         work = f"{run.work:,}" if run.work else "-"
         cells = (number(run.bound), number(run.energy), ratio(gap), f"{run.seconds:.2f}", work)
         table.add_row(name, *cells, run.stopped)

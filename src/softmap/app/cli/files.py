@@ -41,7 +41,7 @@ def info_command(
     if as_json:
         print(json.dumps(_object(loaded)))
         return
-    facts = model_facts(loaded) | _structure(loaded)
+    facts = model_facts(loaded.network) | _structure(loaded)
     results().print(facts_table(facts, title=str(model)))
 
 
@@ -57,14 +57,14 @@ def _object(model: Model) -> dict[str, Any]:
         "edges": model.m,
         "labels_min": int(counts.min()),
         "labels_max": int(counts.max()),
-        "arities": {str(arity): number for arity, number in arity_counts(model).items()},
-        "families": families(model),
-        "hard_constraints": model.has_forbidden,
+        "arities": {str(arity): number for arity, number in arity_counts(model.network).items()},
+        "families": families(model.network),
+        "hard_constraints": model.network.has_forbidden,
         "shape": model.shape,
-        "components": int(model.graph.components().max()) + 1,
-        "colours": int(model.graph.colouring().max()) + 1,
-        "bytes": int(model.nbytes),
-        "bytes_to_solve": memory_of_run(model),
+        "components": int(model.network.graph.components().max()) + 1,
+        "colours": int(model.network.graph.colouring().max()) + 1,
+        "bytes": int(model.network.nbytes),
+        "bytes_to_solve": memory_of_run(model.network),
         "arc_consistent": isinstance(consistent, int),
         "states_removed": consistent if isinstance(consistent, int) else None,
     }
@@ -73,13 +73,13 @@ def _object(model: Model) -> dict[str, Any]:
 def _structure(model: Model) -> dict[str, str]:
     from softmap.solving.memory import memory_of_run
 
-    components = model.graph.components()
-    colours = model.graph.colouring()
+    components = model.network.graph.components()
+    colours, needed = model.network.graph.colouring(), memory_of_run(model.network)
     return {
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
-        "memory of the model": _memory(model.nbytes),
-        "memory of a run": f"about {_memory(memory_of_run(model))} (the least --memory-limit)",
+        "memory of the model": _memory(model.network.nbytes),
+        "memory of a run": f"about {_memory(needed)} (the least --memory-limit)",
         "arc consistency": _consistency(model),
     }
 
@@ -240,6 +240,6 @@ def verify_command(
             print(json.dumps(report.as_dict()))
         else:
             results().print(str(report))
-    targets.write("--export", lambda path: softmap.verification.export_model(path, loaded))
+    targets.write("--export", lambda path: softmap.verification.export_model(path, loaded.network))
     codes = {"checked": Exit.OK, "stated": Exit.STATED, "false": Exit.FAILURE}
     raise typer.Exit(targets.exit_code(codes[report.verdict.value]))

@@ -200,10 +200,11 @@ def _write_proof(result: DistributedResult, model: Model, comm: Any, targets: Ta
     gathered = comm.gather(list(result.lam.values()), root=0)
     if comm.rank:
         return
-    lam = np.zeros(model.half_size)
+    network = model.network
+    lam = np.zeros(network.half_size)
     for halves, values in chain.from_iterable(gathered):
-        sizes = np.diff(model.half_offset)[halves]
-        shift = model.half_offset[halves] - np.cumsum(sizes) + sizes
+        sizes = np.diff(network.half_offset)[halves]
+        shift = network.half_offset[halves] - np.cumsum(sizes) + sizes
         lam[np.arange(len(values)) + np.repeat(shift, sizes)] = values
     bound = min(result.bound, certificate(model, lam, result.eta).bound)
     targets.write("--proof", lambda path: write_dual(path, model, lam, bound, labels))

@@ -43,7 +43,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "variables": model.num_visible,
         "edges": model.m,
         "labels_max": int(model.num_labels[: model.num_visible].max()),
-        "arity_max": arity_max(model),
+        "arity_max": arity_max(model.network),
         "sweeps": float(result.sweeps),
         "work": int(result.work),
         "seconds": float(result.seconds),

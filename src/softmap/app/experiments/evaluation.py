@@ -8,7 +8,7 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Floats
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import soft_nodes
 from softmap.relaxation.dual import edge_batches
@@ -23,11 +23,11 @@ class Evaluator:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         A model without forbidden states or pairs.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Network) -> None:
         self.model = model
         self._batches = tuple(edge_batches(model))
 

@@ -252,5 +252,5 @@ def _checks_of(method: Method, settings: Settings, graph: Graph) -> tuple[int, .
     model = graph.model()
     if method.sweeping:
         return passes_until(max(1, settings.messages // (2 * model.m)))
-    each = star_size(model.graph.degree) if method.stars else 1.0
+    each = star_size(model.network.graph.degree) if method.stars else 1.0
     return spaced(round(settings.messages / each), settings.points)

@@ -62,9 +62,10 @@ def optimum(model: Model) -> float:
 def reference_row(graph: Graph) -> tuple[Any, ...]:
     """Return the row of a graph in the table of references (`COLUMNS`)."""
     model = graph.model()
-    obvious = np.array([int(model.unary_of(i).argmin()) for i in range(model.n)])
-    uniform = sum(float(model.unary_of(i).mean()) for i in range(model.n))
-    uniform += sum(float(table.mean()) for table in model.tables())
+    network = model.network
+    obvious = np.array([int(network.unary_of(i).argmin()) for i in range(model.n)])
+    uniform = sum(float(network.unary_of(i).mean()) for i in range(model.n))
+    uniform += sum(float(table.mean()) for table in network.tables())
     other = cvxpy_optimum(model)
     s = theory.sizes(model)
     return (
@@ -86,7 +87,7 @@ def cvxpy_optimum(model: Model) -> float | None:
     n, m, d = model.n, model.m, int(model.num_labels[0])
     nodes = cvxpy.Variable((n, d), nonneg=True)
     pairs = cvxpy.Variable((m, d * d), nonneg=True)  # row-major tables
-    tables = np.stack([table.ravel() for table in model.tables()])
+    tables = np.stack([table.ravel() for table in model.network.tables()])
     rows, columns = np.kron(np.eye(d), np.ones((d, 1))), np.kron(np.ones((d, 1)), np.eye(d))
     constraints = [
         cvxpy.sum(nodes, axis=1) == 1,

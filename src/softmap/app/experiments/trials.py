@@ -117,7 +117,7 @@ def follow(unit: Unit, until: int | None = None) -> list[Point]:
     until : int, optional
         Run only up to the last check of at most this many updates.
     """
-    model = unit.graph.model()
+    model = unit.graph.model().network
     algorithm = unit.method.make(unit.eta, unit.last)
     watcher = _Sweeps(unit, algorithm) if unit.method.sweeping else _Updates(unit, algorithm)
     state = algorithm.init(model, None, trial_seed(unit.graph.seed, unit.trial))
@@ -149,7 +149,7 @@ class _Updates:
 
     def __init__(self, unit: Unit, algorithm: Algorithm) -> None:
         self.unit, self.algorithm = unit, algorithm
-        self.evaluator = Evaluator(unit.graph.model())
+        self.evaluator = Evaluator(unit.graph.model().network)
 
     def look(self, state: Any, check: int) -> tuple[Looked, float]:
         """Return the last four values of a `Point`, and the seconds that count for the method."""
@@ -170,7 +170,7 @@ class _Sweeps:
 
     def __init__(self, unit: Unit, algorithm: Algorithm) -> None:
         self.unit, self.algorithm = unit, algorithm
-        model = unit.graph.model()
+        model = unit.graph.model().network
         self.evaluator, self.judge = Evaluator(model), Judge.of(model)
         self.search = LabelSearch(model, algorithm.decode_order(model))
 

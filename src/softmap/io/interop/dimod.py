@@ -20,10 +20,11 @@ from softmap.errors import InfeasibleModel, ModelError, OptionError, needs_extra
 from softmap.io.factors import require_pairwise
 from softmap.io.limits import LIMITS
 from softmap.io.qubo import quadratic_of
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_model
 from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
 from softmap.model.many import Linear
+from softmap.model.model import assembled
 from softmap.model.potentials.base import Costs, integers
 
 TOLERANCE = 1e-8  # by how much a sample may violate a constraint, as in `cqm.check_feasible`
@@ -119,7 +120,7 @@ class _Builder:
 
     def done(self, constant: float) -> Converted:
         self.assembly.add_constant(constant)
-        model = Model.from_pieces(self.assembly.pieces())
+        model = assembled(self.assembly.pieces())
         return Converted(model, self.node, self.values)
 
 
@@ -276,7 +277,7 @@ def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
     builder.assembly.add_factor(nodes, np.where(violation > TOLERANCE, penalty, 0.0))
 
 
-def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
+def _names(model: Network, names: Sequence[Hashable] | None) -> list[Hashable]:
     own = None if model.names is None else model.names.variables
     given = own if names is None else names
     called: list[Hashable] = list(range(model.num_variables) if given is None else given)
@@ -295,8 +296,8 @@ def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
         Names of the variables; by default those of the model, or their numbers.
     """
     dimod = _dimod()
-    called = _names(checked_model(model), names)
-    found = quadratic_of(model, "a BinaryQuadraticModel")
+    called = _names(checked_model(model).network, names)
+    found = quadratic_of(model.network, "a BinaryQuadraticModel")
     bqm = dimod.BinaryQuadraticModel(dimod.BINARY)
     bqm.add_linear_from(zip(called, found.linear.tolist(), strict=True))
     pairs = zip(found.pairs.tolist(), found.weight.tolist(), strict=True)
@@ -315,21 +316,22 @@ def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
         Names of the variables, as for `to_bqm`.
     """
     dimod = _dimod()
-    require_pairwise(model, "a DiscreteQuadraticModel")
-    called = _names(model, names)
-    if model.has_forbidden:
+    network = checked_model(model).network
+    require_pairwise(network, "a DiscreteQuadraticModel")
+    called = _names(network, names)
+    if network.has_forbidden:
         raise ModelError("a DiscreteQuadraticModel holds finite costs only, no hard constraints")
     dqm = dimod.DiscreteQuadraticModel()
     for i, v in enumerate(called):
-        dqm.add_variable(int(model.num_labels[i]), label=v)
-        dqm.set_linear(v, model.unary_of(i).copy())
+        dqm.add_variable(int(network.num_labels[i]), label=v)
+        dqm.set_linear(v, network.unary_of(i).copy())
     summed: dict[tuple[int, int], Costs] = {}
-    for (i, j), table in zip(model.edges.tolist(), model.tables(), strict=True):
+    for (i, j), table in zip(network.edges.tolist(), network.tables(), strict=True):
         key, part = ((i, j), table) if i < j else ((j, i), table.T)
         summed[key] = summed.get(key, 0.0) + part
     for (i, j), table in summed.items():
         dqm.set_quadratic(called[i], called[j], np.array(table))
-    dqm.offset += model.constant
+    dqm.offset += network.constant
     return dqm
 
 
@@ -345,17 +347,18 @@ def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
         Names of the variables, as for `to_bqm`.
     """
     dimod = _dimod()
-    require_pairwise(model, "a ConstrainedQuadraticModel")
-    called = _names(model, names)
+    network = checked_model(model).network
+    require_pairwise(network, "a ConstrainedQuadraticModel")
+    called = _names(network, names)
     cqm, objective = dimod.ConstrainedQuadraticModel(), dimod.BinaryQuadraticModel("BINARY")
-    objective.offset = model.constant
-    own = [[(v, x) for x in range(int(d))] for v, d in zip(called, model.num_labels, strict=True)]
+    objective.offset = network.constant
+    own = [[(v, x) for x in range(int(d))] for v, d in zip(called, network.num_labels, strict=True)]
     never = []
     for i, labels in enumerate(own):
-        for v, cost in zip(labels, model.unary_of(i).tolist(), strict=True):
+        for v, cost in zip(labels, network.unary_of(i).tolist(), strict=True):
             objective.add_linear(v, cost if cost < np.inf else 0.0)
             never += [([v], 0)] if cost == np.inf else []
-    for (i, j), table in zip(model.edges.tolist(), model.tables(), strict=True):
+    for (i, j), table in zip(network.edges.tolist(), network.tables(), strict=True):
         for x, y in np.argwhere(table != 0).tolist():
             if table[x, y] == np.inf:
                 never.append(([own[i][x], own[j][y]], 1))

@@ -26,12 +26,13 @@ def to_arrays(model: Model) -> dict[str, Any]:
     >>> softmap.interop.to_arrays(model)["pairwise"].tolist()
     [[[0.0, 0.4], [0.4, 0.0]]]
     """
-    require_pairwise(model, "a dict of arrays", "; see to_pgmpy")
-    unary = [model.unary_of(i).copy() for i in range(model.n)]
-    tables = list(model.tables())
+    network = checked_model(model).network
+    require_pairwise(network, "a dict of arrays", "; see to_pgmpy")
+    unary = [network.unary_of(i).copy() for i in range(network.n)]
+    tables = list(network.tables())
     return {
         "unary": np.array(unary) if len({len(u) for u in unary}) == 1 else unary,
-        "edges": model.edges.astype(np.int64),
+        "edges": network.edges.astype(np.int64),
         "pairwise": np.array(tables) if len({t.shape for t in tables}) == 1 else tables,
         "constant": model.constant,
     }
@@ -245,18 +246,19 @@ def to_networkx(model: Model, *, costs: str = "costs", weight: str = "weight") -
     with needs_extra("the conversion to networkx", "interop"):
         import networkx
     _require_names(costs=costs, weight=weight)
-    require_pairwise(model, "a graph", "; see to_pgmpy")
-    graph = networkx.MultiGraph(constant=model.constant)
-    called = range(model.n) if model.names is None else model.names.variables
+    network = checked_model(model).network
+    require_pairwise(network, "a graph", "; see to_pgmpy")
+    graph = networkx.MultiGraph(constant=network.constant)
+    called = range(network.n) if network.names is None else network.names.variables
     for i, name in enumerate(called):
-        graph.add_node(name, **{costs: model.unary_of(i)})
-    for first, last, potential in model.groups():
+        graph.add_node(name, **{costs: network.unary_of(i)})
+    for first, last, potential in network.groups():
         for e in range(first, last):
-            i, j = model.edges[e].tolist()
+            i, j = network.edges[e].tolist()
             if isinstance(potential, Potts):
                 weighted = {weight: float(potential.weights[e - first])}
                 graph.add_edge(called[i], called[j], **weighted)
             else:
-                table = model.table(e)
+                table = network.table(e)
                 graph.add_edge(called[i], called[j], **{costs: table if i < j else table.T})
     return graph

@@ -10,7 +10,7 @@ import numpy as np
 from softmap.errors import ModelError, needs_extra, shown
 from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network, checked_model
 from softmap.model.potentials.base import Costs
 
 Names = Sequence[Hashable]
@@ -155,16 +155,17 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
         kept.
     """
     models, discrete = _pgmpy()
-    called = _names(checked_model(model), names)
+    given = checked_model(model).network
+    called = _names(given, names)
     network = models.DiscreteMarkovNetwork()
     network.add_nodes_from(called)
-    factors = factors_of(model)
+    factors = factors_of(given)
     for scope, table in zip(factors.scopes, factors.tables, strict=True):
         members = [called[i] for i in scope]
         network.add_edges_from((a, b) for k, b in enumerate(members) for a in members[:k])
         finite = table[np.isfinite(table)]
         shift = finite.min() if finite.size else 0.0
-        potentials, states = np.exp(shift - table), _states(model, scope, called)
+        potentials, states = np.exp(shift - table), _states(given, scope, called)
         factor = discrete.DiscreteFactor(members, table.shape, potentials, state_names=states)
         network.add_factors(factor)
     return network
@@ -185,26 +186,29 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
         A factor is no conditional probability.
     """
     models, discrete = _pgmpy()
-    called = _names(checked_model(model), names)
+    given = checked_model(model).network
+    called = _names(given, names)
     network = models.DiscreteBayesianNetwork()
     network.add_nodes_from(called)
-    for part in conditionals(model):
-        count = int(model.num_labels[part.child])
+    for part in conditionals(given):
+        count = int(given.num_labels[part.child])
         network.add_edges_from((called[p], called[part.child]) for p in part.parents)
-        cards = [int(model.num_labels[p]) for p in part.parents]
+        cards = [int(given.num_labels[p]) for p in part.parents]
         cpd = discrete.TabularCPD(
             called[part.child],
             count,
             np.exp(-part.costs).reshape(-1, count).T,
             evidence=[called[p] for p in part.parents] or None,
             evidence_card=cards or None,
-            state_names=_states(model, (part.child, *part.parents), called),
+            state_names=_states(given, (part.child, *part.parents), called),
         )
         network.add_cpds(cpd)
     return network
 
 
-def _states(model: Model, scope: Iterable[int], called: Sequence[Hashable]) -> dict[Hashable, Any]:
+def _states(
+    model: Network, scope: Iterable[int], called: Sequence[Hashable]
+) -> dict[Hashable, Any]:
     """Return the names of the states of some variables, by the names of the variables."""
     known = () if model.names is None else model.names.states
     named = {called[i]: known[i] if i < len(known) else None for i in scope}
@@ -212,7 +216,7 @@ def _states(model: Model, scope: Iterable[int], called: Sequence[Hashable]) -> d
     return {name: list(states or range(counts[name])) for name, states in named.items()}
 
 
-def _names(model: Model, names: Names | None) -> list[Hashable]:
+def _names(model: Network, names: Names | None) -> list[Hashable]:
     default: Names = [f"x{i}" for i in range(model.num_variables)]
     if names is None and model.names is not None:
         names = model.names.variables

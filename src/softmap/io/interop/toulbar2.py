@@ -26,16 +26,17 @@ def to_toulbar2(model: Model, *, resolution: int = 6, **options: Any) -> Any:
     """
     with needs_extra("the conversion to toulbar2", "toulbar2"):
         import pytoulbar2
-    names, factors = checked_model(model).names, factors_of(model)
+    network = checked_model(model).network
+    names, factors = network.names, factors_of(network)
     cfn = pytoulbar2.CFN(resolution=resolution, **options)
-    for i in range(model.num_variables):
+    for i in range(network.num_variables):
         own = names is not None and i < len(names.variables)
         states = names.states[i] if own and names is not None else None
-        called = [str(s) for s in states] if states else list(range(int(model.num_labels[i])))
+        called = [str(s) for s in states] if states else list(range(int(network.num_labels[i])))
         cfn.AddVariable(str(names.variables[i]) if own and names is not None else f"x{i}", called)
     for scope, table in zip(factors.scopes, factors.tables, strict=True):
         cfn.AddFunction(list(scope), table.ravel().tolist())
-    cfn.AddFunction([], float(model.constant))
+    cfn.AddFunction([], float(network.constant))
     return cfn
 
 

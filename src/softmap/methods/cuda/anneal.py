@@ -22,17 +22,17 @@ from softmap.methods.cuda.engine import DeviceEngine, Kept
 from softmap.methods.cuda.waiting import UNSEEN, Aside
 from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import PrimalPoint, needs_coupling
 
 LOG = logging.getLogger("softmap")
 
 
-def judged_on_device(model: Model) -> bool:
+def judged_on_device(model: Network) -> bool:
     """Whether the device can price all edges: no forbidden pairs, no auxiliary nodes."""
     forbidden = any(potential.has_forbidden() for potential in model.potentials)
-    return not forbidden and not len(model.auxiliaries)
+    return not forbidden and not model.has_factors
 
 
 class _Nodes(Sequence[Any]):
@@ -213,7 +213,7 @@ class CudaAnneal(Annealed):
 
     def init(  # type: ignore[override]
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -248,14 +248,14 @@ class CudaAnneal(Annealed):
         return state
 
     def _started(
-        self, model: Model, lam: Floats | None, eta: float, number: int | None,
+        self, model: Network, lam: Floats | None, eta: float, number: int | None,
         deadline: core.Deadline | None,
     ) -> DeviceEngine:  # fmt: skip
         """Return an engine that is ready for passes; it runs beside the run, which it leaves alone.
 
         Parameters
         ----------
-        model : Model
+        model : Network
         lam : float64 array or None
             The initial λ.
         eta : float

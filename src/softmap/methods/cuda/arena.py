@@ -15,7 +15,7 @@ from softmap.errors import OptionError
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.shapes import NUMBERS, SHARED, TRUNCATED, Shape, room_of, shape_of
 from softmap.methods.cuda.tiling import LANES, TileLinks, Tiling
-from softmap.model import Model
+from softmap.model import Network
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class Arena:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     device : Device
     dtype : {"float32", "float64"}
         Precision of the messages.
@@ -81,7 +81,7 @@ class Arena:
     """
 
     def __init__(
-        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None,
+        self, model: Network, device: Device, dtype: str, tiling: Tiling | None = None,
         deadline: core.Deadline | None = None,
     ) -> None:  # fmt: skip
         self.model, self.device = model, device
@@ -306,7 +306,7 @@ COLUMNS = {
 class _Raw:
     """The costs of edges in the model's order, on a device, and the kind of every edge."""
 
-    def __init__(self, model: Model, device: Device) -> None:
+    def __init__(self, model: Network, device: Device) -> None:
         self.model, self.device = model, device
         self._edges: list[dict[str, Any]] = []
         tables: list[NDArray[Any]] = []
@@ -358,7 +358,7 @@ class _Raw:
         return not int(self.device.fetch(apart)[0])
 
 
-def _has_tables(model: Model) -> bool:
+def _has_tables(model: Network) -> bool:
     return any(potential.family == "tables" for potential in model.potentials)
 
 

@@ -20,7 +20,7 @@ from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.policy import eta_rises, longest_momentum
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.methods.sweeps.loops import SAMPLED
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_scale
 from softmap.tuning import TUNING
@@ -149,7 +149,7 @@ class Batch:
     """
 
     def __init__(
-        self, models: Sequence[Model], device: Device, dtype: str, whole: Joined | None = None,
+        self, models: Sequence[Network], device: Device, dtype: str, whole: Joined | None = None,
         deadline: core.Deadline | None = None,
     ) -> None:  # fmt: skip
         self._whole = whole = whole or joined(models)
@@ -264,14 +264,14 @@ class Batch:
         )  # fmt: skip
 
 
-def _levels(model: Model) -> Ints:
+def _levels(model: Network) -> Ints:
     """Return the level of each node; few levels, because a block synchronises after each."""
     if model.m >= 2 * model.n:
         return model.graph.colouring().astype(np.int64)
     return levels_of(model)
 
 
-def _scales(models: Sequence[Model], whole: Joined) -> Floats:
+def _scales(models: Sequence[Network], whole: Joined) -> Floats:
     """Return `cost_scale` of every model."""
     count = len(models)
     of = np.concatenate(

@@ -17,7 +17,7 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
 from softmap.methods.cuda.tiling import LANES
 from softmap.methods.sweeps.loops import SAMPLED
-from softmap.model import Model
+from softmap.model import Network
 from softmap.tuning import TUNING
 
 
@@ -229,7 +229,7 @@ class DeviceEngine:
 
     Parameters
     ----------
-    model : Model
+    model : Network
     device : Device
     dtype : {"float32", "float64"}
         Precision of the messages.
@@ -255,7 +255,7 @@ class DeviceEngine:
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         device: Device,
         dtype: str = "float32",
         *,
@@ -273,7 +273,7 @@ class DeviceEngine:
         device.prepare([*self._kernels(), *self._levels.kernels(self._heats.coldest)])
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Network:
         """The model."""
         return self.arena.model
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.cuda.tiling import Tiling
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials import Potential
 
 Ints = NDArray[np.int64]
@@ -99,7 +99,7 @@ def room_of(labels: int) -> int:
     return max(4, 1 << (labels - 1).bit_length())
 
 
-def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
+def shape_of(model: Network, tiling: Tiling, dtype: str) -> Shape:
     """Return the shape of a model: one family and number of labels, else the general shape.
 
     The caller determines whether tables are `exact`.
@@ -136,7 +136,7 @@ def linkable(tiling: Tiling, labels: int) -> bool:
     return plain and labels <= CHOICES.linked and levels <= CHOICES.linked_levels
 
 
-def steepest(model: Model) -> float:
+def steepest(model: Network) -> float:
     """Return the largest cost in the sums of exponentials of a closed form."""
     most = 0.0
     for first, last, potential in model.groups():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.machine import usable_cores
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.graph import grid_width
 
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ TILE = np.dtype(
 )  # fmt: skip
 
 
-def levels_of(model: Model) -> Ints:
+def levels_of(model: Network) -> Ints:
     """Return the level of each node; levels are wide, because a GPU works on one level at a time.
 
     Grids use cyclic diagonals, other graphs the order of the CPU solver. If that order has many
@@ -108,7 +108,7 @@ class Tiling:
     message_size: int
 
     @classmethod
-    def of(cls, model: Model, level: Ints | None = None, *, ragged: bool = False) -> Tiling:
+    def of(cls, model: Network, level: Ints | None = None, *, ragged: bool = False) -> Tiling:
         """Return the tiling of a model; no edge joins two nodes of a level."""
         level = levels_of(model) if level is None else level
         threads, graph = usable_cores(), model.graph
@@ -180,7 +180,7 @@ def _greatest(values: NDArray[Any], place: Ints, count: int) -> Ints:
     return most
 
 
-def _around(model: Model, level: Ints) -> Ints | None:
+def _around(model: Network, level: Ints) -> Ints | None:
     """Return a key for the number of neighbours of each node in each level; None for many levels.
 
     Nodes with equal keys are put together. The 32 messages of a group then come from one level and

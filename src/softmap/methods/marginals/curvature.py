@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softmap.errors import ConvergenceWarning
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.dual import EdgeBatch, edge_batches, half_states
 
 LEAST = 1e-290  # marginals below this count as 0 when something is divided by them
@@ -184,7 +184,7 @@ class Frame:
 class ModelFrame(Frame):
     """The frame of a tightened model; its parts are the connected components."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Network) -> None:
         self.model, self.edge_batches = model, tuple(edge_batches(model))
         component = model.graph.components() if model.m else np.arange(model.n, dtype=np.int32)
         node, labels = model.edges.reshape(-1), model.num_labels

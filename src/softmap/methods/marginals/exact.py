@@ -14,7 +14,7 @@ from softmap.arguments import count, positive
 from softmap.errors import ConvergenceWarning, InfeasibleModel, OptionError
 from softmap.machine import available_memory, usable_cores
 from softmap.methods.marginals.tables import EPS, LogTables, table_sizes
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network
 from softmap.model.potentials.base import offsets
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
@@ -51,7 +51,7 @@ class ExactMarginals:
 
     Attributes
     ----------
-    model : Model
+    model : Network
     eta : float
         Inverse temperature η.
     nodes : float64 array
@@ -64,7 +64,7 @@ class ExactMarginals:
         A bound on the relative rounding error of marginals that do not underflow.
     """
 
-    model: Model
+    model: Network
     eta: float
     nodes: Floats
     edges: Floats
@@ -80,7 +80,7 @@ class ExactMarginals:
 
 
 def exact_marginals(
-    model: Model, eta: float = 1.0, *, entries: int = int(TUNING.eliminated_entries)
+    model: Model | Network, eta: float = 1.0, *, entries: int = int(TUNING.eliminated_entries)
 ) -> ExactMarginals:
     """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 
@@ -91,7 +91,7 @@ def exact_marginals(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     eta : float, default 1
         Inverse temperature η, in units of 1 / cost.
     entries : int, optional
@@ -108,9 +108,9 @@ def exact_marginals(
     >>> softmap.exact_marginals(model).of(0).round(3).tolist()
     [0.731, 0.269]
     """
-    model = tighten(checked_model(model))
+    network = tighten(model)
     eta, entries = positive("eta", eta), count("entries", entries, 1)
-    order = elimination_order(model, entries)
+    order = elimination_order(network, entries)
     if not order.found:
         raise OptionError(
             f"entries={entries}: variable elimination needs more table entries for this model; "
@@ -121,7 +121,7 @@ def exact_marginals(
             f"variable elimination needs {order.stored:.3g} stored table entries for this model, "
             "more than the memory available; softmap.log_partition_bounds needs less"
         )
-    sums = _Sums(model, eta, order)
+    sums = _Sums(network, eta, order)
     total, error = sums.log_partition(), sums.error()
     if not error < 1.0:
         raise OptionError(
@@ -131,7 +131,7 @@ def exact_marginals(
     if error > ELIMINATION.told:
         message = f"eta={eta:g}: marginals may have relative rounding errors of {error:.2g}"
         warnings.warn(ConvergenceWarning(message), stacklevel=2)
-    return ExactMarginals(model, eta, *sums.marginals(), total, error)
+    return ExactMarginals(network, eta, *sums.marginals(), total, error)
 
 
 def exact_log_partition(
@@ -161,7 +161,7 @@ def _fits(entries: float) -> bool:
 class _Sums:
     """The sums over all labellings: log Z first, then the marginals."""
 
-    def __init__(self, model: Model, eta: float, order: EliminationOrder) -> None:
+    def __init__(self, model: Network, eta: float, order: EliminationOrder) -> None:
         self.model, self.logs = model, LogTables.of(model, eta)
         self.native = core.LogSums(self.logs.flat.native, order.variables, usable_cores())
 

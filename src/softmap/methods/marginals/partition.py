@@ -16,7 +16,7 @@ from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, SumSearch
 from softmap.methods.marginals.exact import ELIMINATION, exact_log_partition
 from softmap.methods.marginals.tables import EPS, LogTables
-from softmap.model import Model, checked_model
+from softmap.model import Model, Network
 from softmap.relaxation.consistency import tighten
 
 
@@ -28,7 +28,7 @@ class PartitionBounds(NamedTuple):
 
 
 def log_partition_bounds(
-    model: Model,
+    model: Model | Network,
     eta: float = 1.0,
     *,
     labels: ArrayLike | None = None,
@@ -47,7 +47,7 @@ def log_partition_bounds(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     eta : float, default 1
         Inverse temperature η, in units of 1 / cost.
     labels : int array, optional
@@ -74,7 +74,7 @@ def log_partition_bounds(
     >>> lower <= softmap.exact_marginals(model).log_partition <= upper
     True
     """
-    tight = tighten(checked_model(model))
+    tight = tighten(model)
     start = None if labels is None else tight.with_running(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
     entries, table = count("entries", entries, 1), count("table", table, 1)

@@ -14,7 +14,7 @@ from softmap.methods.marginals.curvature import SMOOTHING, Curvature, ModelFrame
 from softmap.methods.marginals.newton import approach, warn_unless_consistent
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.stars import Stars
-from softmap.model import Model
+from softmap.model import Model, Network
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam
@@ -56,7 +56,7 @@ class SoftMarginals:
         return f"SoftMarginals({self.frame.model}, eta={self.eta:g})"
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Network:
         """The arc-consistent model."""
         return self.frame.model
 
@@ -109,7 +109,7 @@ def _entropy(mu: Floats) -> float:
 
 
 def smoothed_optimum(
-    model: Model,
+    model: Model | Network,
     eta: float,
     *,
     lam: ArrayLike | None = None,
@@ -123,7 +123,7 @@ def smoothed_optimum(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Network
     eta : float
         Inverse temperature η.
     lam : float64 array, optional
@@ -138,7 +138,7 @@ def smoothed_optimum(
 
 
 def approached(
-    model: Model, eta: float, *, lam: ArrayLike | None, tol: float, threads: int = 1
+    model: Model | Network, eta: float, *, lam: ArrayLike | None, tol: float, threads: int = 1
 ) -> SoftMarginals:
     """Return what `smoothed_optimum` returns, without its warning (see `slack` and `gap`)."""
     eta, tol = positive("eta", eta), positive("tol", tol)
@@ -148,7 +148,7 @@ def approached(
     return SoftMarginals(frame, eta, point.lam, point)
 
 
-def _swept(model: Model, threads: int, point: Curvature, count: int) -> Curvature:
+def _swept(model: Network, threads: int, point: Curvature, count: int) -> Curvature:
     """After `count` accelerated sweeps over the stars."""
     stars = Stars(model, threads)
     messages: Messages = stars.start(point.lam)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import offsets
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.flat import FlatModel, flatten
@@ -43,7 +43,7 @@ class LogTables:
     entry_error: float = math.inf
 
     @classmethod
-    def of(cls, model: Model, eta: float) -> LogTables:
+    def of(cls, model: Network, eta: float) -> LogTables:
         """Return the tables of a model; raise `OptionError` if η times its costs is too large."""
         flat = flatten(model)
         with np.errstate(over="ignore"):

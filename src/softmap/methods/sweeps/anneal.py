@@ -22,7 +22,7 @@ from softmap.methods.policy import Ask, Cooling, longest_momentum
 from softmap.methods.sweeps.chains import ChainMarginals, Chains, ProvedBound, polish
 from softmap.methods.sweeps.loops import CLOCK, SAMPLED, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, copied, decoding_order
-from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
+from softmap.model import Network, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
@@ -37,7 +37,7 @@ class Coarser:
 
     Attributes
     ----------
-    model : Model
+    model : Network
         The coarse model.
     source : int64[2m]
         For each half-edge of the image, the coarse half-edge whose λ initialises it: the one in the
@@ -46,12 +46,12 @@ class Coarser:
         Factor on that λ: weight of the edge / weight of the coarse edge.
     """
 
-    model: Model
+    model: Network
     source: Ints
     part: Floats
 
 
-def coarser(model: Model, tuning: Tuning = TUNING) -> Coarser | None:
+def coarser(model: Network, tuning: Tuning = TUNING) -> Coarser | None:
     """Return the coarsened model, or None if coarse-to-fine does not apply.
 
     It applies to large images whose neighbours are strongly coupled.
@@ -63,7 +63,7 @@ def coarser(model: Model, tuning: Tuning = TUNING) -> Coarser | None:
     return None if family is None else _blocks(model, width, family)
 
 
-def _family(model: Model) -> Callable[[Floats], Potential] | None:
+def _family(model: Network) -> Callable[[Floats], Potential] | None:
     """Return a function from weights to a potential, if edges differ only in weights >= 0."""
     first = model.potentials[0] if model.potentials else None
     if model.has_forbidden or not isinstance(first, Potts | TruncatedLinear | TruncatedQuadratic):
@@ -80,7 +80,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
     return lambda weights: type(first)(weights, *cuts)
 
 
-def _coupled(model: Model, least: float) -> bool:
+def _coupled(model: Network, least: float) -> bool:
     """Whether the ranges of edge costs are at least `least` times those of unary costs."""
     sizes = model.cost_sizes
     return sizes.width - sizes.node_width >= least * sizes.node_width
@@ -93,7 +93,7 @@ def _in_pairs(costs: Floats) -> Floats:
     return sums
 
 
-def _blocks(model: Model, width: int, family: Callable[[Floats], Potential]) -> Coarser:
+def _blocks(model: Network, width: int, family: Callable[[Floats], Potential]) -> Coarser:
     costs = model.unary.reshape(-1, width, int(model.num_labels[0]))
     costs = _in_pairs(_in_pairs(costs).swapaxes(0, 1)).swapaxes(0, 1)
     rows, cols = costs.shape[:2]
@@ -112,7 +112,7 @@ def _blocks(model: Model, width: int, family: Callable[[Floats], Potential]) -> 
         half, heavy = 2 * np.arange(model.m) + (swapped ^ side), (edge >= 0) & (total[edge] > 0)
         source[half] = np.where(heavy, 2 * edge + side, -1)
         part[half] = np.where(heavy, weights, 0.0) / np.where(heavy, total[edge], 1.0)
-    return Coarser(Model(costs.reshape(rows * cols, -1), edges, family(total)), source, part)
+    return Coarser(Network(costs.reshape(rows * cols, -1), edges, family(total)), source, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class _Leads:
 FALL = 1e-6  # relative decrease of the smoothed dual between two checks that counts as rounding
 
 
-def easily_coupled(model: Model) -> bool:
+def easily_coupled(model: Network) -> bool:
     """Whether edge marginals are fast to compute from node marginals (Potts or small tables)."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
@@ -155,11 +155,11 @@ class Engine(Protocol):
     `point_dtype` is the precision of the node marginals of points.
     """
 
-    model: Model
+    model: Network
     point_dtype: np.dtype[Any]
 
     def __init__(
-        self, model: Model, threads: int, deadline: core.Deadline | None = None
+        self, model: Network, threads: int, deadline: core.Deadline | None = None
     ) -> None: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
@@ -252,7 +252,7 @@ class Annealed(SweepMethod):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -264,7 +264,7 @@ class Annealed(SweepMethod):
         mean = aligned(model.unary.size, self.engine.point_dtype)
         messages = self.engine.start(lam)
         # Momentum over large factors may decrease the dual: keep messages to return to.
-        good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
+        good = messages.msg.copy() if model.has_factors else np.zeros(0)
         return AnnealState(messages=messages, eta=eta, mean=mean, good=good)
 
     def step(self, state: AnnealState, count: int, deadline: core.Deadline | None = None) -> None:
@@ -400,5 +400,5 @@ class Anneal(Annealed):
         if self.given_eta is None:
             state.eta *= tuning.annealing.growth
 
-    def decode_order(self, model: Model) -> NDArray[np.int64]:
+    def decode_order(self, model: Network) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

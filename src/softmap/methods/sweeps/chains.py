@@ -39,7 +39,7 @@ from softmap import core
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.loops import CLOCK, NONE, ChainLoops, Messages, Sampling
 from softmap.methods.sweeps.planning import aligned, chain_schedule, copied
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
 from softmap.tuning import TUNING, Checks
@@ -108,12 +108,12 @@ class Chains:
     couplings and node marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int, deadline: core.Deadline | None = None) -> None:
+    def __init__(self, model: Network, threads: int, deadline: core.Deadline | None = None) -> None:
         self.model = model
         self.plan = chain_schedule(model, threads, deadline)
         self.loops = ChainLoops(model, self.plan, threads)
         self.making = threading.RLock()  # any thread may ask for λ after a run
-        plain = not len(model.auxiliaries)
+        plain = not model.has_factors
         self._reads_labels = plain and not model.has_forbidden  # from messages, without λ
         self._costs_points = plain and all(map(_alike, model.potentials))  # without κ
         self._keeps_coupling = needs_coupling(model)
@@ -214,7 +214,7 @@ class Chains:
         )
         shifts = core.careful_sum(state.shift, self.loops.threads)
         value = float(core.careful_sum(np.array([shifts, minima, self.model.constant])))
-        if len(self.model.auxiliaries):
+        if self.model.has_factors:
             coupling = self.loops.couplings(state.msg, self.loops.by_node())
             return ChainMarginals(nodes, entropy, coupling, value)
         point_cost = partial(self.loops.point_cost, state.msg, eta) if self._costs_points else None
@@ -303,7 +303,7 @@ def _alike(potential: Potential) -> bool:
     return bool(plain.all() or not plain.any())
 
 
-def _ranges_over_singles(model: Model) -> bool:
+def _ranges_over_singles(model: Network) -> bool:
     """Whether messages are numbers of single precision, if they are rounded."""
     sizes = model.cost_sizes
     return math.ldexp(sizes.largest, sizes.exponent) <= CHAINS.in_single

@@ -19,7 +19,7 @@ from softmap.labels.decoding import TIE
 from softmap.machine import ThreadChoice
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.planning import Schedule, aligned
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation.polytope import Coupled, node_cost
 from softmap.tuning import TUNING
@@ -136,7 +136,7 @@ class ChainPasses:
     into a node changes after the half pass has reached it.
     """
 
-    def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
+    def __init__(self, model: Network, plan: Schedule, threads: int) -> None:
         self.model, self.plan, self.threads = model, plan, threads
         self.layout = layout(model)
         self._thread_choice = ThreadChoice(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.graph import Graph
 from softmap.model.layout import cost_arrays, layout
 from softmap.model.potentials.base import is_one_value
@@ -272,7 +272,7 @@ LANES = core.LANES
 
 
 def chain_schedule(
-    model: Model, threads: int = 1, deadline: core.Deadline | None = None
+    model: Network, threads: int = 1, deadline: core.Deadline | None = None
 ) -> Schedule:
     """Return the schedule of monotonic chains in the order of `pass_order`.
 
@@ -288,7 +288,7 @@ def chain_schedule(
     return made.filled(model, threads, deadline)
 
 
-def colour_schedule(model: Model, deadline: core.Deadline | None = None) -> Schedule:
+def colour_schedule(model: Network, deadline: core.Deadline | None = None) -> Schedule:
     """Return the schedule of stars: levels are colours, and node costs are not divided.
 
     Raises `core.OutOfTime` if the deadline passes first.
@@ -303,12 +303,12 @@ def colour_schedule(model: Model, deadline: core.Deadline | None = None) -> Sche
     return _remembered(model, "colours", make).filled(model, 1, deadline)
 
 
-def level_schedule(model: Model, rank: Ints, level: Ints) -> Schedule:
+def level_schedule(model: Network, rank: Ints, level: Ints) -> Schedule:
     """Return the schedule of chains in the order `rank`; no edge joins two nodes of a level."""
     return _plan(model, rank, level).filled(model)
 
 
-def surpluses(model: Model, plan: Schedule) -> Floats:
+def surpluses(model: Network, plan: Schedule) -> Floats:
     """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
     surplus = model.graph.degree.astype(np.float64)
     surplus[plan.nodes] -= np.abs(plan.chains[: model.n])
@@ -327,7 +327,7 @@ class Plan:
     table_size: int
 
     def filled(
-        self, model: Model, threads: int = 1, deadline: core.Deadline | None = None
+        self, model: Network, threads: int = 1, deadline: core.Deadline | None = None
     ) -> Schedule:
         """Return the schedule with the costs of a model."""
         if deadline is not None:
@@ -359,7 +359,7 @@ def _by_lane(parts: list[NDArray[Any] | None], absent: float, size: int) -> Floa
     return np.full(LANES, given[0][0]) if one and size > LANES else np.zeros(size)
 
 
-def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
+def _remembered(model: Network, name: str, make: Callable[[], Plan]) -> Plan:
     """Return the cached plan for a graph and its shapes, or make one.
 
     The cache belongs to the graph. Two threads may make the same plan at the same time; the plans
@@ -379,7 +379,7 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
 
 
 def _plan(
-    model: Model,
+    model: Network,
     rank: Ints,
     level: Ints,
     *,
@@ -395,7 +395,7 @@ def _plan(
     return Plan(made, **sizes)
 
 
-def _tile_keys(model: Model) -> Ints:
+def _tile_keys(model: Network) -> Ints:
     """Return one key per edge; only edges with equal keys may share a tile."""
     keys = [p.tile_key(*model.end_labels(first, last)) for first, last, p in model.groups()]
     return np.concatenate([*keys, np.zeros(0, dtype=np.int64)])

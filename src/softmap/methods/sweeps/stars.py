@@ -13,7 +13,7 @@ from softmap.methods.base import Floats
 from softmap.methods.sweeps.chains import ChainMarginals, ProvedBound
 from softmap.methods.sweeps.loops import CLOCK, NONE, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.planning import colour_schedule
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states
 
@@ -33,7 +33,7 @@ class Stars:
     marginals are returned in the order of the model.
     """
 
-    def __init__(self, model: Model, threads: int, deadline: core.Deadline | None = None) -> None:
+    def __init__(self, model: Network, threads: int, deadline: core.Deadline | None = None) -> None:
         self.model, self.threads = model, threads
         self._thread_choice = ThreadChoice(threads)
         self.point_dtype = np.dtype(np.float64)

@@ -14,7 +14,7 @@ from softmap.methods.policy import Ask
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.planning import decoding_order
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.gaps import cost_scale
 from softmap.relaxation.polytope import Coupled
 
@@ -44,7 +44,7 @@ class TRWS(SweepMethod):
 
     def init(
         self,
-        model: Model,
+        model: Network,
         lam: Floats | None,
         seed: int,
         deadline: core.Deadline | None = None,
@@ -89,5 +89,5 @@ class TRWS(SweepMethod):
     def undo_proposal(self, state: TRWSState) -> None:
         self.chains.undo_proposal(state.messages)
 
-    def decode_order(self, model: Model) -> NDArray[np.int64]:
+    def decode_order(self, model: Network) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

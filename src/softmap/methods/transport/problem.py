@@ -14,7 +14,7 @@ from softmap import core
 from softmap.arguments import count
 from softmap.errors import ModelError
 from softmap.methods.transport.results import Floats
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, SharedTables
 from softmap.model.potentials.base import integers, numbers, plain
@@ -27,7 +27,7 @@ ULP = 2.0**-53  # largest relative error of one rounding
 class TransportProblem:
     """A checked problem: the model of its costs, the masses, and which nodes have them."""
 
-    model: Model
+    model: Network
     mass: Floats
     fixed: NDArray[np.uint8]
     ranges: Floats  # of the costs of each edge and of its free endpoints
@@ -50,7 +50,7 @@ class TransportProblem:
         sizes = [
             _size(i, m, g, pairs, tables) for i, (m, g) in enumerate(zip(asked, given, strict=True))
         ]
-        model = Model(_unary(unary, sizes), pairs, _potentials(tables))
+        model = Network(_unary(unary, sizes), pairs, _potentials(tables))
         if model.has_forbidden:
             raise ModelError("transport needs finite costs; a cost is +inf")
         mass = np.concatenate(
@@ -235,7 +235,7 @@ def _unary(unary: Any, sizes: list[int]) -> list[Floats]:
     return found
 
 
-def _owner(model: Model) -> NDArray[np.int64]:
+def _owner(model: Network) -> NDArray[np.int64]:
     nodes = model.edges.reshape(-1)
     counts = model.num_labels[nodes]
     begin = np.repeat(model.node_offset[nodes] - (np.cumsum(counts) - counts), counts)

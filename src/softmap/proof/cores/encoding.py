@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.many import AllDifferent, AtMostOne, Cardinality, Many
 from softmap.model.potentials.base import Ints
 from softmap.proof.cores.units import FORBIDDEN, Units, units_of
@@ -143,14 +143,14 @@ class Encoding:
         return -np.column_stack(columns) if columns else np.zeros((len(scopes), 0), np.int64)
 
 
-def encode(model: Model, given: Model) -> Encoding:
+def encode(model: Network, given: Network) -> Encoding:
     """Return the clauses, sums and costs of a model.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
-    given : Model
+    given : Network
         The model that it was made from; it may know more factors over many variables.
     """
     flat = flatten(model)
@@ -237,7 +237,7 @@ def _bounds(factor: Any, sizes: list[int]) -> tuple[Bounds, Ints]:
 
 
 def _whole_sums(
-    model: Model, given: Model, flat: FlatModel
+    model: Network, given: Network, flat: FlatModel
 ) -> tuple[list[tuple[int, Many]], Bools]:
     """The hard sums that stay whole, with their numbers, and which are their chain variables.
 

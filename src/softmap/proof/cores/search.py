@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Ints
 from softmap.proof.cores.encoding import Encoding, encode
 
@@ -21,15 +21,15 @@ class CoreGuided:
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
-    given : Model, optional
+    given : Network, optional
         The model that `model` was made from; it may know more factors over many variables.
     logged : int, default 0
         Size of the proof that is kept, in integers of four bytes; none is kept if it is 0.
     """
 
-    def __init__(self, model: Model, given: Model | None = None, logged: int = 0) -> None:
+    def __init__(self, model: Network, given: Network | None = None, logged: int = 0) -> None:
         self._encoding = found = encode(model, model if given is None else given)
         self._native = core.CoreSearch(np.zeros(found.variables, dtype=bool), logged)
         for rows, tables in found.clauses:

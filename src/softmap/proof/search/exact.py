@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel, flatten
 
@@ -52,7 +52,7 @@ class ExactSearch:
 
     Parameters
     ----------
-    model : Model or FlatModel
+    model : Network or FlatModel
         The model.
     incumbent : int array, optional
         Labels of a known labelling.
@@ -84,7 +84,7 @@ class ExactSearch:
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
         self,
-        model: Model | FlatModel,
+        model: Network | FlatModel,
         *,
         incumbent: ArrayLike | None = None,
         lam: Costs | None = None,
@@ -99,7 +99,7 @@ class ExactSearch:
         split_work: int | None = None,
         log: str | Path | None = None,
     ) -> None:
-        flat = flatten(model) if isinstance(model, Model) else model
+        flat = model if isinstance(model, FlatModel) else flatten(model)
         options = core.ExactOptions()
         options.relative_gap, options.absolute_gap = relative_gap, absolute_gap
         options.presolve, options.ascent = presolve, ascent
@@ -150,7 +150,7 @@ def _labels(given: ArrayLike | None) -> Ints:
 
 
 def solve_exact(
-    model: Model | FlatModel,
+    model: Network | FlatModel,
     *,
     deadline: core.Deadline | None = None,
     backtrack_limit: int = -1,

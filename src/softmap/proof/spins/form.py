@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.sums import float_below, last_bits
 from softmap.relaxation.flat import flatten
 
@@ -50,7 +50,7 @@ class SpinForm:
     step: Fraction
 
     @classmethod
-    def of(cls, model: Model) -> SpinForm | None:
+    def of(cls, model: Network) -> SpinForm | None:
         """Return the form of a model of two labels and pairs; None if it has hard constraints."""
         flat = flatten(model)
         n, ends = len(flat.num_labels), flat.scope.reshape(-1, 2)

@@ -24,7 +24,7 @@ from scipy.linalg import helmert
 from scipy.sparse import block_diag, csr_array, hstack
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.proof.spins.bound import UNIT
 from softmap.proof.spins.rounding import TRIES
@@ -86,7 +86,7 @@ class IndicatorForm:
     lost: float
 
     @classmethod
-    def of(cls, model: Model) -> IndicatorForm:
+    def of(cls, model: Network) -> IndicatorForm:
         """Return the form of a model of pairs."""
         flat, sizes = flatten(model), model.num_labels.astype(np.int64)
         possible, variable = np.isfinite(flat.unary), np.repeat(np.arange(model.n), sizes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from softmap import labels as decoding
-from softmap.model import Model
 from softmap.model.graph import spanning_forest
 from softmap.model.inputs import FlatUnary
+from softmap.model.network import Network
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Tightened, blocks
@@ -38,7 +38,7 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
-    model = Model(
+    model = Network(
         FlatUnary(unary, base.num_labels[:n]), pairs, Tables(_pair_tables(tight, -logs, chosen))
     )
     found = decoding.forests(model, start, rounds=1)

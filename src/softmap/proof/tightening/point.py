@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import places_in, within
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Ints
@@ -63,7 +63,7 @@ class TightenedPoint:
 
 
 def tightened_point(
-    model: Model, clusters: tuple[Scope, ...], beliefs: ClusterBeliefs, labels: Ints | None
+    model: Network, clusters: tuple[Scope, ...], beliefs: ClusterBeliefs, labels: Ints | None
 ) -> tuple[float, Floats]:
     """Return cost and node marginals of a feasible point near the beliefs of the tightened model.
 

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import FlatUnary, Group, places_in
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen, offsets
@@ -36,7 +36,7 @@ def region_order(tight: Tightened) -> Ints:
     return np.argsort(key * len(key) + np.arange(len(key)))
 
 
-def arrange(tight: Tightened) -> tuple[Model, Ints]:
+def arrange(tight: Tightened) -> tuple[Network, Ints]:
     """Return the tightened model in the order of `region_order`, and the new index of each state.
 
     The order of edges does not change, so that λ is the same for both models.
@@ -63,7 +63,7 @@ class Tightened:
 
     Attributes
     ----------
-    base, model : Model
+    base, model : Network
     scopes : Scopes
         The variables of each cluster.
     pairs : int64[P, 2]
@@ -81,8 +81,8 @@ class Tightened:
         `len(kept) + t`; numbers 2p and 2p + 1 lead from pair p to its variables.
     """
 
-    base: Model
-    model: Model
+    base: Network
+    model: Network
     scopes: Scopes
     pairs: Ints
     kept: Ints
@@ -110,7 +110,7 @@ class Tightened:
     def declared(self) -> Tightened:
         """Return the same with regions that `model` knows as auxiliary nodes, which checks them."""
         base, model = self.base, self.model.with_auxiliaries(self._states())
-        return replace(self, model=model if base.shape is None else model.with_shape(base.shape))
+        return replace(self, model=model.called(base.shape, model.names))
 
     def _states(self) -> Auxiliaries:
         """Return the joint states of the auxiliary nodes of the base, of pairs and of clusters."""
@@ -123,7 +123,7 @@ class Tightened:
             frozen(np.concatenate([own.stride, stride[new.inside]]), np.int64),
         )
 
-    def arranged(self, order: Ints) -> Model:
+    def arranged(self, order: Ints) -> Network:
         """Return `model` with its nodes in another order; edges and λ keep theirs."""
         place = np.empty(self.model.n, dtype=np.int64)
         place[order] = np.arange(self.model.n)
@@ -135,7 +135,7 @@ class Tightened:
             (place[self.model.edges[first:last]], potential)
             for first, last, potential in self.model.groups()
         ]
-        return Model(unary, None, groups, constant=self.model.constant)
+        return Network(unary, None, groups, constant=self.model.constant)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class _Ties:
         return cls(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.int64))
 
 
-def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
+def build(base: Network, clusters: Iterable[Iterable[int]]) -> Tightened:
     """Tighten a model by clusters of variables.
 
     A pair of variables inside a cluster becomes a pair region if it has an edge (whose costs move
@@ -172,7 +172,7 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
 
     Parameters
     ----------
-    base : Model
+    base : Network
     clusters : iterable of iterables of int
         The variables of each cluster, three or more.
     """
@@ -185,7 +185,7 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
             return made.declared()
 
 
-def building(base: Model, scopes: Scopes) -> Generator[None, None, Tightened]:
+def building(base: Network, scopes: Scopes) -> Generator[None, None, Tightened]:
     """As `build`, in several steps, between which it yields; regions are not `declared`."""
     members = _clusters(base, scopes)
     pairs = _chosen_pairs(base, [*_auxiliaries(base), *members])
@@ -203,7 +203,7 @@ def building(base: Model, scopes: Scopes) -> Generator[None, None, Tightened]:
     labels = np.concatenate([base.num_labels, base.num_labels[pairs].prod(axis=1), sizes])
     unary = FlatUnary(np.concatenate([base.unary, costs, np.zeros(int(sizes.sum()))]), labels)
     groups = _kept_groups(base, kept) + _tie_groups(ties)
-    model = Model(unary, None, groups, constant=base.constant)
+    model = Network(unary, None, groups, constant=base.constant)
     return Tightened(
         base, model, scopes, pairs, kept, absorbed, edge_pair[absorbed], flipped[absorbed],
         ties.rows[:, 0], ties.rows[:, 1],
@@ -221,7 +221,7 @@ def pair_codes(pairs: Ints, n: int) -> Ints:
     return np.asarray(low.astype(np.int64) * n + high)
 
 
-def _auxiliaries(base: Model) -> list[_Holders]:
+def _auxiliaries(base: Network) -> list[_Holders]:
     aux, arity = base.auxiliaries, np.diff(base.auxiliaries.start)
     out = []
     for k in np.unique(arity).tolist():
@@ -232,7 +232,7 @@ def _auxiliaries(base: Model) -> list[_Holders]:
     return out
 
 
-def _clusters(base: Model, scopes: Scopes) -> list[_Holders]:
+def _clusters(base: Network, scopes: Scopes) -> list[_Holders]:
     """Return the clusters by arity, numbered from 0."""
     labels = scopes.labels(base.num_labels)
     stride, size = _strides(labels), labels.prod(axis=1)
@@ -257,7 +257,7 @@ def _inner_pairs(holders: _Holders, n: int) -> list[tuple[int, int, Ints]]:
     return [(a, b, pair_codes(holders.member[:, [a, b]], n)) for a, b in places]
 
 
-def _chosen_pairs(base: Model, holders: list[_Holders]) -> Ints:
+def _chosen_pairs(base: Network, holders: list[_Holders]) -> Ints:
     n, own = base.num_variables, len(_auxiliaries(base))
     codes = [
         [code for group in part for _, _, code in _inner_pairs(group, n)]
@@ -271,7 +271,7 @@ def _chosen_pairs(base: Model, holders: list[_Holders]) -> Ints:
     return np.stack(np.divmod(inside[wanted], n), axis=1)
 
 
-def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
+def _pair_of_edges(base: Network, pairs: Ints) -> tuple[Ints, Bools]:
     """Return the pair region of each edge (-1: none), and whether its endpoints are swapped."""
     n = base.num_variables
     edges = base.edges.astype(np.int64)
@@ -281,7 +281,7 @@ def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
     return found, edges[:, 0] > edges[:, 1]
 
 
-def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped: Bools) -> Costs:
+def _pair_costs(base: Network, pairs: Ints, absorbed: Ints, region: Ints, flipped: Bools) -> Costs:
     """Return the costs of pair regions, at most the exact sum of the costs of their edges."""
     begin = offsets(base.num_labels[pairs].prod(axis=1))
     costs, sizes = np.zeros((2, int(begin[-1])))
@@ -303,7 +303,7 @@ def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped:
     return costs
 
 
-def _ties(base: Model, pairs: Ints, holders: list[_Holders]) -> _Ties:
+def _ties(base: Network, pairs: Ints, holders: list[_Holders]) -> _Ties:
     labels = base.num_labels
     d_i, d_j = labels[pairs[:, 0]], labels[pairs[:, 1]]
     node, one = base.n + np.arange(len(pairs)), np.ones(len(pairs), dtype=np.int64)
@@ -315,7 +315,7 @@ def _ties(base: Model, pairs: Ints, holders: list[_Holders]) -> _Ties:
     return _Ties(np.concatenate(rows))
 
 
-def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
+def _holder_ties(base: Network, pairs: Ints, group: _Holders) -> list[Ints]:
     """Return coupling edges to the pair regions inside, and to members of clusters in none."""
     n, labels = base.num_variables, base.num_labels
     have = pair_codes(pairs, n)
@@ -342,7 +342,7 @@ def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
     return rows
 
 
-def _kept_groups(base: Model, kept: Ints) -> list[Group]:
+def _kept_groups(base: Network, kept: Ints) -> list[Group]:
     groups: list[Group] = []
     for first, last, potential in base.groups():
         mine = kept[(kept >= first) & (kept < last)]
@@ -398,7 +398,7 @@ def _copy_ties(
         move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
 
 
-def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints, threads: int) -> None:
+def _move(a: Network, lam: Floats, h: Ints, b: Network, out: Floats, g: Ints, threads: int) -> None:
     """Copy `lam` at half-edges `h` of `a` to `out` at half-edges `g` of `b`."""
     size = a.half_offset[h + 1] - a.half_offset[h]
     core.move_blocks(lam, a.half_offset[h], size, out, b.half_offset[g], threads)

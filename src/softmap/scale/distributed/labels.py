@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.labels import best_labelling, decode, forests, round_nodes
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
 from softmap.scale.distributed.passes import PartsPasses
@@ -120,7 +120,7 @@ class _Inner:
         given = self._given(labels, None)
         return forests(given, best_labelling(given, [labels[: self.own]])[0], 1, 0.0, seed)
 
-    def _given(self, labels: Ints, lam: Floats | None) -> Model:
+    def _given(self, labels: Ints, lam: Floats | None) -> Network:
         """Return the model of the own variables, given the labels of the halo; -1 is undecided.
 
         An undecided neighbour contributes the message -λ to the costs of the own variable.

@@ -253,9 +253,9 @@ def _begun(
         usual = (PartsEach().blocks if blocks else PartsEach().others) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process partitions the whole model, with the same outcome
-        part = partitioned(model, wanted, partition)
+        part = partitioned(model.network, wanted, partition)
         team = Team(comm, wanted)
-        whole, pieces = cut_model(model, part, team.mine)
+        whole, pieces = cut_model(model.network, part, team.mine)
         return team, whole, pieces
     if not isinstance(model, str | os.PathLike):
         raise OptionError(f"expected a Model or the folder of its parts, not {shown(model)}")

@@ -25,7 +25,7 @@ from softmap.errors import CheckpointError, FormatError, OptionError, WriteError
 from softmap.io.atomic import replacing, write_text
 from softmap.io.npz import mapped, model_arrays, model_from_arrays
 from softmap.methods.policy import CheckTimes, Cooling
-from softmap.model import Model, Potts, checked_model
+from softmap.model import Model, Network, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed.run import PartsProgress, PartsRun
@@ -123,7 +123,7 @@ class _GridParts:
         local = order[np.searchsorted(nodes[order], ends)]
         home = self._home(nodes)
         potts = Potts(np.full(len(edges), self.weight))
-        model = Model(self._unary(nodes), local, potts)
+        model = Network(self._unary(nodes), local, potts)
         return ModelPart(number, model, len(own), nodes, edges, home, self._turn(home))
 
     def _edges(self, r0: int, r1: int, c0: int, c1: int) -> tuple[Ints, Ints]:
@@ -172,8 +172,9 @@ def write_parts(
     partition : "auto", "grid", "metis" or "own"
         How the variables are partitioned; see `softmap.model.partition.partition`.
     """
-    part = partitioned(checked_model(model), count("parts", parts, 1), partition)
-    whole, pieces = cut_model(model, part)
+    network = checked_model(model).network
+    part = partitioned(network, count("parts", parts, 1), partition)
+    whole, pieces = cut_model(network, part)
     write_folder(folder, whole, pieces)
 
 
@@ -239,7 +240,7 @@ def read_part(folder: Path, number: int, whole: Whole) -> ModelPart:
     own = {name: arrays.pop(f"part.{name}", None) for name in EXTRA}
     if any(array is None for array in own.values()):
         raise FormatError("expected a part of a model", path)
-    model = model_from_arrays(arrays, path)
+    model = model_from_arrays(arrays, path).network
     found: dict[str, Any] = {name: np.asarray(own[name], dtype=np.int64) for name in EXTRA}
     found["own"] = int(found["own"])
     part = ModelPart(number=number, model=model, **found)

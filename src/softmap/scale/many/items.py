@@ -60,7 +60,7 @@ class Item:
     def small(self) -> bool:
         """Whether the item is sent in a batch with others."""
         if isinstance(self.source, Model):
-            return self.source.nbytes <= self.batching.small
+            return self.source.network.nbytes <= self.batching.small
         try:
             return os.path.getsize(self.source) <= self.batching.small // 4
         except OSError:  # only workers can see it, or it is missing: they report that

@@ -116,7 +116,7 @@ def _model(item: Item, settings: Settings, limit: int | None) -> Model:
             model = read(item.source, values=settings.values, evidence=item.evidence)
         except OSError as error:
             raise FormatError(error.strerror or str(error), item.source) from error
-    need = memory_needed(model)
+    need = memory_needed(model.network)
     if limit is not None and need > limit:
         raise MemoryError(
             f"{item.name}: a run needs about {human(need)}, a worker has {human(limit)}"

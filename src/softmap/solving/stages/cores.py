@@ -77,7 +77,7 @@ class Cores(Subsolver):
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Cores | None:
         model = problem.model
-        logical = model.has_forbidden or len(model.auxiliaries) > 0
+        logical = model.has_forbidden or model.has_factors
         if options.goal == "lp" or options.backend != "cpu":
             return None
         if not logical or not two_labels(problem):

@@ -25,7 +25,7 @@ class Eliminate(Once):
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Eliminate | None:
         model, tuning = problem.model, options.tuning
-        if not by_default(options) or options.goal == "labels" or not len(model.auxiliaries):
+        if not by_default(options) or options.goal == "labels" or not model.has_factors:
             return None
         few = model.num_variables <= tuning.dense_variables
         if model.unary.size < tuning.large or not few:

@@ -10,7 +10,7 @@ import numpy as np
 
 from softmap import core
 from softmap.methods.base import Floats
-from softmap.model import Model
+from softmap.model import Network
 from softmap.model.potentials import Tables
 from softmap.relaxation.dual import edge_batches
 from softmap.solving.best import Best
@@ -99,7 +99,7 @@ class Interior(Subsolver):
         return lam, nodes
 
 
-def interior_point(model: Model) -> core.InteriorPoint:
+def interior_point(model: Network) -> core.InteriorPoint:
     """Return the interior-point method for a model without hard constraints, at its start."""
     pairs = np.empty(model.edge_size)
     for batch in edge_batches(model):
@@ -109,7 +109,7 @@ def interior_point(model: Model) -> core.InteriorPoint:
     )
 
 
-def _time_of_pass(model: Model, times: InteriorTimes) -> float:
+def _time_of_pass(model: Network, times: InteriorTimes) -> float:
     """Estimate of the time of a pass by sizes alone, in the unit of `InteriorTimes`."""
     time = 0.0
     for g, potential in enumerate(model.potentials):

@@ -11,7 +11,7 @@ import numpy as np
 
 from softmap import core
 from softmap.errors import InfeasibleModel
-from softmap.model import Model
+from softmap.model import Network
 from softmap.proof.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch, Log
 from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
 from softmap.relaxation.gaps import CLOSED
@@ -28,25 +28,25 @@ from softmap.solving.trace import StageName
 __all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
 
 
-def flat_entries(model: Model) -> int:
+def flat_entries(model: Network) -> int:
     """The number of node costs and table entries of a model without its auxiliary edges."""
-    if not len(model.auxiliaries):
+    if not model.has_factors:
         return model.edge_size + model.unary.size
     tied = model.edges[:, 0] >= model.num_variables
     return int(np.diff(model.edge_offset)[~tied].sum()) + model.unary.size
 
 
-def search_memory(model: Model, entries: int) -> float:
+def search_memory(model: Network, entries: int) -> float:
     """Memory of an exact search without open nodes and dynamic programming, in bytes."""
     return float(TAKES.entry * entries + TAKES.joined * (model.n + model.m))
 
 
-def search_threads(model: Model, threads: int, spare: float) -> tuple[int, float]:
+def search_threads(model: Network, threads: int, spare: float) -> tuple[int, float]:
     """The number of threads of a search, and the memory of all but the first, in bytes.
 
     Parameters
     ----------
-    model : Model
+    model : Network
         The model.
     threads : int
         Number of threads of the run.

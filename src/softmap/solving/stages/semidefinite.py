@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from softmap import core
-from softmap.model import Model
+from softmap.model import Network
 from softmap.relaxation.gaps import CLOSED
 from softmap.solving.best import Best
 from softmap.solving.evidence import Stated
@@ -81,15 +81,15 @@ class SquareRecords:
         return record(SQUARES, [-problem.exponent], *tables)
 
 
-def of_pairs(model: Model) -> bool:
+def of_pairs(model: Network) -> bool:
     """Whether the model has two labels per variable, and factors of pairs only."""
-    plain = not len(model.auxiliaries) and not len(model.running)
+    plain = model.is_plain
     return plain and model.m > 0 and bool((model.num_labels == 2).all())
 
 
-def indicators(model: Model) -> int:
+def indicators(model: Network) -> int:
     """The possible labels but one per variable, and one more, of a model of pairs; else 0."""
-    if len(model.auxiliaries) or len(model.running) or not model.m:
+    if not model.is_plain or not model.m:
         return 0
     return int(np.isfinite(model.unary).sum()) - model.n + 1
 

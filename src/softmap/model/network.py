@@ -1,9 +1,11 @@
-"""`BaseModel`: a model is checked once, is immutable, and shares its arrays with derived ones."""
+"""`Network`: the nodes, edges and costs that loops see, and the way back to the user's variables.
+
+A network is checked once, is immutable, and shares its arrays with those derived from it.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +16,6 @@ from softmap.model.inputs import (
     LARGEST_SUM,
     Group,
     Pairwise,
-    checked_evidence,
     checked_potentials,
     checked_reach,
     edge_groups,
@@ -23,9 +24,9 @@ from softmap.model.inputs import (
     other_unary,
 )
 from softmap.model.many import Many
-from softmap.model.names import checked_names
+from softmap.model.names import Names
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, integers, largest
+from softmap.model.potentials.base import LARGEST_COST, largest
 from softmap.model.required import check_required, required_arrays
 from softmap.model.structure import (
     CARRIED,
@@ -39,10 +40,49 @@ from softmap.model.structure import (
 )
 
 
-class BaseModel(Structure):
-    """A model whose costs were checked when it was made, and the models derived from it.
+class Network(Structure):
+    """What a `Model` is lowered to: a pairwise model whose last nodes may not be the user's.
 
-    `Model` documents the parameters. Derived models share all arrays that do not change.
+    Nodes come in three kinds, in this order: the variables of the user, chain variables, which hold
+    partial counts and sums of factors over many variables, and factor nodes, each of which stands
+    for a factor of three or more variables. All arrays are those of `Model` with these nodes and
+    their edges. Networks derived from one another share all arrays that do not change.
+
+    Parameters
+    ----------
+    unary, edges, pairwise, constant
+        As for `Model`.
+
+    Attributes
+    ----------
+    unary : float64 array
+        Costs of all nodes, flat over `node_offset`.
+    num_labels : int64[n]
+        Number of labels of each node.
+    n, m : int
+        Number of nodes and of edges.
+    num_visible, num_variables : int
+        Number of the user's variables, and of these and the chain variables.
+    edges : int array (m, 2)
+        The endpoints of each edge.
+    potentials : tuple of Potential
+        Costs of the edges, one potential per group of edges of one family.
+    group_start : int array
+        The first edge of each group.
+    constant : float
+        The constant of the energy.
+    auxiliaries : Auxiliaries
+        The factors that the factor nodes represent.
+    running : Running
+        The functions that determine the labels of the chain variables.
+    required : tuple of Many
+        Factors over many variables whose hard constraints are also checked directly.
+    required_chains : tuple of (int, int)
+        The first chain variable of each of these factors, and the one after its last.
+    shape : tuple of int or None
+        The shape of the grid, which is also the shape of labellings; None without a grid.
+    names : Names or None
+        Names of the variables and states of the user.
     """
 
     def __init__(
@@ -75,7 +115,7 @@ class BaseModel(Structure):
         self._check_costs()
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Model is immutable, {name} cannot be set; see Model.replace")
+        raise AttributeError(f"a Network is immutable, {name} cannot be set; see replace")
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches that other modules keep in the model are not pickled.
@@ -96,7 +136,7 @@ class BaseModel(Structure):
                 f"expected at most {LARGEST_SUM:g}"
             )
 
-    # --- derived models -------------------------------------------------------------------------
+    # --- derived networks -----------------------------------------------------------------------
 
     def replace(
         self,
@@ -105,12 +145,12 @@ class BaseModel(Structure):
         potentials: Sequence[Potential] | None = None,
         constant: float | None = None,
     ) -> Self:
-        """Return a model with the same graph and other costs; it shares all arrays not given.
+        """Return a network with the same graph and other costs; it shares all arrays not given.
 
         Parameters
         ----------
         unary : array or list of arrays, optional
-            Costs of all nodes: flat as in `Model.unary`, or as the constructor takes them.
+            Costs of all nodes: flat as in `unary`, or as the constructor takes them.
         potentials : sequence of Potential, optional
             One potential per group of edges.
         constant : float, optional
@@ -149,72 +189,53 @@ class BaseModel(Structure):
         new.__dict__.update(changed)
         return new
 
-    def condition(self, evidence: Mapping[Any, Any]) -> Self:
-        """Return the model with some variables fixed; their other labels become forbidden.
+    def condition(self, evidence: Sequence[tuple[int, int]]) -> Self:
+        """Return the network with variables fixed; their other labels become forbidden.
 
         Parameters
         ----------
-        evidence : mapping from variable to label
-            By number, or by name in a model with names.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0, 1], [0, 1]], [[0, 1]], softmap.Potts(2.0))
-        >>> softmap.solve(model.condition({0: 1})).labels.tolist()
-        [1, 1]
+        evidence : sequence of (int, int)
+            Variables and their labels.
         """
-        if self.names is not None and isinstance(evidence, Mapping):
-            evidence = self.names.evidence(evidence)
         unary = self.unary.copy()
-        for i, x in checked_evidence(evidence, self.num_labels[: self.num_visible]):
+        for i, x in evidence:
             block = unary[self.node_slice(i)]
             kept = block[x]
             block[:] = np.inf
             block[x] = kept
         return self.replace(unary=unary)
 
-    def with_shape(self, shape: Sequence[int]) -> Self:
-        """Return the same model as a grid: its labellings have this shape.
+    def called(self, shape: tuple[int, ...] | None, names: Names | None) -> Self:
+        """Return the network of the same model with this shape and these names."""
+        if shape == self.shape and names is self.names:
+            return self
+        return self._with(shape=shape, names=names)
 
-        Parameters
-        ----------
-        shape : sequence of int
-            Its product is the number of variables, which are numbered row by row.
+    def declared(
+        self,
+        running: Running,
+        required: tuple[Many, ...],
+        required_chains: tuple[tuple[int, int], ...],
+        auxiliaries: Auxiliaries,
+    ) -> Self:
+        """Return the network with its last nodes declared factor nodes and chain variables.
+
+        What is said of them is not checked.
         """
-        sides = tuple(integers(shape, "shape").reshape(-1).tolist())
-        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
-            raise ModelError(
-                f"shape {sides} does not fit the {self.num_visible} variables of the model"
-            )
-        return self._with(shape=sides)
-
-    def with_names(self, names: Any, states: Any = None) -> Self:
-        """Return the same model with names for its variables and, optionally, their states.
-
-        Parameters
-        ----------
-        names : list of hashable, or mapping
-            One name per variable; or a mapping from names to lists of state names.
-        states : list or mapping, optional
-            One list of state names for all variables, one list per variable, or a mapping from
-            names of variables to lists. By default states are numbers.
-
-        Examples
-        --------
-        >>> import softmap
-        >>> model = softmap.Model([[0.2, 0.1], [0.0, 0.3]])
-        >>> named = model.with_names(["sky", "sea"], ["grey", "blue"])
-        >>> softmap.solve(named).as_dict()
-        {'sky': 'blue', 'sea': 'grey'}
-        """
-        counts = self.num_labels[: self.num_visible]
-        return self._with(names=checked_names(names, states, counts))
+        if not len(running) and not len(auxiliaries) and not required:
+            return self
+        return self._with(
+            running=running,
+            required=required,
+            required_chains=required_chains,
+            auxiliaries=auxiliaries,
+            num_variables=self.n - len(auxiliaries),
+        )
 
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Self:
-        """Return the same model with its last nodes declared auxiliary.
+        """Return the same network with its last nodes declared factor nodes.
 
-        The state of an auxiliary node follows from the labels of its members. Raises `ModelError`
+        The state of a factor node follows from the labels of its members. Raises `ModelError`
         unless its states enumerate the joint states of the members, and its edges are the
         projections to the members.
         """
@@ -222,14 +243,14 @@ class BaseModel(Structure):
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
 
     def with_running_variables(self, running: Running) -> Self:
-        """Return the same model with its last variables declared chain variables."""
+        """Return the same network with its last variables declared chain variables."""
         counts = self.num_labels[: self.num_variables]
         return self._with(running=check_running(running, counts))
 
     def with_required(self, factors: Sequence[Many], chained: Sequence[tuple[int, int]]) -> Self:
-        """Return the same model with these factors over many variables in `required`.
+        """Return the same network with these factors over many variables in `required`.
 
-        Raises `ModelError` unless the tables of the model imply the hard constraints of all.
+        Raises `ModelError` unless the tables of the network imply the hard constraints of all.
 
         Parameters
         ----------
