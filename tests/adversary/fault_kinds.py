@@ -206,7 +206,10 @@ def _memory_fails(rng: np.random.Generator) -> str | None:
     for failing in (number, 0):
         allocations.arm(failing)
         try:
-            found = run(model, np.random.default_rng(seed))
+            with warnings.catch_warnings():
+                if failing:
+                    warnings.simplefilter("ignore", softmap.StageWarning)
+                found = run(model, np.random.default_rng(seed))
         except MemoryError as error:
             found = getattr(error, "result", None)
             if not failing:

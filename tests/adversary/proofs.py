@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import softmap
 from softmap.errors import FormatError
+from softmap.model.model import raised
 from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.consistency import tighten
 from softmap.verification.conclusion import What
@@ -100,7 +101,7 @@ def proved(seed: int, folder: Path) -> Proved | None:
     """A proof by a search with options of any kind; None where the model has no labelling."""
     rng = np.random.default_rng(seed)
     try:
-        model = tighten(random_model(rng))
+        model = raised(tighten(random_model(rng)))
     except softmap.InfeasibleModel:
         return None
     best = optimum(model)

@@ -32,6 +32,7 @@ import softmap
 from adversary.product_kinds import forged, least_costs, weighted
 from adversary.proofs import Proved, changed, optimum, proved, random_model
 from softmap.errors import FormatError, SoftmapError
+from softmap.model.model import raised
 from softmap.relaxation.consistency import tighten
 from softmap.verification import check_proof, export_model
 from softmap.verification.conclusion import What
@@ -100,7 +101,7 @@ def clustered(seed: int, folder: Path) -> Proved | None:
     """A random λ for random clusters of a random model; None where it has no labelling."""
     rng = np.random.default_rng((11, seed))
     try:
-        model = tighten(random_model(rng))
+        model = raised(tighten(random_model(rng)))
     except softmap.InfeasibleModel:
         return None
     best, n = optimum(model), model.num_variables

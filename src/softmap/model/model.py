@@ -161,9 +161,8 @@ class Model:
         def __getattr__(self, name: str) -> Any:
             if name in LOWERED:
                 return getattr(self.network, name)
-            raise AttributeError(
-                missing(f"{type(self).__name__!r} object", name, _INSTEAD, dir(type(self)))
-            )
+            names = (*dir(type(self)), *LOWERED)
+            raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD, names))
 
     def _repr_html_(self) -> str:
         from softmap.model.drawn import model_html  # only notebooks need it

@@ -232,7 +232,8 @@ class Run:
         self._note(turn, outcome, before, time.perf_counter() - began)
         status, snapshot = self._status(outcome), None
         # a model that set-up has solved
-        alone = status is not None and not len(self.record.trace) and not self.passes.seen().done
+        solved = self.best.labels_met(self._tolerances) is not None
+        alone = solved and not len(self.record.trace) and not self.passes.seen().done
         if outcome.ran or best.energy < before[1] or alone:
             seen = self._with_lam(self._board.seen or self.passes.seen())
             snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)

@@ -6,6 +6,7 @@ import pytest
 import softmap
 from softmap import lp
 from softmap.labels import icm
+from softmap.model.model import raised
 from softmap.proof.tightening.regions import build
 from support.oracles import brute_force
 from support.small_models import random_clusters, random_labels, random_model
@@ -17,7 +18,7 @@ CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_a_tightened_model_can_be_solved_like_any_other(family, seed):
     model = random_model(family, seed)
-    tight = build(model, random_clusters(model, seed)).model
+    tight = raised(build(model, random_clusters(model, seed)).model)
     result = softmap.solve(tight, threads=1, max_work=100_000, goal="lp")
     value, optimum = lp.solve(tight).value, brute_force(model)[0]
     assert result.bound <= value + 1e-6
