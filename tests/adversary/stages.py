@@ -17,6 +17,7 @@ import numpy as np
 import softmap
 from adversary.making import trial
 from adversary.promises import optimum
+from softmap.model.model import raised
 from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.flat import flat_lam
 from softmap.relaxation.gaps import scaled
@@ -54,7 +55,9 @@ def _claims(problem: Problem, seed: int) -> Iterator[tuple[str, float, np.ndarra
         yield f"search {options}", r.lower_bound, r.labels
         if r.complete and r.infeasible:
             yield "a search that proves a feasible model infeasible", math.inf, None
-    first = softmap.solve(problem.scaled, goal="lp", max_work=40 * max(1, model.m), threads=1)
+    first = softmap.solve(
+        raised(problem.scaled), goal="lp", max_work=40 * max(1, model.m), threads=1
+    )
     lam = first.lam if seed % 2 else rng.normal(size=len(first.lam)) * scaled(model).scale
     r = solve_exact(model, lam=flat_lam(model, lam), backtrack_limit=50, dp_limit=0.0)
     yield "search from λ", r.lower_bound, r.labels
