@@ -21,7 +21,7 @@ from softmap.app.cli.app import main
 from softmap.verification import Verdict
 from softmap.verification.exact import float_below, rounded_down
 from softmap.verification.integers import FORBIDDEN, flat_model
-from softmap.verification.limit import BYTES, ITEM, MEMORY, NUMBERS, WORK, Limits, Refused
+from softmap.verification.limit import BYTES, ITEM, MEMORY, NUMBERS, TABLE, WORK, Limits, Refused
 from softmap.verification.reduction import _dominates
 from softmap.verification.tree import OPEN, Tree
 from support.proof_files import packed, taken_apart, write_proof
@@ -182,6 +182,13 @@ def test_combined_factors_count_as_well():
         effort.spend([1, 1], 1)
     with pytest.raises(Refused, match="its limit, for a model and a file of this size, is 128"):
         effort.spend([1, 1], 1)
+
+
+def test_a_table_is_refused_whose_entries_cost_little_work():
+    effort = Limits()
+    effort.spend([TABLE.constant], 1)
+    with pytest.raises(Refused, match=r"a table of 1\.68e"):
+        effort.spend([TABLE.constant + 1], 1)
 
 
 def test_limits_grow_with_the_file_and_the_model():

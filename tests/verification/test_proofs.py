@@ -183,7 +183,7 @@ def test_clusters_prove_their_bound(tmp_path):
     model = softmap.generators.erdos_renyi(60, seed=5)
     path = tmp_path / "run.proof"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search.Search, "applies", lambda self: False)
+        patch.setattr(search.Search, "suited", classmethod(lambda cls, problem, options: None))
         result = softmap.solve(model, proof=path)
     assert result.proof.kind == "tightened"
     assert softmap.verify(result, proof=path)["bound"].verdict is Verdict.CHECKED
