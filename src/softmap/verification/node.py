@@ -234,7 +234,7 @@ class NodeCosts:
     def _remove(self, x: int, labels: Iterable[int]) -> None:
         """Remove labels of a variable, as far as they are present."""
         live = self._live[x]
-        self._effort.work(ITEM * (8 + 2 * len(live)))
+        self._effort.work(ITEM * (20 + 2 * len(live)))
         self._marks[-1].keep_labels(live)
         live.difference_update(labels)
         self._empty = self._empty or not live

@@ -140,7 +140,7 @@ class Reduction(Remainder):
 
     def shift(self, places: Numbers, amounts: Numbers) -> None:
         """Move costs from factors to labels of their variables, then normalise."""
-        self._effort.work(8 * CALL)
+        self._effort.work(12 * CALL)
         moved = list(_pairs(places))
         if not all(f in self.scopes and 0 <= axis < len(self.scopes[f]) for f, axis in moved):
             raise Rejected("costs are moved from a factor or axis that does not exist")
