@@ -218,6 +218,9 @@ class _Rows:
             self.whole = rest
         elif key == b"default":
             self.default = rest
+        elif key == b"property" and rest.split()[:1] == [b"function"]:
+            function = rest.decode("utf-8", "backslashreplace")
+            raise self.network.error("a table of probabilities", f"property {function}")
         elif key not in (b"property", b""):
             found = key.decode("utf-8", "backslashreplace")
             raise self.network.error("a row '(states) probabilities', table or default", found)

@@ -17,8 +17,22 @@ from softmap.model.potentials import SharedTables
 from softmap.model.potentials.base import Costs
 
 
+def _first_entry(content: Content, left: int, n: int) -> int:
+    """Return the place of the first entry in a file of one more number, the published value."""
+    one_more = left == 2 * n * n + 1
+    lines = content.data.strip().splitlines() if one_more else []
+    if lines and len(lines[0].split()) == 2:
+        return 2
+    if lines and len(lines[-1].split()) == 1:
+        return 1
+    expected = f"{2 * n * n} numbers (two matrices of {n} x {n})"
+    raise content.error(expected, f"{left} numbers")
+
+
 def parse_qap(content: Content, *, one_to_one: bool = False) -> Model:
     """Return the model of a QAPLIB file: n, then two n × n matrices A and B.
+
+    A published value, after n on its line or alone on the last line, is not used.
 
     The label of variable i is p(i), from 0; the energy is `Σ A[i, j] B[p(i), p(j)]`. No label may
     be used twice. Pairs with equal entries of A share a table. `one_to_one` adds an `AllDifferent`
@@ -29,12 +43,10 @@ def parse_qap(content: Content, *, one_to_one: bool = False) -> Model:
     numbers = Numbers(content)
     content = numbers.content
     n = numbers.whole("the size n of the matrices", 1, 2**31 - 1)
-    if numbers.left != 2 * n * n:
-        expected = f"{2 * n * n} numbers (two matrices of {n} x {n})"
-        raise content.error(expected, f"{numbers.left} numbers")
-    both = numbers.values[1:].reshape(2, n, n)
+    first = 1 if numbers.left == 2 * n * n else _first_entry(content, numbers.left, n)
+    both = numbers.values[first : first + 2 * n * n].reshape(2, n, n)
     if not np.isfinite(both).all():
-        place = 1 + int(np.argmin(np.isfinite(both.ravel())))
+        place = first + int(np.argmin(np.isfinite(both.ravel())))
         raise numbers.fail(place, "finite entries")
     content.check(np.abs(both))
     flow, distance = both
