@@ -108,11 +108,9 @@ def solve_command(
     from softmap.views.progress import display
 
     targets = _targets(given)
-    options = {name: given[name] for name in OPTIONS}
     try:
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
-        if initial is not None:
-            options["labels"] = best_labels(initial, loaded)
+        options = _options(given, loaded)
         with Interrupts() as held:  # a signal after the run does not lose what it found
             if query is not None or mbest is not None:
                 code = _other_question(loaded, given, options, targets)
@@ -121,15 +119,19 @@ def solve_command(
             with targets.solving(), lines or display(not no_progress, time_limit) as show:
                 result, error = _run(loaded, resume, on_snapshot=show, **options)
             _tell(result, targets, as_json, model.name, lines)
-            _raise(error)  # the answer so far is printed and written
+            if error is not None:  # the answer so far is printed and written
+                raise error
     except InfeasibleModel as error:
         raise typer.Exit(_infeasible(error, targets, as_json, competition)) from None
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
-def _raise(error: BaseException | None) -> None:
-    if error is not None:
-        raise error
+def _options(given: Mapping[str, Any], model: Model) -> dict[str, Any]:
+    """Return the options of `softmap.solve`, with the first labelling read from its file."""
+    options = {name: given[name] for name in OPTIONS}
+    if given["initial"] is not None:
+        options["labels"] = best_labels(given["initial"], model)
+    return options
 
 
 def _infeasible(
