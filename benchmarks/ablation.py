@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from benchmarks.tuning import replaced
 from benchmarks.variants import PLAIN, compared, run_all, table
-from softmap.solving.stages import order
+from softmap.subsolvers import registry as order
 from softmap.tuning import TUNING
 
 FAR = 1 << 60
@@ -75,7 +75,7 @@ def with_numbers(**changes: Any) -> Iterator[dict[str, Any]]:
 @contextmanager
 def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
     """A run whose exact search has other options."""
-    from softmap.proof.search import exact
+    from softmap.subsolvers.search import exact
 
     plain = exact.ExactSearch.__init__
 
@@ -113,7 +113,7 @@ def without_annealing() -> Iterator[dict[str, Any]]:
 @contextmanager
 def without_penalties() -> Iterator[dict[str, Any]]:
     """A run that takes no large cost for a hard constraint."""
-    from softmap.solving.stages import obey
+    from softmap.subsolvers.labels import obey
 
     with patch.object(obey, "dominating_penalty", lambda *_: None):
         yield {}
@@ -122,7 +122,7 @@ def without_penalties() -> Iterator[dict[str, Any]]:
 @contextmanager
 def without_unions() -> Iterator[dict[str, Any]]:
     """A run whose relaxation is tightened by cycles only."""
-    from softmap.solving import tightening
+    from softmap.subsolvers.clusters import tightening
 
     with patch.object(tightening, "unions", lambda tight, limits: tight.scopes[:0]):
         yield {}

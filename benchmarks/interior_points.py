@@ -22,7 +22,7 @@ from softmap import generators
 from softmap.methods.base import make
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
-from softmap.solving.stages.interior import interior_point
+from softmap.subsolvers.passes.interior import interior_point
 
 COLUMNS = ("graph", "method", "steps", "seconds", "error")
 GRAPHS = 3

@@ -26,8 +26,8 @@ import numpy as np
 import softmap
 from softmap import core
 from softmap.model import Model
-from softmap.proof.search.exact import ExactSearch
 from softmap.relaxation.flat import flat_lam
+from softmap.subsolvers.search.exact import ExactSearch
 
 
 class Run(NamedTuple):

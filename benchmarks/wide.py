@@ -35,8 +35,8 @@ from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
-from softmap.solving.judge import Judge
-from softmap.solving.stages.passes import Passes
+from softmap.run.judge import Judge
+from softmap.subsolvers.passes.passes import Passes
 
 Row = dict[str, Any]
 SIDES = {4: 160, 16: 96, 64: 64, 256: 32}  # of a grid with so many labels

@@ -37,7 +37,7 @@ def pytest_collect_file():
 @pytest.fixture(autouse=True)
 def no_press_yet():
     """Tests that press Ctrl-C follow each other quickly: none counts as the second press."""
-    module = sys.modules.get("softmap.solving.budget")
+    module = sys.modules.get("softmap.run.budget")
     if module is not None:
         module.Interrupts.last = -math.inf
 

@@ -19,10 +19,10 @@ from softmap.io.formats import FORMATS
 from softmap.methods.base import METHODS, Proposal
 from softmap.model import Model
 from softmap.model.potentials import Potential
-from softmap.proof.tightening.regions import build
 from softmap.relaxation.consistency import arc_consistency, tighten
-from softmap.solving.certificate import certificate
-from softmap.solving.judge import Judge
+from softmap.run.certificate import certificate
+from softmap.run.judge import Judge
+from softmap.subsolvers.clusters.regions import build
 from support.families import FAMILIES, Ends, Numbers
 from support.files import same_energies
 from support.methods import UPDATES

@@ -41,7 +41,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "src" / "softmap" / "verification"
 KNOWN = ROOT / "tests" / "verification" / "mutants.txt"
-TESTS = ["tests/verification", "tests/solving/test_tampered.py"]
+TESTS = ["tests/verification", "tests/run/test_tampered.py"]
 PYTEST = ["-q", "-x", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0"]
 REQUIRED = 0.98  # fraction of mutants caught
 MEMORY = 8 << 30  # bytes that the tests of one mutant may allocate

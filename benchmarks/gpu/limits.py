@@ -44,12 +44,12 @@ MODELS = {
 }
 CACHES = ("SOFTMAP_CACHE", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 PHASES = {
-    "softmap.solving.run": (
+    "softmap.drive.loop": (
         "Run.__init__", "Run._first_answer", "Run._finished", "Problem.of", "Record.result",
     ),
-    "softmap.solving.stages.passes": ("Passes.set_up", "Passes._advance", "Passes._check"),
-    "softmap.solving.stages.decode": ("Decode.__call__",),
-    "softmap.solving.best": ("Best.offer_lam", "Best.offer_labels", "energy_of"),
+    "softmap.subsolvers.passes.passes": ("Passes.set_up", "Passes._advance", "Passes._check"),
+    "softmap.subsolvers.passes.decode": ("Decode.__call__",),
+    "softmap.run.best": ("Best.offer_lam", "Best.offer_labels", "energy_of"),
     "softmap.methods.cuda.cupy_device": (
         "_usable_cupy", "CupyDevice.__init__", "CupyDevice.upload", "CupyDevice.fetch",
         "CupyDevice.recorded", "Compiler.begin", "Compiler._make", "Kernels._compiled",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.app.vision import denoise as denoise
     from softmap.app.vision import segment as segment
     from softmap.app.vision import stereo as stereo
+    from softmap.drive.solve import iterate as iterate
+    from softmap.drive.solve import resume as resume
+    from softmap.drive.solve import solve as solve
     from softmap.errors import CheckpointError as CheckpointError
     from softmap.errors import CheckpointWarning as CheckpointWarning
     from softmap.errors import ConvergenceWarning as ConvergenceWarning
@@ -60,22 +63,19 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.relaxation import lp as lp
     from softmap.relaxation.consistency import arc_consistency as arc_consistency
     from softmap.relaxation.dual import SmoothedDual as SmoothedDual
+    from softmap.run.certificate import certificate as certificate
+    from softmap.run.result import Result as Result
+    from softmap.run.result import load_result as load_result
+    from softmap.run.trace import Snapshot as Snapshot
+    from softmap.run.trace import Status as Status
+    from softmap.run.trace import Trace as Trace
     from softmap.scale import distributed as distributed
     from softmap.scale.many import solve_many as solve_many
-    from softmap.solving.batch import solve_batch as solve_batch
-    from softmap.solving.certificate import certificate as certificate
-    from softmap.solving.mbest import RankedLabelling as RankedLabelling
-    from softmap.solving.mbest import solve_mbest as solve_mbest
-    from softmap.solving.result import Result as Result
-    from softmap.solving.result import load_result as load_result
-    from softmap.solving.solve import iterate as iterate
-    from softmap.solving.solve import resume as resume
-    from softmap.solving.solve import solve as solve
-    from softmap.solving.summed import MarginalMap as MarginalMap
-    from softmap.solving.summed import marginal_map as marginal_map
-    from softmap.solving.trace import Snapshot as Snapshot
-    from softmap.solving.trace import Status as Status
-    from softmap.solving.trace import Trace as Trace
+    from softmap.tasks.batch import solve_batch as solve_batch
+    from softmap.tasks.mbest import RankedLabelling as RankedLabelling
+    from softmap.tasks.mbest import solve_mbest as solve_mbest
+    from softmap.tasks.summed import MarginalMap as MarginalMap
+    from softmap.tasks.summed import marginal_map as marginal_map
     from softmap.verification import verify as verify
 
 # Module or package -> its public names, separated by blanks.

@@ -3,7 +3,7 @@
 A run takes them from `Options.tuning`, so that tests and benchmarks hand another page to a run:
 `softmap.solve(model, tuning=Tuning(first_slice=0.1))`. "D12" is decision 12 in docs/decisions.
 `python -m benchmarks.tuning` halves and doubles each number. Bytes per entry, which keep the
-promise of a memory limit, are in `solving/memory.py`.
+promise of a memory limit, are in `run/memory.py`.
 """
 
 from __future__ import annotations

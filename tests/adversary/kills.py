@@ -18,7 +18,7 @@ CHILD = """
 import sys
 from pathlib import Path
 import softmap
-from softmap.solving.record import Checkpoints
+from softmap.drive.record import Checkpoints
 Checkpoints.interval = 0.0
 path = Path(sys.argv[1])
 most = {"max_work": int(sys.argv[3]), "threads": 1, "checkpoint": sys.argv[1]}

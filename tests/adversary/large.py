@@ -8,7 +8,7 @@ from dataclasses import replace
 from unittest import mock
 
 from softmap.methods.sweeps import chains
-from softmap.solving.options import Options
+from softmap.run.options import Options
 from softmap.tuning import TUNING
 
 PAGE = replace(TUNING, lazy_entries=0, coarse_pixels=5, coarse_tied=0.0)

@@ -34,14 +34,14 @@ import softmap
 from adversary.proofs import changed, energies, false_rank, proved, random_model, untrue
 from softmap import core
 from softmap.errors import FormatError
-from softmap.proof.cores.search import CoreGuided
-from softmap.proof.spins.form import SpinForm
-from softmap.proof.spins.indicators import IndicatorForm
-from softmap.proof.spins.squares import SquareBound
-from softmap.proof.spins.tree import SpinTree
 from softmap.relaxation.consistency import tighten
-from softmap.solving.problem import Problem
-from softmap.solving.stages.cores import CoreRecords
+from softmap.run.problem import Problem
+from softmap.subsolvers.cores.core_guided import CoreGuided
+from softmap.subsolvers.cores.cores import CoreRecords
+from softmap.subsolvers.spins.form import SpinForm
+from softmap.subsolvers.spins.indicators import IndicatorForm
+from softmap.subsolvers.spins.squares import SquareBound
+from softmap.subsolvers.spins.tree import SpinTree
 from softmap.tuning import SpinSteps
 from softmap.verification.conclusion import What
 from softmap.verification.limit import Refused

@@ -22,13 +22,13 @@ import numpy as np
 import softmap
 from adversary.fault_kinds import false_result, near
 from adversary.proofs import optimum, random_model
-from softmap.solving.interrupts import Interrupts
-from softmap.solving.stages import order
-from softmap.solving.stages.decode import Decode
-from softmap.solving.stages.interior import Interior
-from softmap.solving.stages.passes import Passes
-from softmap.solving.stages.vertex import Vertex
-from softmap.solving.subsolver import Subsolver
+from softmap.run.interrupts import Interrupts
+from softmap.run.subsolver import Subsolver
+from softmap.subsolvers import registry as order
+from softmap.subsolvers.passes.decode import Decode
+from softmap.subsolvers.passes.interior import Interior
+from softmap.subsolvers.passes.passes import Passes
+from softmap.subsolvers.passes.vertex import Vertex
 from softmap.verification.proof import check_proof
 
 __all__ = ["RUN_KINDS"]

@@ -18,10 +18,10 @@ import softmap
 from adversary.making import trial
 from adversary.promises import optimum
 from softmap.model.model import raised
-from softmap.proof.search.exact import solve_exact
 from softmap.relaxation.flat import flat_lam
 from softmap.relaxation.gaps import scaled
-from softmap.solving.problem import Problem
+from softmap.run.problem import Problem
+from softmap.subsolvers.search.exact import solve_exact
 from support.stage_runs import tightened
 
 __all__ = ["false_claims"]

@@ -14,7 +14,7 @@ from softmap import core
 from softmap.relaxation import lp
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.polytope import PrimalPoint
-from softmap.solving.stages.interior import interior_point
+from softmap.subsolvers.passes.interior import interior_point
 from support.deadlines import stopping
 from support.strategies import PAIRWISE, models
 

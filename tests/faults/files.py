@@ -113,7 +113,7 @@ def whole_proof(path: Path) -> None:
 
 
 def whole_checkpoint(path: Path) -> None:
-    from softmap.solving import checkpoint
+    from softmap.drive import checkpoint
 
     checkpoint.load(path, model_of(path.parent))
 

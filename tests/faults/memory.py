@@ -42,10 +42,10 @@ from faults.processes import forked, preloaded
 from softmap import core
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
 from softmap.labels.feasibility import find_feasible
-from softmap.proof.cores.search import CoreGuided
-from softmap.proof.search.exact import ExactSearch
-from softmap.proof.spins.form import SpinForm
-from softmap.proof.spins.tree import SpinTree
+from softmap.subsolvers.cores.core_guided import CoreGuided
+from softmap.subsolvers.search.exact import ExactSearch
+from softmap.subsolvers.spins.form import SpinForm
+from softmap.subsolvers.spins.tree import SpinTree
 from softmap.tuning import SpinSteps
 from support.permutations import permutation_model
 from support.spreading import Lost, interruptible, spread

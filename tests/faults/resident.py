@@ -19,7 +19,7 @@ from pathlib import Path
 CHILD = """
 import ctypes, gc, json, sys
 import softmap
-from softmap.solving.memory import TAKES, memory_needed
+from softmap.run.memory import TAKES, memory_needed
 kind, limited, seconds = sys.argv[1], sys.argv[2] == "limited", float(sys.argv[3])
 
 def resident(name):

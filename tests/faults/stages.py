@@ -40,13 +40,13 @@ import numpy as np
 
 import softmap
 from softmap import core
-from softmap.solving.failures import Failures
-from softmap.solving.stages import order
-from softmap.solving.stages.decode import Decode
-from softmap.solving.stages.interior import Interior
-from softmap.solving.stages.passes import Passes
-from softmap.solving.stages.vertex import Vertex
-from softmap.solving.subsolver import Subsolver
+from softmap.run.failures import Failures
+from softmap.run.subsolver import Subsolver
+from softmap.subsolvers import registry as order
+from softmap.subsolvers.passes.decode import Decode
+from softmap.subsolvers.passes.interior import Interior
+from softmap.subsolvers.passes.passes import Passes
+from softmap.subsolvers.passes.vertex import Vertex
 from softmap.tuning import TUNING
 from softmap.verification.proof import check_proof
 from support.permutations import permutation_model

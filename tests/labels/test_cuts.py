@@ -16,8 +16,8 @@ from softmap.labels import cheapest
 from softmap.labels.cuts import Expansions, Fusion, expandable, solve_binary
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
-from softmap.solving.stages.passes import Passes
-from softmap.solving.values import BestValues, Tolerances
+from softmap.run.values import BestValues, Tolerances
+from softmap.subsolvers.passes.passes import Passes
 from support.deadlines import stopping
 
 

@@ -22,7 +22,7 @@ from softmap.labels.feasibility import (
 )
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear
-from softmap.proof.search.exact import solve_exact
+from softmap.subsolvers.search.exact import solve_exact
 from softmap.tuning import Tuning
 from support.factor_costs import cost_of
 from support.oracles import energy_by_hand

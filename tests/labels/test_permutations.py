@@ -12,7 +12,7 @@ import softmap
 from softmap import core
 from softmap.labels.different import shared_labels
 from softmap.labels.permutations import Permutation
-from softmap.solving.problem import Problem
+from softmap.run.problem import Problem
 from support.permutations import (
     labellings,
     least_cost,

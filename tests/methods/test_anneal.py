@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from softmap import generators
+from softmap.drive.solve import solve
 from softmap.methods.base import Assessment
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.relaxation.gaps import cost_scale
-from softmap.solving.solve import solve
 
 
 def permutation(n: int, seed: int) -> Model:

@@ -25,7 +25,7 @@ from softmap.model.layout import layout
 from softmap.model.potentials import base, distance
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple, node_cost, normalised
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 from support.families import FAMILIES
 from support.oracles import violation
 from support.strategies import few, models

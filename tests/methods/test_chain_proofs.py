@@ -26,7 +26,7 @@ from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 from softmap.verification.dual import exact_bound
 from support.families import FAMILIES
 from support.strategies import few

@@ -18,7 +18,7 @@ from softmap.methods.sweeps.chains import Chains
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 from support.deadlines import stopping
 from support.oracles import brute_force
 from support.strategies import models

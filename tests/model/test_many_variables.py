@@ -30,7 +30,7 @@ from softmap.model import chains
 from softmap.model.factors import Assembly
 from softmap.model.model import assembled
 from softmap.relaxation.consistency import tighten
-from softmap.solving.problem import Problem
+from softmap.run.problem import Problem
 from support.factor_costs import cost_of
 from support.oracles import brute_force, dense
 

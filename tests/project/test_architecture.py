@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
+RUN = ("run", "drive", "subsolvers", "tasks")
 PACKAGES = {path.parent.name for path in (ROOT / "src" / "softmap").glob("*/__init__.py")}
 
 
@@ -31,7 +32,7 @@ def test_a_path_that_is_named_exists(path):
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(\w+\.py)`", PAGE))))
 def test_a_module_of_a_run_exists(name):
-    assert (ROOT / "src" / "softmap" / "solving" / name).is_file()
+    assert any([*(ROOT / "src" / "softmap" / package).rglob(name)] for package in RUN)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ def test_a_module_of_a_run_exists(name):
      "Improve", "Tighten", "Subsolver", "Evidence", "Board", "Once"],
 )  # fmt: skip
 def test_a_name_of_a_run_is_defined(name):
-    sources = (path.read_text() for path in (ROOT / "src" / "softmap" / "solving").rglob("*.py"))
+    paths = (path for package in RUN for path in (ROOT / "src" / "softmap" / package).rglob("*.py"))
+    sources = (path.read_text() for path in paths)
     assert f"`{name}`" in PAGE
     assert any(re.search(rf"(def|class) {name}\b", source) for source in sources)

@@ -21,7 +21,7 @@ from softmap.io.formats import FORMATS
 from softmap.methods.base import METHODS
 from softmap.model import Model, potentials
 from softmap.model.layout import layout
-from softmap.solving.stages import order
+from softmap.subsolvers import registry as order
 from support import families
 from support.data import ROOT
 from support.numpy_twins import hard_message, soft_message

@@ -59,8 +59,8 @@ def test_a_command_loads_what_it_needs(tmp_path):
     assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page"))
     others = ("files", "demo", "doctor", "large", "many")
     assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
-    unused = ("warm", "checkpoint", "turns", "tighten", "mbest", "workers")
-    assert not loaded.intersection(f"softmap.solving.{name}" for name in unused)
+    unused = ("run.warm", "drive.checkpoint", "subsolvers.clusters.tightening", "tasks")
+    assert not loaded.intersection(f"softmap.{name}" for name in unused)
     standard = ("numpy.ma", "zipfile", "csv", "html", "hashlib", "tempfile")
     assert not (loaded - loaded_after(COMMAND)).intersection(standard)
     assert not loaded.intersection(("softmap.paper", "softmap.methods.sweeps.trws"))
@@ -101,8 +101,8 @@ assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
 def test_a_dense_model_that_a_cut_solves_does_not_import_the_semidefinite_bound():
     """The stage is made for it, but has no turn: its import took ten times as long as the cut."""
     loaded = loaded_after(DENSE)
-    assert "softmap.solving.stages.semidefinite" in loaded
-    assert not loaded.intersection(("softmap.proof.spins", "fractions", "scipy"))
+    assert "softmap.subsolvers.spins.semidefinite" in loaded
+    assert not loaded.intersection(("softmap.subsolvers.spins.tree", "fractions", "scipy"))
 
 
 HARD = """
@@ -120,5 +120,5 @@ assert softmap.solve(model, time_limit=60.0).status is softmap.Status.OPTIMAL
 def test_a_model_with_hard_constraints_does_not_import_the_search_for_permutations():
     """Each such run asks whether its labels all differ; few of them do."""
     loaded = loaded_after(HARD)
-    assert "softmap.solving.stages.permute" in loaded
+    assert "softmap.subsolvers.permutations.permute" in loaded
     assert "softmap.labels.permutations" not in loaded

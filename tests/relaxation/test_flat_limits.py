@@ -7,11 +7,11 @@ import pytest
 
 from softmap import core, generators
 from softmap.relaxation import flat
-from softmap.solving.budget import Budget
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
-from softmap.solving.stages.search import Search
-from softmap.solving.subsolver import Share
+from softmap.run.budget import Budget
+from softmap.run.options import Options
+from softmap.run.problem import Problem
+from softmap.run.subsolver import Share
+from softmap.subsolvers.search.search import Search
 from support.stage_runs import begun
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.proof.tightening.clusters import PairCosts, add_edges, add_regions, empty_tables
-from softmap.proof.tightening.regions import Tightened
 from softmap.relaxation.dual import Floats, reduced_unary
+from softmap.subsolvers.clusters.clusters import PairCosts, add_edges, add_regions, empty_tables
+from softmap.subsolvers.clusters.regions import Tightened
 
 
 def pair_costs(tight: Tightened, lam: Floats, most_labels: int = 64) -> PairCosts:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from softmap import Model
-from softmap.proof.spins.indicators import Squares
+from softmap.subsolvers.spins.indicators import Squares
 
 
 def random_squares_model(rng: np.random.Generator) -> Model:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from softmap.model import Model
-from softmap.solving.best import Best
-from softmap.solving.budget import Budget
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
-from softmap.solving.stages.tighten import Tighten
-from softmap.solving.subsolver import Board, LacksMemory, Plan, Share, Subsolver, View
-from softmap.solving.tightening import Tightening
+from softmap.run.best import Best
+from softmap.run.budget import Budget
+from softmap.run.options import Options
+from softmap.run.problem import Problem
+from softmap.run.subsolver import Board, LacksMemory, Plan, Share, Subsolver, View
+from softmap.subsolvers.clusters.tighten import Tighten
+from softmap.subsolvers.clusters.tightening import Tightening
 from softmap.tuning import TUNING
 
 __all__ = ["begun", "finish", "planned", "suits", "tightened", "tightening"]

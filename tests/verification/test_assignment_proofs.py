@@ -18,13 +18,13 @@ import softmap
 from softmap import core
 from softmap.errors import FormatError, ProofWarning
 from softmap.labels.permutations import Permutation, PermutationLog
-from softmap.solving import memory
-from softmap.solving.problem import Problem
-from softmap.solving.records import record
-from softmap.solving.result import load_result
-from softmap.solving.stages import permute
-from softmap.solving.stages.multipliers import AssignmentEvidence
-from softmap.solving.trace import Status
+from softmap.run import memory
+from softmap.run.problem import Problem
+from softmap.run.records import record
+from softmap.run.result import load_result
+from softmap.run.trace import Status
+from softmap.subsolvers.permutations import permute
+from softmap.subsolvers.permutations.multipliers import AssignmentEvidence
 from softmap.verification import Verdict
 from softmap.verification.assignment import (
     LARGEST,

@@ -16,7 +16,7 @@ import pytest
 
 import softmap
 from softmap.errors import FormatError
-from softmap.proof.tightening.regions import build
+from softmap.subsolvers.clusters.regions import build
 from softmap.verification.checks import _ranked
 from softmap.verification.conclusion import Conclusion
 from softmap.verification.exact import float_below, rounded_sum

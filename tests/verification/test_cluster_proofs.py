@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from softmap.proof.tightening.regions import build
+from softmap.subsolvers.clusters.regions import build
 from softmap.verification.regions import tightened
 from support.strategies import models
 

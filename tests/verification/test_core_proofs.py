@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import softmap
 from softmap.errors import FormatError
 from softmap.model import Model
-from softmap.proof.cores.search import CoreGuided
-from softmap.solving.problem import Problem
-from softmap.solving.records import record
-from softmap.solving.stages.cores import CoreRecords
+from softmap.run.problem import Problem
+from softmap.run.records import record
+from softmap.subsolvers.cores.core_guided import CoreGuided
+from softmap.subsolvers.cores.cores import CoreRecords
 from softmap.verification.hints import Constraints, LiteralSum
 from softmap.verification.proof import check_proof
 from softmap.verification.records import Rejected

@@ -12,8 +12,8 @@ import softmap
 from adversary import proof_families
 from adversary.proofs import campaign
 from softmap.errors import FormatError
-from softmap.proof.search.exact import ExactSearch
-from softmap.solving.evidence import Stated
+from softmap.run.evidence import Stated
+from softmap.subsolvers.search.exact import ExactSearch
 from softmap.verification import Verdict
 from softmap.verification.integers import Flat, Scale
 from softmap.verification.proof import check_proof
@@ -178,7 +178,7 @@ def test_costs_that_are_scaled_are_proved_in_the_users_units(tmp_path):
 
 
 def test_clusters_prove_their_bound(tmp_path):
-    from softmap.solving.stages import search
+    from softmap.subsolvers.search import search
 
     model = softmap.generators.erdos_renyi(60, seed=5)
     path = tmp_path / "run.proof"

@@ -159,7 +159,7 @@ def test_diverse_labellings_have_no_proof(ranked, tmp_path):
 
 
 def test_a_proof_without_its_records_is_not_written(ranked, tmp_path, monkeypatch):
-    from softmap.solving.prooffile import ProofFile
+    from softmap.drive.prooffile import ProofFile
 
     def full(self, *given):
         raise OSError(28, "No space left on device")

@@ -12,9 +12,9 @@ import pytest
 import softmap
 from softmap.errors import OptionError
 from softmap.relaxation.gaps import PROVED
-from softmap.solving.clusters import ClusterEvidence
-from softmap.solving.evidence import Stated
-from softmap.solving.trace import Status, Trace
+from softmap.run.evidence import Stated
+from softmap.run.trace import Status, Trace
+from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
 from softmap.verification import Report, Statement, Verdict, checks, verify
 from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
 from softmap.verification.dual import (

@@ -20,11 +20,11 @@ import softmap
 from softmap import generators, verify
 from softmap.app.cli.app import main
 from softmap.io.limits import LIMITS
-from softmap.solving.archive import read_archive, write_archive
-from softmap.solving.clusters import ClusterEvidence
-from softmap.solving.evidence import Relaxation, Stated
-from softmap.solving.stages.multipliers import AssignmentEvidence
-from softmap.solving.trace import Status, Trace
+from softmap.run.archive import read_archive, write_archive
+from softmap.run.evidence import Relaxation, Stated
+from softmap.run.trace import Status, Trace
+from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
+from softmap.subsolvers.permutations.multipliers import AssignmentEvidence
 from softmap.verification import Verdict
 from softmap.verification.dual import exact_bound
 from support.exact_sums import below

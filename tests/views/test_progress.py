@@ -14,7 +14,7 @@ from rich.console import Console
 import softmap
 from softmap import Model
 from softmap.generators import random_tree
-from softmap.solving.trace import Row, Snapshot, StageName
+from softmap.run.trace import Row, Snapshot, StageName
 from softmap.views.console import number, ratio
 from softmap.views.progress import LiveDisplay, PlainLines, Silent, Watching, display
 

@@ -15,9 +15,9 @@ import pytest
 import softmap
 from softmap.model.drawing import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
-from softmap.solving.clusters import ClusterEvidence
-from softmap.solving.evidence import Relaxation, Stated
-from softmap.solving.trace import StageName
+from softmap.run.evidence import Relaxation, Stated
+from softmap.run.trace import StageName
+from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
 from softmap.views.page import STAGES, likeliest, render
 from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser

@@ -246,9 +246,9 @@ class Decoder:
         """Return the result of an exact search if the word is not proved."""
         if found.proved[0] or not found.found[0]:
             return found
+        from softmap.drive.solve import solve
         from softmap.relaxation.gaps import PROVED  # imported late
-        from softmap.solving.solve import solve
-        from softmap.solving.trace import Status
+        from softmap.run.trace import Status
 
         costs = self._own_costs(ratios)[0]
         model = self._code.model(costs, self._inner(rows, 1)[0])

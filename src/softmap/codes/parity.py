@@ -20,7 +20,7 @@ from softmap.io.streams import Source
 from softmap.machine import usable_cores
 from softmap.model import Model, Network, Parity
 from softmap.model.potentials.base import Costs, integers, numbers, plain
-from softmap.solving.archive import checked_path
+from softmap.run.archive import checked_path
 
 __all__ = ["Decoded", "ParityCode"]
 
@@ -248,7 +248,7 @@ class ParityCode:
         syndrome : int array (checks,), optional
             1 for each check whose parity must be odd; all even by default.
         """
-        from softmap.solving.prooffile import write_dual  # imported late
+        from softmap.drive.prooffile import write_dual  # imported late
 
         given, model = numbers(lam, "lam"), self.model(ratios, syndrome)
         if given.shape != self._arrays.member.shape or model.network.has_chains:

@@ -16,8 +16,8 @@ from softmap.learn.features import LinearModel, Sample, as_sample
 from softmap.learn.losses import LOSSES, Data, Fit, Round
 from softmap.methods.marginals import SoftMarginals, smoothed_optimum
 from softmap.model import Model
-from softmap.solving.batch import solve_batch
-from softmap.solving.result import Result
+from softmap.run.result import Result
+from softmap.tasks.batch import solve_batch
 
 INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
 

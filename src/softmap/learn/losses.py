@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmap.errors import ConvergenceWarning
 from softmap.learn.features import Floats, Ints, LinearModel, Sample
 from softmap.methods.marginals.smooth import approached
-from softmap.solving.batch import solve_batch
+from softmap.tasks.batch import solve_batch
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from softmap.arguments import count, positive
 from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, tables_of, vjp
 from softmap.model import Model
 from softmap.model.potentials import Tables
-from softmap.solving.batch import checked_options, solve_batch
+from softmap.tasks.batch import checked_options, solve_batch
 
 Floats = NDArray[np.float64]
 

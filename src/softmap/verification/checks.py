@@ -14,10 +14,10 @@ import numpy as np
 from softmap.errors import FormatError, OptionError
 from softmap.model import Model, Network
 from softmap.relaxation.gaps import PROVED, relative_gap
-from softmap.solving.archive import checked_path
-from softmap.solving.evidence import Relaxation
-from softmap.solving.result import Result, load_result, stored_digest
-from softmap.solving.trace import Status
+from softmap.run.archive import checked_path
+from softmap.run.evidence import Relaxation
+from softmap.run.result import Result, load_result, stored_digest
+from softmap.run.trace import Status
 from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import energy_terms
 from softmap.verification.dual import dual_proves, largest_cost

@@ -14,7 +14,7 @@ import softmap
 from softmap.app.cli import solve as solve_module
 from softmap.app.cli import targets
 from softmap.app.cli.app import main
-from softmap.solving import run
+from softmap.drive import loop as run
 
 FIELDS = [
     "found",

@@ -11,8 +11,8 @@ import pytest
 import softmap
 from softmap.model.joining import joined
 from softmap.relaxation.gaps import cost_scale
-from softmap.solving.device_batch import buckets, relax_batch
-from softmap.solving.options import Options
+from softmap.run.options import Options
+from softmap.tasks.device_batch import buckets, relax_batch
 from support.small_models import random_model
 
 

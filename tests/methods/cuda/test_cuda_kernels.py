@@ -21,7 +21,7 @@ from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.tiling import LANES, TileLinks, Tiling, TilingLimits, levels_of
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.polytope import couple
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 from softmap.verification.dual import exact_bound
 from support.small_models import random_model
 from support.strategies import FAMILIES, models

@@ -26,12 +26,12 @@ from softmap.methods.transport.problem import TransportProblem
 from softmap.methods.transport.results import LADDER
 from softmap.methods.transport.run import TransportRun
 from softmap.relaxation.bounds import dual_bound
-from softmap.solving import batch, device_batch
-from softmap.solving.best import Best
-from softmap.solving.device_batch import BatchPasses
-from softmap.solving.judge import Judge
-from softmap.solving.problem import Problem
-from softmap.solving.trace import Status
+from softmap.run.best import Best
+from softmap.run.judge import Judge
+from softmap.run.problem import Problem
+from softmap.run.trace import Status
+from softmap.tasks import batch, device_batch
+from softmap.tasks.device_batch import BatchPasses
 from softmap.tuning import Tuning
 from support.deadlines import stopping
 
@@ -154,7 +154,7 @@ def test_ctrl_c_ends_a_run_that_waits_for_its_kernels(compiled, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
 
     compiled(Gate(before=press))
-    monkeypatch.setattr("softmap.solving.interrupts.Interrupts.last", -np.inf)
+    monkeypatch.setattr("softmap.run.interrupts.Interrupts.last", -np.inf)
     result = softmap.solve(potts(), backend="cuda", goal="lp", threads=1)
     assert result.status is Status.INTERRUPTED
     assert softmap.verify(result).holds
@@ -220,12 +220,12 @@ def test_the_last_check_of_a_large_model_leaves_its_arrays_on_the_device(place, 
     """Copying λ and computing its bound on the CPU takes longer than hundreds of passes."""
     monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", DeviceSizes(large=0))
     times, fetched, bounds = iter(range(10**6)), [], []
-    monkeypatch.setattr("softmap.solving.budget.time.perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr("softmap.run.budget.time.perf_counter", lambda: float(next(times)))
     whole = Arena.lam
     monkeypatch.setattr(Arena, "lam", lambda *given: fetched.append(1) or whole(*given))
-    plain = softmap.solving.best.Best.offer_lam
+    plain = softmap.run.best.Best.offer_lam
     monkeypatch.setattr(
-        "softmap.solving.best.Best.offer_lam",
+        "softmap.run.best.Best.offer_lam",
         lambda *given: bounds.append(1) or plain(*given),
     )
     result = softmap.solve(

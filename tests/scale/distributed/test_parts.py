@@ -13,11 +13,11 @@ from softmap.app.cli.app import main
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.partition import blocks, halvings, partition
+from softmap.run.judge import Judge
+from softmap.run.memory import memory_of_run
+from softmap.run.problem import Problem
 from softmap.scale.distributed.run import judge as judged
 from softmap.scale.parts import cut_model
-from softmap.solving.judge import Judge
-from softmap.solving.memory import memory_of_run
-from softmap.solving.problem import Problem
 from support.oracles import brute_force
 from support.strategies import few, models
 from support.whole_runs import check, labels_of, numbers

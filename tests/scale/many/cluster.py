@@ -21,7 +21,7 @@ import numpy.random, softmap.scale.many.work, softmap.app.cli.summary
 from distributed import Scheduler, Worker
 from distributed.security import Security
 
-from softmap.solving.record import Checkpoints
+from softmap.drive.record import Checkpoints
 Checkpoints.interval = 0.05
 
 def security(folder):

@@ -23,12 +23,12 @@ if not hasattr(os, "fork"):
 import distributed
 
 from scale.many.cluster import MEMORY, Cluster
+from softmap.run.memory import memory_needed
 from softmap.scale.many.cluster import Connection
 from softmap.scale.many.items import Folder, batches, listed, names_of
 from softmap.scale.many.solve import outcomes
 from softmap.scale.many.work import Settings, checkpoint_of, work
-from softmap.solving.memory import memory_needed
-from softmap.solving.workers import attached
+from softmap.tasks.workers import attached
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask has many, at its own ends
 

@@ -68,7 +68,7 @@ def compare_command(
     """
     import softmap
     from softmap.methods.base import METHODS
-    from softmap.solving.interrupts import Interrupts
+    from softmap.run.interrupts import Interrupts
     from softmap.views.console import results
 
     targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})

@@ -12,7 +12,7 @@ from softmap.views.progress import Silent
 
 if TYPE_CHECKING:
     from softmap.model import Model
-    from softmap.solving.result import Result
+    from softmap.run.result import Result
 
 
 class Lines(Silent):

@@ -13,7 +13,7 @@ from softmap.app.cli.options import QuietOption, complete_demo
 if TYPE_CHECKING:
     from softmap.app.cli.targets import Targets
     from softmap.app.vision.demos import Demo
-    from softmap.solving.result import Result
+    from softmap.run.result import Result
 
 KINDS = ("input", "labelling", "pair", "convergence")  # suffixes of the images written
 

@@ -48,7 +48,7 @@ def info_command(
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
-    from softmap.solving.memory import memory_of_run
+    from softmap.run.memory import memory_of_run
 
     counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
@@ -71,7 +71,7 @@ def _object(model: Model) -> dict[str, Any]:
 
 
 def _structure(model: Model) -> dict[str, str]:
-    from softmap.solving.memory import memory_of_run
+    from softmap.run.memory import memory_of_run
 
     components = model.network.graph.components()
     colours, needed = model.network.graph.colouring(), memory_of_run(model.network)

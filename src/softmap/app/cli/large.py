@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from softmap.model import Model
+    from softmap.run.trace import Row
     from softmap.scale.distributed import DistributedResult
-    from softmap.solving.trace import Row
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def solve_large_command(
     process reads its own parts only.
     """
     import softmap
+    from softmap.run.interrupts import Interrupts
     from softmap.scale.processes import world
-    from softmap.solving.interrupts import Interrupts
 
     comm = world()
     if proof is not None and model.is_dir():
@@ -193,8 +193,8 @@ def _write_proof(result: DistributedResult, model: Model, comm: Any, targets: Ta
     """Write λ of all processes as a proof, with the labelling if there is one."""
     import numpy as np
 
-    from softmap.solving.certificate import certificate
-    from softmap.solving.prooffile import write_dual
+    from softmap.drive.prooffile import write_dual
+    from softmap.run.certificate import certificate
 
     labels = _all_labels(result, comm) if result.found else None
     gathered = comm.gather(list(result.lam.values()), root=0)

@@ -35,10 +35,10 @@ from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio, say
 
 if TYPE_CHECKING:
+    from softmap.run.result import Result
     from softmap.scale.many.cluster import Connection
     from softmap.scale.many.items import Answer, Folder, Item
     from softmap.scale.many.work import ModelOutcome, Settings
-    from softmap.solving.result import Result
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def solve_many_command(
     from softmap.scale.many.items import Folder, files_in, listed
     from softmap.scale.many.solve import shared_folder
     from softmap.scale.many.work import Settings
-    from softmap.solving.batch import checked_options
+    from softmap.tasks.batch import checked_options
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
     from softmap.app.cli.competition import Lines
     from softmap.model import Model
-    from softmap.solving.mbest import RankedLabelling
-    from softmap.solving.result import Result
-    from softmap.solving.summed import MarginalMap
+    from softmap.run.result import Result
+    from softmap.tasks.mbest import RankedLabelling
+    from softmap.tasks.summed import MarginalMap
 
 
 OPTIONS = (
@@ -104,7 +104,7 @@ def solve_command(
     given = locals()
     from softmap.app.cli.competition import Lines
     from softmap.app.cli.summary import exit_code
-    from softmap.solving.interrupts import Interrupts
+    from softmap.run.interrupts import Interrupts
     from softmap.views.progress import display
 
     targets = _targets(given)
@@ -179,7 +179,7 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
-    from softmap.solving.archive import same_file
+    from softmap.run.archive import same_file
 
     resume, checkpoint = given["resume"], given["checkpoint"]
     goes_on = resume is not None and checkpoint is not None and same_file(resume, checkpoint)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from softmap.errors import InfeasibleModel
-    from softmap.solving.result import Result
+    from softmap.run.result import Result
 
 
 COSTS = ("energy", "bound", "primal", "gap", "lp_gap")

@@ -15,7 +15,7 @@ from softmap import core, generators
 from softmap.app.experiments.entries import PAPER, SETTLED, Method, solvers
 from softmap.model import Model
 from softmap.relaxation import bounds, dual, polytope, transport
-from softmap.solving import judge
+from softmap.run import judge
 
 COMPILED = ("base", "families", "paper", "passes", "proof")  # folders of src/core
 EXPERIMENTS = ("entries", "evaluation", "problems", "trials")

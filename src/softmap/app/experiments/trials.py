@@ -27,7 +27,7 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm, Floats
 from softmap.paper.methods import StandardState
 from softmap.relaxation.bounds import dual_bound, soft_nodes
-from softmap.solving.judge import Judge
+from softmap.run.judge import Judge
 
 
 class Point(NamedTuple):

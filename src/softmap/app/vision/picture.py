@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.app.vision.source import Source
 from softmap.arguments import time_limit_of
+from softmap.drive.solve import solve
 from softmap.hints import OF_IMAGES, unexpected
 from softmap.model import Model
 from softmap.model.drawing import as_bytes, image_uri, reduced
 from softmap.model.drawn import figure, html_table
-from softmap.solving.archive import checked_path
-from softmap.solving.options import SolveOptions
-from softmap.solving.result import Result
-from softmap.solving.solve import solve
-from softmap.solving.trace import Status
+from softmap.run.archive import checked_path
+from softmap.run.options import SolveOptions
+from softmap.run.result import Result
+from softmap.run.trace import Status
 from softmap.views.console import interactive, number, ratio
 from softmap.views.words import headline
 

@@ -15,9 +15,9 @@ from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Network
 from softmap.model.inputs import within
 from softmap.model.sums import exact_terms
+from softmap.run.values import BestValues
 from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.parts import ModelPart, piece
-from softmap.solving.values import BestValues
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

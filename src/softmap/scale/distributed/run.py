@@ -24,13 +24,13 @@ from softmap.methods.sweeps.chains import polish
 from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit
+from softmap.run.interrupts import Interrupts
+from softmap.run.trace import Row, StageName, Status, Trace
+from softmap.run.values import BestValues, Tolerances
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.passes import PartsPasses
 from softmap.scale.distributed.team import Boundary, Team
 from softmap.scale.parts import ModelPart, Whole
-from softmap.solving.interrupts import Interrupts
-from softmap.solving.trace import Row, StageName, Status, Trace
-from softmap.solving.values import BestValues, Tolerances
 from softmap.tuning import TUNING
 
 Floats = NDArray[np.float64]

@@ -19,15 +19,15 @@ from softmap.errors import CheckpointWarning, NotEnoughMemory, OptionError, Writ
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
+from softmap.run.memory import TAKES, memory_needed
+from softmap.run.options import MOST_THREADS
+from softmap.run.trace import Row, Status, Trace
+from softmap.run.values import Tolerances
 from softmap.scale.distributed import storage
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
 from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
-from softmap.solving.memory import TAKES, memory_needed
-from softmap.solving.options import MOST_THREADS
-from softmap.solving.trace import Row, Status, Trace
-from softmap.solving.values import Tolerances
 
 OnCheck = Callable[[Row], Any] | None
 

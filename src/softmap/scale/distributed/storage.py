@@ -28,10 +28,10 @@ from softmap.methods.policy import CheckTimes, Cooling
 from softmap.model import Model, Network, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
+from softmap.run.archive import digest, read_archive, write_archive
+from softmap.run.trace import Trace
 from softmap.scale.distributed.run import PartsProgress, PartsRun
 from softmap.scale.parts import ModelPart, Whole, cut_model, part_nodes
-from softmap.solving.archive import digest, read_archive, write_archive
-from softmap.solving.trace import Trace
 
 Ints = NDArray[np.int64]
 

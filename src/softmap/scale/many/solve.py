@@ -14,13 +14,13 @@ from typing import Any
 from softmap.arguments import count, flag
 from softmap.errors import OptionError, SoftmapError
 from softmap.model import Model
+from softmap.run.options import MOST_THREADS
+from softmap.run.result import Result
 from softmap.scale.many.cluster import Connection, distributed_module
 from softmap.scale.many.items import Item, batches, listed
 from softmap.scale.many.work import ModelOutcome, Settings, checkpoint_of, work
-from softmap.solving.batch import checked_options
-from softmap.solving.options import MOST_THREADS
-from softmap.solving.result import Result
-from softmap.solving.workers import attached
+from softmap.tasks.batch import checked_options
+from softmap.tasks.workers import attached
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from softmap.drive.solve import resume, solve
 from softmap.errors import CheckpointError, FormatError, SoftmapError
 from softmap.io.formats import read
 from softmap.io.limits import human
 from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.run.memory import memory_needed
+from softmap.run.result import Result
 from softmap.scale.many.items import Item
-from softmap.solving.batch import solve_batch
-from softmap.solving.memory import memory_needed
-from softmap.solving.result import Result
-from softmap.solving.solve import resume, solve
-from softmap.solving.workers import detached
+from softmap.tasks.batch import solve_batch
+from softmap.tasks.workers import detached
 
 
 @dataclass(frozen=True)

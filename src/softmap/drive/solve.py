@@ -1,0 +1,340 @@
+"""`solve`, `iterate` and `resume`: the course of a run from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from softmap.drive.loop import Run, prove_infeasible, write_proof
+from softmap.drive.record import Watcher, watcher
+from softmap.errors import InfeasibleModel
+from softmap.model import Model, checked_model
+from softmap.run.archive import checked_path
+from softmap.run.interrupts import Interrupts
+from softmap.run.options import Options, SolveOptions, apart, with_options
+from softmap.run.result import Result
+from softmap.run.trace import Snapshot, Status
+from softmap.tuning import TUNING, Tuning
+
+__all__ = ["iterate", "resume", "solve"]
+
+
+@with_options(SolveOptions)
+def solve(model: Model, options: Options) -> Result:
+    """Find a labelling and prove how good it is.
+
+    Parameters
+    ----------
+    model : Model
+        The model whose energy is minimised.
+    method : str, default "anneal"
+        The method that solves the LP relaxation: "anneal" or "trws", or another one of
+        `softmap.METHODS`, which are there to be compared with.
+    goal : "map", "lp", "labels" or "optimal", default "map"
+        What to do beside solving the LP relaxation. "map": reduce the gap between labelling and
+        bound, with a default effort if no limit is given. "lp": nothing. "labels": as "map" within
+        a time limit; without one, no effort is made to prove the labels. "optimal": continue until
+        optimality is proved.
+    lp_gap : float, default 1e-4
+        Relative gap at which the relaxation counts as solved.
+    gap : float, default 1e-6
+        Relative gap between labelling and bound that ends the run.
+    time_limit : float, optional
+        Stop after this many seconds. No limit by default.
+    memory_limit : int, optional
+        Memory limit of the run in bytes, with the model but without Python and its libraries. A run
+        that needs more raises `NotEnoughMemory` before it starts; later stages that need more are
+        skipped. By default, all memory of the machine.
+    max_work : int, optional
+        Stop after this many messages along half-edges. No limit by default.
+    updates : int, optional
+        Stop after this many updates: passes, or single updates of a randomised method. A method
+        other than "anneal" does all updates even if the gaps are closed earlier.
+    every : int, optional
+        Check after this many updates, and call `on_snapshot`. By default the interval grows with
+        the run; with `updates`, a method other than "anneal" makes about 40 checks.
+    threads : int, optional
+        Number of CPU threads; by default all that this process may use.
+    dtype : "float64" or "float32", optional
+        Precision of the iterates; by default "float64" on the CPU and "float32" on a GPU.
+        Bounds are always computed in float64.
+    seed : int, default 0
+        Seed of the random numbers.
+    warm_start : array, mapping or Result, optional
+        An earlier result, possibly of a model with slightly different costs; or λ; or a labelling
+        (integers, or a mapping from names to states), which has the same effect as `labels`.
+    labels : int array or mapping, optional
+        Initial labelling, by number or by name. Its cost is the first upper bound.
+    upper_bound : float, optional
+        Search only for labellings that cost less. The run stops when it has proved that there is
+        none (status NONE_BELOW), or for the same reasons as a run without an upper bound. All
+        bounds are bounds on the cost of every labelling, whether or not a labelling costs as little
+        as this number.
+    checkpoint : str or Path, optional
+        File to which the run is written at intervals, at the end and when it is interrupted;
+        `softmap.resume` continues from it.
+    proof : str or Path, optional
+        File to which a proof of the bound is written, for `softmap.verify` and others to check.
+    on_snapshot : function, optional
+        Called with a `Snapshot` after each check; the run stops if it returns False.
+    backend : "cpu" or "cuda", default "cpu"
+        Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
+        or `cuda13`.
+    eta : float, optional
+        Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
+        it; by default it is chosen from the costs.
+    tuning : softmap.tuning.Tuning, optional
+        Other numbers for the schedule of the run, for experiments.
+    verbose : bool, default False
+        Print a line per check. Libraries can use the logger "softmap" instead.
+    progress : bool, default False
+        Draw a progress bar.
+    sum_over : sequence, optional
+        Variables that are summed over instead of minimised (marginal MAP), by number or by name.
+        The result is then a `softmap.MarginalMap`, as of `softmap.marginal_map`; of the other
+        options, only `gap` and `time_limit` apply.
+
+    Returns
+    -------
+    Result
+        The best labelling, bound and primal point, whatever stopped the run.
+
+    Raises
+    ------
+    OptionError
+        An option has an invalid value.
+    InfeasibleModel
+        No labelling has finite cost.
+    NotEnoughMemory
+        The run would need more memory than available, or than `memory_limit`.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> result = softmap.solve(softmap.generators.potts_grid(8, 8, 3, seed=1))
+    >>> result.bound <= result.energy
+    True
+    """
+    if isinstance(options, SolveOptions) and options.sum_over is not None:
+        from softmap import marginal_map  # imported late: few runs sum
+
+        options.require_defaults("with sum_over", but=("gap", "time_limit", "tuning"))
+        return marginal_map(  # type: ignore[return-value] # as documented
+            model, options.sum_over, gap=options.gap, time_limit=options.time_limit
+        )
+    model = checked_model(model, "solve")
+    if model.constraints:
+        from softmap.subsolvers.permutations.assigned import (
+            assigned,  # imported late: few models are assignments
+        )
+
+        if (found := assigned(model, options)) is not None:
+            return found
+    interrupts = Interrupts()
+    with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
+        return _exhaust(_begin(model, options, interrupts))
+
+
+@with_options(Options)
+def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
+    """Run `solve` as a generator of snapshots, one per check.
+
+    Parameters
+    ----------
+    model : Model
+        The model whose energy is minimised.
+    **options
+        The options of `solve`, with the same meaning and defaults.
+
+    Yields
+    ------
+    Snapshot
+        The current bound, energy and best labelling.
+
+    Returns
+    -------
+    Result
+        The result of `solve`, as the value of the generator's `StopIteration`.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.generators.random_tree(20, seed=1)
+    >>> bounds = [snapshot.bound for snapshot in softmap.iterate(model)]
+    >>> bounds == sorted(bounds)
+    True
+    """
+    return _begin(checked_model(model, "iterate"), options, Interrupts())
+
+
+def resume(  # noqa: PLR0913 - the limits of `solve`
+    path: str | Path,
+    model: Model,
+    *,
+    lp_gap: float | None = None,
+    gap: float | None = None,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    max_work: int | None = None,
+    updates: int | None = None,
+    threads: int | None = None,
+    checkpoint: str | Path | None = None,
+    proof: str | Path | None = None,
+    on_snapshot: Callable[[Snapshot], Any] | None = None,
+    tuning: Tuning = TUNING,
+    verbose: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Continue a stored run; the result is the same as without the interruption.
+
+    Method, goal, η, precision, backend and seed are those of the stored run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The checkpoint.
+    model : Model
+        The model of the run that was stopped.
+    lp_gap : float, optional
+        Relative gap at which the relaxation counts as solved; by default that of the stored run.
+    gap : float, optional
+        Relative gap between labelling and bound that ends the run; by default as before.
+    time_limit : float, optional
+        Stop after this many seconds, those of the stopped run included. No limit by default.
+    memory_limit : int, optional
+        Bytes that the run may take, as for `solve`.
+    max_work : int, optional
+        Stop after this many messages in all. No limit by default.
+    updates : int, optional
+        Stop after this many updates in all; by default that of the stored run.
+    threads : int, optional
+        Number of CPU threads; by default all that this process may use.
+    checkpoint : str or Path, optional
+        File to which this run is written; it may be `path`. Nothing is written by default.
+    proof : str or Path, optional
+        File to which a proof of the bound is written.
+    on_snapshot : function, optional
+        Called with a `Snapshot` after each check; the run stops if it returns False.
+    tuning : softmap.tuning.Tuning, optional
+        Other numbers for the schedule of the run, for experiments.
+    verbose : bool, default False
+        Print a line per check.
+    progress : bool, default False
+        Draw a progress bar.
+
+    Returns
+    -------
+    Result
+        The result, as of `solve`.
+
+    Raises
+    ------
+    CheckpointError
+        The file is not a checkpoint of this model, or it is damaged.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.generators.potts_grid(8, 8, 3, seed=1)
+    >>> path = getfixture("tmp_path") / "run.npz"
+    >>> stopped = softmap.solve(model, goal="lp", checkpoint=path, max_work=1_000)
+    >>> softmap.resume(path, model).bound >= stopped.bound
+    True
+    """
+    from softmap.drive import checkpoint as storage  # imported late: few runs are stored
+
+    stored = storage.load(checked_path(path), checked_model(model, "resume"))
+    changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
+    kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
+    options = Options(
+        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
+        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, tuning=tuning,
+        verbose=verbose, progress=progress, **kept,
+    )  # fmt: skip
+    if options.proof is not None:
+        apart(proof=Path(options.proof), path=stored.path)
+    interrupts = Interrupts()
+    with interrupts:
+        return _exhaust(_begin(model, options, interrupts, stored))
+
+
+def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> Any:
+    """Set up a new or resumed run and its display, which starts before the set-up."""
+    watching = watcher(model, options)
+    try:
+        return _steps(Run(model, options, interrupts, stored), watching)
+    except BaseException as error:
+        watching.close()
+        if isinstance(error, InfeasibleModel) and options.proof is not None:
+            from softmap.drive.prooffile import ProofFile  # imported late
+
+            prove_infeasible(ProofFile(Path(options.proof)), model, options, interrupts)
+        raise
+
+
+def _steps(run: Run, watching: Watcher) -> Generator[Snapshot, None, Result]:
+    """Run stages in slices until the run stops.
+
+    An exception (also of a callback) gets the result so far as its attribute `result`; so does the
+    KeyboardInterrupt of a second Ctrl-C within a second. Checkpoint and proof are written then and
+    if a loop over `iterate` is left early.
+    """
+    interrupts = run.budget.interrupts
+    try:
+        try:
+            status = yield from run.loop(watching.show)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+            if not interrupts.noted:  # raised in the user's code, or by another handler
+                interrupts.press()
+            run.keep()
+        result = run.finished(status)
+        if run.proof is not None:
+            write_proof(run.proof, run.best, result, interrupts)
+        watching.end(result)
+        if interrupts.twice:
+            error = KeyboardInterrupt("Ctrl-C was pressed twice")
+            error.result = result  # type: ignore[attr-defined]
+            raise error
+        return result
+    except InfeasibleModel:  # there is no result
+        if run.proof is not None:
+            prove_infeasible(run.proof, run.best.problem.posed, run.options, interrupts)
+        raise
+    except BaseException as error:  # SystemExit, or the end of a generator, too
+        if not isinstance(getattr(error, "result", None), Result):
+            _keep(run, error)
+        raise
+    finally:
+        watching.close()
+        if run.proof is not None:
+            run.proof.close()
+
+
+def _keep(run: Run, error: BaseException) -> None:
+    """Store a run that an exception ends, write its proof, and attach its result."""
+    run.keep()
+    if isinstance(error, GeneratorExit) and run.options.checkpoint is run.options.proof is None:
+        return  # nobody can read the result
+    with suppress(Exception):  # for example out of memory again, or an exception with slots
+        result = run.finished(Status.INTERRUPTED)
+        error.result = result  # type: ignore[attr-defined]
+        error.add_note("The result so far is the attribute `result` of this exception.")
+        if run.proof is not None:
+            write_proof(run.proof, run.best, result, run.budget.interrupts)
+
+
+def _exhaust(run: Any) -> Result:
+    while True:
+        try:
+            try:
+                next(run)
+            except KeyboardInterrupt:
+                if run.gi_frame is None:  # raised by the run itself, which has ended
+                    raise
+                run.throw(KeyboardInterrupt)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result

@@ -1,1 +1,0 @@
-"""Bounds better than the LP relaxation: searches, and relaxations tightened by clusters."""

@@ -1,1 +1,0 @@
-"""Exact search (branch and bound) for models with an integrality gap."""

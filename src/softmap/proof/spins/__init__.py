@@ -1,1 +1,0 @@
-"""The semidefinite bound of models of two labels, and branch and bound with it."""

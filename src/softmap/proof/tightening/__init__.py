@@ -1,1 +1,0 @@
-"""Tightening: clusters of variables added to the local-polytope relaxation as regions."""

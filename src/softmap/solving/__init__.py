@@ -1,1 +1,0 @@
-"""Solving: options, the main loop, the judge, the stages, results and checkpoints."""

@@ -1,0 +1,1 @@
+"""The relaxation tightened by clusters of variables."""

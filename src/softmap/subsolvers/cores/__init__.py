@@ -1,0 +1,1 @@
+"""Core-guided search over clauses and sums."""

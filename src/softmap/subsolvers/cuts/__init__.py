@@ -1,0 +1,1 @@
+"""Submodular models of two labels, solved by one minimum cut."""

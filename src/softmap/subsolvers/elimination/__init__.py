@@ -1,0 +1,1 @@
+"""Models of small width, solved by dynamic programming."""

@@ -1,0 +1,1 @@
+"""Labels beside the relaxation: feasible ones, expansion moves, local search."""

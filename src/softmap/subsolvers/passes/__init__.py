@@ -1,0 +1,1 @@
+"""The relaxation, labels decoded from it, and LP solvers for small ones."""

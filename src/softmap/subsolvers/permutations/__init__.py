@@ -1,0 +1,1 @@
+"""Bounds and labels of problems over permutations."""

@@ -1,0 +1,1 @@
+"""Exact search: branch and bound over tables of integer costs."""

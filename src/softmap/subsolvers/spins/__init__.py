@@ -1,0 +1,1 @@
+"""Semidefinite bounds of dense models, of two labels and of many."""
