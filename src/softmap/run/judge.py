@@ -1,6 +1,6 @@
 """The judge: computes the bounds and points of proposals, and offers them to `Best`.
 
-It sees an algorithm only through its proposals. `solving.certificate` computes the same numbers in
+It sees an algorithm only through its proposals. `softmap.run.certificate` computes the same numbers in
 plain numpy.
 """
 

@@ -54,7 +54,7 @@ class _Nodes(Sequence[Any]):
 class DeviceJudge:
     """Judges where an engine stood at its last look; what is best stays on the device.
 
-    It has the verbs of `solving.judge.Judge`, which judges whatever comes from the host.
+    It has the verbs of `softmap.run.judge.Judge`, which judges whatever comes from the host.
 
     Parameters
     ----------
