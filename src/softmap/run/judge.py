@@ -1,7 +1,7 @@
 """The judge: computes the bounds and points of proposals, and offers them to `Best`.
 
-It sees an algorithm only through its proposals. `softmap.run.certificate` computes the same numbers in
-plain numpy.
+It sees an algorithm only through its proposals. `softmap.run.certificate` computes the same
+numbers in plain numpy.
 """
 
 from __future__ import annotations
