@@ -63,7 +63,7 @@ def ours(name, marginals, edges, costs, true, certify=True):
         rows.append((clock() - began, moment.cost / true - 1, moment.bound))
 
     transport.multimarginal(
-        marginals, edges, costs, gap=min(ACCURACIES), on_moment=note, backend=backend
+        marginals, edges, costs, gap=min(ACCURACIES), on_snapshot=note, backend=backend
     )
     reached = [next((t for t, e, _ in rows if e <= a), np.nan) for a in ACCURACIES]
     table(name, [f"{t:.2f}" for t in reached])

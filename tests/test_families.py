@@ -202,7 +202,9 @@ def test_searches_for_labels_only_improve(name, seed):
 def test_every_method_proves_bounds(name, method):
     model = example(name, 3)
     fixed = {"eta": 30.0} if method in UPDATES or METHODS[method].fixed_eta else {}
-    result = softmap.solve(model, method=method, max_work=2 * model.m * 40, threads=2, **fixed)
+    result = softmap.paper.solve(
+        model, method=method, max_work=2 * model.m * 40, threads=2, **fixed
+    )
     best, _ = brute_force(model)
     assert result.bound <= best + 1e-9
     assert best <= result.energy + 1e-9

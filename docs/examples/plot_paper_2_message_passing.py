@@ -32,7 +32,7 @@ print(f"-L(0) = {-dual.value(np.zeros(model.half_size)):.4f}")
 optimum = smoothed_optimum(model, eta).value
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for method, style in (("emp", "-"), ("smp", "--")):
-    run = softmap.iterate(model, method=method, eta=eta, updates=400, every=4)
+    run = softmap.paper.snapshots(model, method=method, eta=eta, updates=400, every=4)
     rows = [(s.work, optimum - s.smoothed) for s in run if s.updates]
     axes.semilogy(*zip(*rows, strict=True), style, label=method.upper())
     print(f"{method}: {rows[-1][1]:.2e} below the optimum after {rows[-1][0]} messages")

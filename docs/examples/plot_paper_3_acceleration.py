@@ -22,7 +22,7 @@ figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained", shar
 for axes, eta in zip(panels, (2.0, 50.0), strict=True):
     optimum = smoothed_optimum(model, eta).value
     for method in ("emp", "accel-emp", "smp", "accel-smp"):
-        run = softmap.iterate(model, method=method, eta=eta, updates=1500, every=25)
+        run = softmap.paper.snapshots(model, method=method, eta=eta, updates=1500, every=25)
         rows = [(s.updates, max(optimum - s.smoothed, 1e-12)) for s in run if s.updates]
         axes.semilogy(*zip(*rows, strict=True), label=method)
     axes.set(title=f"η = {eta:g}", xlabel="updates")

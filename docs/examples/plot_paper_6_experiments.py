@@ -19,7 +19,7 @@ model = softmap.generators.random_grid(6, 6, 3, seed=4)
 program = softmap.lp.solve(model).value
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for method in ("emp", "smp", "accel-emp", "accel-smp"):
-    result = softmap.solve(model, method=method, eta=100.0, updates=4000, every=100)
+    result = softmap.paper.solve(model, method=method, eta=100.0, updates=4000, every=100)
     columns = result.trace.columns()
     axes.plot(columns["work"], columns["lp_bound"], label=method)
     print(f"{method:9}  bound {result.lp_bound:8.3f} of {program:.3f}")

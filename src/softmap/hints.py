@@ -14,9 +14,10 @@ ARGUMENTS = {
     "upper_bound": "ub cutoff incumbent",
     "workers": "n_jobs num_workers processes n_workers",
     "threads": "n_jobs num_threads nthreads n_threads num_workers",
-    "on_snapshot": "callback callbacks on_step",
+    "on_snapshot": "callback callbacks on_step on_check on_moment",
     "gap": "tol tolerance mip_gap rel_gap rtol stopThr",
-    "labels": "init initial initial_labels initial_states x0",
+    "initial": "init initial_labels initial_states x0",
+    "tolerance": "tol atol eps",
     "seed": "random_state rng",
     "backend": "device",
     "method": "algorithm solver inference",
@@ -31,8 +32,8 @@ ARGUMENTS = {
 
 # Those of the functions for images.
 OF_IMAGES = {
-    "labels": "k n_segments n_labels num_labels n_clusters",
-    "seeds": "scribbles markers marks mask annotations",
+    "num_labels": "k n_segments n_labels labels n_clusters",
+    "markers": "scribbles seeds marks mask annotations",
     "smoothness": "weight lam lambda_ alpha smooth",
     "noise": "sigma std strength",
     "disparities": "max_disparity max_disp numDisparities num_disparities ndisp labels",

@@ -67,7 +67,7 @@ def solve(spec: Spec, trial: Trial) -> softmap.Result:
     options, seen = dict(trial.options), []
     if trial.stop_at is not None:
         options["on_snapshot"] = lambda snapshot: len(seen.append(1) or seen) < trial.stop_at
-    return softmap.solve(spec.model(), **options)
+    return softmap.paper.solve(spec.model(), **options)
 
 
 def broken(trial: Trial) -> str | None:

@@ -272,7 +272,7 @@ def test_a_stalled_run_does_nothing_more_when_resumed(model, tmp_path):
 
 def test_randomised_methods_stop_when_they_stall():
     model = generators.random_tree(6, seed=1)
-    assert solve(model, method="emp", eta=1.0, **NEVER).status is Status.STALLED
+    assert softmap.paper.solve(model, method="emp", eta=1.0, **NEVER).status is Status.STALLED
 
 
 def damages(whole: bytes, count: int):

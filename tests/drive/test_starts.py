@@ -39,11 +39,11 @@ def test_a_run_begins_with_the_labels_it_is_given(option):
 def test_labels_may_be_named_and_have_the_shape_of_a_grid():
     grid = softmap.generators.potts_grid(5, 4, 3, seed=2).with_shape((5, 4))
     labels = np.arange(20).reshape(5, 4) % 3
-    seen = softmap.solve(grid, labels=labels, max_work=0)
+    seen = softmap.solve(grid, initial=labels, max_work=0)
     assert seen.energy <= grid.energy(labels)
     named = softmap.Model([[0.0, 1.0], [1.0, 0.0]]).with_names({"a": ["no", "yes"], "b": 2})
     for given_labels in ({"a": "yes", "b": 0}, [1, 0]):
-        assert softmap.solve(named, labels=given_labels).as_dict() == {"a": "no", "b": 1}
+        assert softmap.solve(named, initial=given_labels).as_dict() == {"a": "no", "b": 1}
 
 
 @pytest.mark.parametrize(

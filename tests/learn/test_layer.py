@@ -86,7 +86,7 @@ def test_torch_agrees_with_finite_differences_and_shares_memory(torch):
     table = torch.tensor(TABLES[:1], requires_grad=True)  # broadcast over edges and batch
     edges = torch.tensor(EDGES)
     assert torch.autograd.gradcheck(
-        lambda u, t: softmap.soft_map(u, t, edges, 1.5, tol=1e-13),
+        lambda u, t: softmap.soft_map(u, t, edges, 1.5, tolerance=1e-13),
         (unary, table), atol=1e-6, nondet_tol=1e-9, fast_mode=True,
     )  # fmt: skip
     assert _array(unary).__array_interface__["data"][0] == unary.data_ptr()
@@ -111,7 +111,7 @@ def test_torch_has_second_derivatives_and_no_third(torch):
     table = torch.tensor(TABLES[:1], requires_grad=True)
 
     def loss(u, t):
-        nodes, edges = softmap.soft_map(u, t, EDGES, 1.2, tol=1e-13)
+        nodes, edges = softmap.soft_map(u, t, EDGES, 1.2, tolerance=1e-13)
         return (nodes * torch.tensor(G_NODES[:1])).sum() + (edges**2).sum()
 
     assert torch.autograd.gradgradcheck(
@@ -266,7 +266,7 @@ def test_torch_differentiates_by_the_weights_of_every_family(torch, family, weig
     np.testing.assert_allclose(found.nodes.detach(), plain.nodes, atol=1e-9)
     np.testing.assert_allclose(found.edges.detach(), plain.edges, atol=1e-9)
     assert torch.autograd.gradcheck(
-        lambda w: softmap.soft_map(unary, family(w), EDGES, 1.5, tol=1e-13),
+        lambda w: softmap.soft_map(unary, family(w), EDGES, 1.5, tolerance=1e-13),
         (given,), atol=1e-6, nondet_tol=1e-9, fast_mode=True,
     )  # fmt: skip
 
@@ -274,7 +274,7 @@ def test_torch_differentiates_by_the_weights_of_every_family(torch, family, weig
 @pytest.mark.parametrize(("family", "weights"), FAMILIES.values(), ids=FAMILIES)
 def test_jax_differentiates_by_the_weights_of_every_family(jax, family, weights):
     def total(w):
-        nodes, edges = softmap.soft_map(UNARY[0], family(w), EDGES, 1.5, tol=1e-13)
+        nodes, edges = softmap.soft_map(UNARY[0], family(w), EDGES, 1.5, tolerance=1e-13)
         return (nodes * G_NODES[0]).sum() + (edges * G_EDGES[0]).sum()
 
     step = 1e-5 * RNG.normal(size=weights.shape)
@@ -330,7 +330,7 @@ def test_jax_has_second_derivatives_by_reverse_mode(jax):
         return (by_unary * jax.numpy.asarray(G_NODES[0])).sum() + 5 * by_weight
 
     def plain(unary, w):  # the slope, by NumPy
-        beliefs, pull = soft_map_vjp(unary, w * differ, EDGES, 1.2, tol=1e-13)
+        beliefs, pull = soft_map_vjp(unary, w * differ, EDGES, 1.2, tolerance=1e-13)
         by_unary, by_table = pull(2 * beliefs.nodes, np.zeros_like(beliefs.edges))
         return np.vdot(by_unary, G_NODES[0]) + 5 * np.vdot(by_table, differ)
 

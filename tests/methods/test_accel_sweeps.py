@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_baselines import plain_sweep
 
-from softmap import generators, lp, solve
+from softmap import generators, lp, paper
 from softmap.paper import rates, theory
 from softmap.paper.accel_sweeps import AccelSweeps, sweep_curvature
 from softmap.relaxation.bounds import projected_cost
@@ -137,5 +137,5 @@ def test_a_run_stops_and_goes_on():
             algorithm.step(states[-1], count)
     np.testing.assert_array_equal(states[0].x, states[1].x)
     assert states[0].work == states[1].work == 60 * 2 * model.m + 2 * 7 * model.m
-    result = solve(model, method="accel-sweeps", eta=1000.0, goal="lp", lp_gap=1e-3)
+    result = paper.solve(model, method="accel-sweeps", eta=1000.0, goal="lp", lp_gap=1e-3)
     assert result.lp_bound <= lp.solve(model).value + 1e-6 <= result.primal + 2e-6

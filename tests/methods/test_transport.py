@@ -511,7 +511,7 @@ def test_a_moment_can_stop_the_run():
         [[0, 1]],
         [np.array([[0.0, 1.0], [1.0, 0.3]])],
         gap=0.0,
-        on_moment=lambda moment: rows.append(moment) or len(rows) < 3,
+        on_snapshot=lambda moment: rows.append(moment) or len(rows) < 3,
     )
     assert len(found.trace) == len(rows) == 3
     assert all(a.bound <= b.bound and a.cost >= b.cost for a, b in itertools.pairwise(rows))
@@ -546,5 +546,5 @@ def test_a_gap_that_is_not_reached_is_said():
     assert found.bound <= found.cost
     limited = transport.multimarginal(*two_hills(), gap=1e-9, time_limit=0.02)
     assert limited.status is transport.TransportStatus.TIME_LIMIT
-    stopped = transport.multimarginal(*two_hills(), gap=1e-9, on_moment=lambda moment: False)
+    stopped = transport.multimarginal(*two_hills(), gap=1e-9, on_snapshot=lambda moment: False)
     assert stopped.status is transport.TransportStatus.CALLBACK

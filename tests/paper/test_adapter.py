@@ -74,13 +74,17 @@ def test_a_method_of_ones_own_solves_and_resumes(listed, tmp_path):
     """A run that stops at a checkpoint and goes on ends where a whole run does."""
     listed(paper.smp, paper.stars, paper.PROVED, name="mine")
     model, path = generators.erdos_renyi(6, 2, seed=2), tmp_path / "run.ckpt"
-    whole = softmap.solve(model, method="mine", eta=50.0, updates=60, every=30, goal="lp")
-    compiled = softmap.solve(model, method="accel-smp", eta=50.0, updates=60, every=30, goal="lp")
+    whole = softmap.paper.solve(model, method="mine", eta=50.0, updates=60, every=30, goal="lp")
+    compiled = softmap.paper.solve(
+        model, method="accel-smp", eta=50.0, updates=60, every=30, goal="lp"
+    )
     assert whole.method == "mine"
     assert whole.bound == pytest.approx(compiled.bound, abs=1e-9)
     assert whole.bound <= softmap.lp.solve(model).value + 1e-9
-    softmap.solve(model, method="mine", eta=50.0, updates=30, goal="lp", checkpoint=path, every=30)
-    resumed = softmap.resume(path, model, updates=60)
+    softmap.paper.solve(
+        model, method="mine", eta=50.0, updates=30, goal="lp", checkpoint=path, every=30
+    )
+    resumed = softmap.paper.resume(path, model, updates=60)
     np.testing.assert_array_equal(resumed.lam, whole.lam)
 
 
@@ -91,7 +95,7 @@ def test_a_rule_that_returns_nonsense_ends_its_stage(listed):
     with pytest.warns(
         softmap.StageWarning, match=r"returned an array of shape \(1,\) for the block"
     ):
-        result = softmap.solve(model, method="short", eta=1.0, updates=5, goal="lp")
+        result = softmap.paper.solve(model, method="short", eta=1.0, updates=5, goal="lp")
     assert result.status is softmap.Status.FAILED
     assert result.bound <= softmap.lp.solve(model).value
 

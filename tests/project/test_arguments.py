@@ -117,10 +117,11 @@ WRITTEN = {form: {**own, "target": io.BytesIO(), "format": form} for form, own i
 
 SOLVE = {
     "model": TREE, "method": "anneal", "lp_gap": 1e-4, "gap": 1e-6, "time_limit": 5.0,
-    "memory_limit": 1 << 30, "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64",
+    "memory_limit": 1 << 30, "max_work": 1000, "threads": 1, "dtype": "float64",
     "seed": 0, "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu",
-    "eta": 1.0, "verbose": False, "progress": False,
+    "verbose": False, "progress": False,
 }  # fmt: skip
+PAPER = SOLVE | {"updates": 50, "eta": 1.0}
 
 CALLS = {
     "Model": (
@@ -159,7 +160,7 @@ CALLS = {
     ),
     "segment": (
         softmap.segment,
-        {"image": SMALL, "labels": 2, "smoothness": 1.0, "seeds": MARKS, "connectivity": 4},
+        {"image": SMALL, "num_labels": 2, "smoothness": 1.0, "markers": MARKS, "connectivity": 4},
     ),
     "denoise": (
         softmap.denoise,
@@ -189,6 +190,7 @@ CALLS = {
     "SharedTables": (softmap.SharedTables, {"tables": TABLES, "index": [0], "weights": [1.0]}),
     "Projection": (softmap.Projection, {"maps": [[0, 1]], "num_labels": [2], "index": [0]}),
     "solve": (softmap.solve, SOLVE),
+    "paper.solve": (softmap.paper.solve, PAPER),
     "iterate": (lambda **given: list(softmap.iterate(**given)), SOLVE),
     "solve_batch": (
         softmap.solve_batch,

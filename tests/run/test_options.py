@@ -11,7 +11,7 @@ import pytest
 import softmap
 from softmap import generators
 from softmap.errors import OptionError
-from softmap.run.options import Options
+from softmap.run.options import PAPER, Options
 from support.relaxed_runs import solve
 
 NUMBERS = ("lp_gap", "gap", "time_limit", "max_work", "updates", "threads", "seed", "eta")
@@ -50,12 +50,20 @@ def test_numbers_of_any_type_are_taken():
     assert (type(options.max_work), options.dtype) == (int, "float64")
 
 
+USERS = [f.name for f in dataclasses.fields(Options) if f.name not in PAPER]
+
+
 def test_solve_and_iterate_take_every_option_with_its_default():
-    expected = {f.name: f.default for f in dataclasses.fields(Options)}
-    for function in (softmap.solve, softmap.iterate):
+    every = {f.name: f.default for f in dataclasses.fields(Options)}
+    users = {name: every[name] for name in USERS}
+    for function, expected in (
+        (softmap.solve, users),
+        (softmap.iterate, users),
+        (softmap.paper.solve, every),
+        (softmap.paper.snapshots, every),
+    ):
         parameters = dict(inspect.signature(function).parameters)
         del parameters["model"]
-        parameters.pop("sum_over", None)  # of `solve` alone
         assert {name: p.default for name, p in parameters.items()} == expected
         assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
 
@@ -80,7 +88,24 @@ def test_options_are_no_positions():
 def test_a_docstring_has_one_entry_per_option():
     lines = inspect.getdoc(softmap.solve).splitlines()
     entries = [line.partition(" : ")[0] for line in lines if " : " in line and line[0] != " "]
-    assert entries == ["model", *(f.name for f in dataclasses.fields(Options)), "sum_over"]
+    assert entries == ["model", *USERS]
+
+
+def test_an_option_of_the_papers_experiments_is_answered():
+    with pytest.raises(TypeError, match=r"eta is an option of softmap\.paper\.solve"):
+        softmap.solve(generators.potts_grid(2, 2, 2), eta=3.0)
+    with pytest.raises(OptionError, match=r"give eta=.*to softmap\.paper\.solve"):
+        softmap.solve(generators.potts_grid(2, 2, 2), method="smp")
+
+
+def test_an_option_under_its_old_name_warns_and_works():
+    model = generators.potts_grid(3, 3, 2, seed=1)
+    labels = np.ones((3, 3), int)
+    with pytest.deprecated_call(match="called initial="):
+        old = softmap.solve(model, labels=labels, max_work=0, threads=1)
+    assert np.array_equal(old.labels, labels)
+    with pytest.raises(TypeError, match="both 'initial' and 'labels'"):
+        softmap.solve(model, labels=labels, initial=labels)
 
 
 def test_what_is_no_model_is_refused():

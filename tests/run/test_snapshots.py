@@ -31,7 +31,7 @@ def test_lam_of_each_snapshot_proves_a_bound(method):
 
 
 def test_lam_is_gone_when_the_run_has_gone_on():
-    run = softmap.iterate(CYCLE, method="trws", updates=8, goal="lp")
+    run = softmap.paper.snapshots(CYCLE, method="trws", updates=8, goal="lp")
     first, second = next(run), next(run)
     kept = second.lam
     with pytest.raises(softmap.OptionError, match="lost when the run continues"):
@@ -44,7 +44,7 @@ def test_lam_is_gone_when_the_run_has_gone_on():
 def test_a_method_asked_for_by_name_makes_all_its_updates(method):
     """A tiny model is proved optimal long before; a teacher wants to see the method run."""
     options = {"eta": 10.0} if softmap.METHODS[method].fixed_eta else {}
-    result = softmap.solve(CYCLE, method=method, updates=30, **options)
+    result = softmap.paper.solve(CYCLE, method=method, updates=30, **options)
     assert result.status is softmap.Status.UPDATES
     assert len(result.trace) > 3
     assert {row.stage for row in result.trace} == {0}
@@ -57,7 +57,7 @@ def test_a_method_asked_for_by_name_makes_all_its_updates(method):
 def test_snapshots_come_as_often_as_asked(method, every):
     options = {"eta": 10.0} if softmap.METHODS[method].fixed_eta else {}
     model = softmap.generators.random_grid(3, 3, 2, seed=2)
-    seen = list(softmap.iterate(model, method=method, updates=10, every=every, goal="lp",
+    seen = list(softmap.paper.snapshots(model, method=method, updates=10, every=every, goal="lp",
                                 lp_gap=0, gap=0, **options))  # fmt: skip
     found = [snapshot.updates for snapshot in seen if snapshot.stage == 0]
     wanted = [*range(every, 10, every), 10]
@@ -68,7 +68,7 @@ def test_snapshots_come_as_often_as_asked(method, every):
 def test_an_interval_is_a_positive_number():
     for wrong in (0, -1, 1.5, "all"):
         with pytest.raises(softmap.OptionError, match="every="):
-            softmap.solve(CYCLE, method="trws", updates=5, every=wrong)
+            softmap.paper.solve(CYCLE, method="trws", updates=5, every=wrong)
 
 
 @pytest.mark.parametrize("method", sorted(set(softmap.METHODS) - {"anneal"}))
@@ -76,7 +76,7 @@ def test_every_method_shows_its_smoothed_dual(method):
     """The value at λ and η of the check; a lower bound on the smoothed optimum."""
     options = {"eta": 4.0} if softmap.METHODS[method].fixed_eta else {}
     shown = []
-    for snapshot in softmap.iterate(CYCLE, method=method, updates=6, every=2, **options):
+    for snapshot in softmap.paper.snapshots(CYCLE, method=method, updates=6, every=2, **options):
         if snapshot.stage == 0 and snapshot.updates:
             shown.append(snapshot.smoothed)
             optimum = smoothed_optimum(CYCLE, snapshot.eta).value
@@ -89,7 +89,7 @@ def test_every_method_shows_its_smoothed_dual(method):
 
 
 def test_a_trace_is_a_table_in_a_notebook():
-    trace = softmap.solve(CYCLE, method="trws", updates=60, every=1).trace
+    trace = softmap.paper.solve(CYCLE, method="trws", updates=60, every=1).trace
     page = trace._repr_html_()
     assert page.count("<tr>") == 1 + 21  # the header, ten rows, dots, ten rows
     assert "<th>bound</th>" in page

@@ -96,7 +96,7 @@ COLD: dict[str, set[type]] = {}
 def test_a_warm_start_runs_the_subsolvers_that_the_cold_run_runs(name, monkeypatch):
     """The earlier result is a poor one, so that it proves nothing."""
     model = _model(name)
-    first = softmap.solve(model, threads=1, goal="lp", updates=1)
+    first = softmap.paper.solve(model, threads=1, goal="lp", updates=1)
     COLD[name] = _called(monkeypatch, model)
     assert _called(monkeypatch, model, warm_start=first) >= COLD[name]
 

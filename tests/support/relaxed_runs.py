@@ -20,11 +20,11 @@ NEVER = {"lp_gap": 0.0, "gap": 0.0}
 
 def solve(model, **options):
     """The relaxation alone; what follows it has tests of its own."""
-    return softmap.solve(model, **{"goal": "lp"} | options)
+    return softmap.paper.solve(model, **{"goal": "lp"} | options)
 
 
 def iterate(model, **options):
-    return softmap.iterate(model, **{"goal": "lp"} | options)
+    return softmap.paper.snapshots(model, **{"goal": "lp"} | options)
 
 
 def options_of(method: str, **more) -> dict:

@@ -135,7 +135,7 @@ def test_an_optimum_of_zero_is_checked(tmp_path):
 @pytest.mark.parametrize("size", [1e307, 1.7e308])
 def test_a_huge_lam_is_false_and_no_error(size):
     model = softmap.generators.potts_grid(4, 4, 3, seed=1)
-    result = softmap.solve(model, goal="lp", updates=3)
+    result = softmap.paper.solve(model, goal="lp", updates=3)
     forged = dataclasses.replace(result, lam=np.full_like(result.lam, size))
     assert softmap.verify(forged).verdict is Verdict.FALSE
     assert softmap.verify(dataclasses.replace(result, bound=size)).verdict is Verdict.FALSE

@@ -44,7 +44,7 @@ MODELS = {
 def solved(name: str, method: str = "anneal") -> softmap.Result:
     model = MODELS[name]()
     eta = {"eta": 50.0} if softmap.METHODS[method].fixed_eta else {}
-    return softmap.solve(model, method=method, threads=1, max_work=2 * model.m * 60, **eta)
+    return softmap.paper.solve(model, method=method, threads=1, max_work=2 * model.m * 60, **eta)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -254,7 +254,7 @@ class Decoder:
         model = self._code.model(costs, self._inner(rows, 1)[0])
         result = solve(
             model, goal="optimal", gap=PROVED, time_limit=time_limit,
-            labels=found.words[0, self._free].astype(np.int64),
+            initial=found.words[0, self._free].astype(np.int64),
         )  # fmt: skip
         bound = np.maximum(found.bounds, result.bound)
         better = result.labels is not None and result.energy < found.costs[0]

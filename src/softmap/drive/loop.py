@@ -83,7 +83,7 @@ class Run:
         threads = options.threads or usable_cores()
         problem = Problem.of(model, precision=options.precision, threads=threads)
         self.best = Best(problem, options.upper_bound)
-        started = options.warm_start is not None or options.labels is not None
+        started = options.warm_start is not None or options.initial is not None
         self._warm = _warm_start(problem, options, self.best) if started else None
         method = _method(problem, options, self._warm)
         recorded = options.proof is not None
@@ -458,7 +458,7 @@ def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | N
     """Return the warm start; a labelling is offered at once."""
     from softmap.run.warm import start_labels, warm_start  # imported late
 
-    labels = start_labels(problem.given, options.labels, options.warm_start)
+    labels = start_labels(problem.given, options.initial, options.warm_start)
     if labels is None:
         return warm_start(problem, options.warm_start, options.tuning)
     best.offer_labels(labels)

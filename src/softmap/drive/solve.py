@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
@@ -13,15 +14,24 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.run.archive import checked_path
 from softmap.run.interrupts import Interrupts
-from softmap.run.options import Options, SolveOptions, apart, with_options
+from softmap.run.options import PAPER, Options, apart, with_options
 from softmap.run.result import Result
 from softmap.run.trace import Snapshot, Status
 from softmap.tuning import TUNING, Tuning
 
-__all__ = ["iterate", "resume", "solve"]
+__all__ = ["iterate", "resume", "resumed", "run_to_end", "solve", "steps"]
 
 
-@with_options(SolveOptions)
+def _summed(model: Model, given: dict[str, Any]) -> Any:
+    """Answer `solve(model, sum_over=...)`, which is `marginal_map` now."""
+    from softmap import marginal_map  # imported late: few runs sum
+
+    said = "softmap.solve(model, sum_over=...) is softmap.marginal_map(model, sum_over=...)"
+    warnings.warn(said, DeprecationWarning, stacklevel=3)
+    return marginal_map(model, **given)
+
+
+@with_options(Options, without=PAPER, moved={"sum_over": _summed})
 def solve(model: Model, options: Options) -> Result:
     """Find a labelling and prove how good it is.
 
@@ -49,12 +59,6 @@ def solve(model: Model, options: Options) -> Result:
         skipped. By default, all memory of the machine.
     max_work : int, optional
         Stop after this many messages along half-edges. No limit by default.
-    updates : int, optional
-        Stop after this many updates: passes, or single updates of a randomised method. A method
-        other than "anneal" does all updates even if the gaps are closed earlier.
-    every : int, optional
-        Check after this many updates, and call `on_snapshot`. By default the interval grows with
-        the run; with `updates`, a method other than "anneal" makes about 40 checks.
     threads : int, optional
         Number of CPU threads; by default all that this process may use.
     dtype : "float64" or "float32", optional
@@ -64,8 +68,8 @@ def solve(model: Model, options: Options) -> Result:
         Seed of the random numbers.
     warm_start : array, mapping or Result, optional
         An earlier result, possibly of a model with slightly different costs; or λ; or a labelling
-        (integers, or a mapping from names to states), which has the same effect as `labels`.
-    labels : int array or mapping, optional
+        (integers, or a mapping from names to states), which has the same effect as `initial`.
+    initial : int array or mapping, optional
         Initial labelling, by number or by name. Its cost is the first upper bound.
     upper_bound : float, optional
         Search only for labellings that cost less. The run stops when it has proved that there is
@@ -82,19 +86,12 @@ def solve(model: Model, options: Options) -> Result:
     backend : "cpu" or "cuda", default "cpu"
         Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
         or `cuda13`.
-    eta : float, optional
-        Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
-        it; by default it is chosen from the costs.
     tuning : softmap.tuning.Tuning, optional
         Other numbers for the schedule of the run, for experiments.
     verbose : bool, default False
         Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
         Draw a progress bar.
-    sum_over : sequence, optional
-        Variables that are summed over instead of minimised (marginal MAP), by number or by name.
-        The result is then a `softmap.MarginalMap`, as of `softmap.marginal_map`; of the other
-        options, only `gap` and `time_limit` apply.
 
     Returns
     -------
@@ -117,13 +114,19 @@ def solve(model: Model, options: Options) -> Result:
     >>> result.bound <= result.energy
     True
     """
-    if isinstance(options, SolveOptions) and options.sum_over is not None:
-        from softmap import marginal_map  # imported late: few runs sum
+    return run_to_end(model, options)
 
-        options.require_defaults("with sum_over", but=("gap", "time_limit", "tuning"))
-        return marginal_map(  # type: ignore[return-value] # as documented
-            model, options.sum_over, gap=options.gap, time_limit=options.time_limit
-        )
+
+def run_to_end(model: Model, options: Options) -> Result:
+    """Return the result of a run with these options.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    options : Options
+        The options of the run.
+    """
     model = checked_model(model, "solve")
     if model.constraints:
         from softmap.subsolvers.permutations.assigned import (
@@ -137,7 +140,7 @@ def solve(model: Model, options: Options) -> Result:
         return _exhaust(_begin(model, options, interrupts))
 
 
-@with_options(Options)
+@with_options(Options, without=PAPER)
 def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
     """Run `solve` as a generator of snapshots, one per check.
 
@@ -166,7 +169,23 @@ def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]
     >>> bounds == sorted(bounds)
     True
     """
-    return _begin(checked_model(model, "iterate"), options, Interrupts())
+    return steps(model, options)
+
+
+def steps(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
+    """Return a generator of the snapshots of a run with these options.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    options : Options
+        The options of the run.
+    """
+    generator: Generator[Snapshot, None, Result] = _begin(
+        checked_model(model, "iterate"), options, Interrupts()
+    )
+    return generator
 
 
 def resume(  # noqa: PLR0913 - the limits of `solve`
@@ -178,7 +197,6 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     time_limit: float | None = None,
     memory_limit: int | None = None,
     max_work: int | None = None,
-    updates: int | None = None,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
     proof: str | Path | None = None,
@@ -207,8 +225,6 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Bytes that the run may take, as for `solve`.
     max_work : int, optional
         Stop after this many messages in all. No limit by default.
-    updates : int, optional
-        Stop after this many updates in all; by default that of the stored run.
     threads : int, optional
         Number of CPU threads; by default all that this process may use.
     checkpoint : str or Path, optional
@@ -243,16 +259,35 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     >>> softmap.resume(path, model).bound >= stopped.bound
     True
     """
+    limits = {
+        "time_limit": time_limit, "memory_limit": memory_limit, "max_work": max_work,
+        "threads": threads, "checkpoint": checkpoint, "proof": proof, "on_snapshot": on_snapshot,
+        "tuning": tuning, "verbose": verbose, "progress": progress,
+    }  # fmt: skip
+    return resumed(path, model, {"lp_gap": lp_gap, "gap": gap}, limits)
+
+
+def resumed(
+    path: str | Path, model: Model, changed: dict[str, Any], limits: dict[str, Any]
+) -> Result:
+    """Continue a stored run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The checkpoint.
+    model : Model
+        The model of the run that was stopped.
+    changed : dict
+        Options of the stored run that have other values now; None keeps the stored one.
+    limits : dict
+        The options that a checkpoint does not store.
+    """
     from softmap.drive import checkpoint as storage  # imported late: few runs are stored
 
     stored = storage.load(checked_path(path), checked_model(model, "resume"))
-    changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
-    options = Options(
-        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
-        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, tuning=tuning,
-        verbose=verbose, progress=progress, **kept,
-    )  # fmt: skip
+    options = Options(**limits, **kept)
     if options.proof is not None:
         apart(proof=Path(options.proof), path=stored.path)
     interrupts = Interrupts()

@@ -67,7 +67,7 @@ class Beliefs(NamedTuple):
 
 @suggesting
 def soft_map(
-    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
+    unary: Any, pairwise: Any, edges: Any, eta: float, *, tolerance: float = SMOOTHING.tol
 ) -> Beliefs:
     """Marginals of the smoothed optimum: the paper's μ at inverse temperature η.
 
@@ -93,7 +93,7 @@ def soft_map(
     eta : float
         Inverse temperature. Marginals approach labels as η grows; μ depends only on η times the
         costs.
-    tol : float
+    tolerance : float
         Largest difference between the marginals of a variable and those of its edges.
 
     Returns
@@ -109,7 +109,7 @@ def soft_map(
     >>> nodes.round(3).tolist()
     [[0.699, 0.301], [0.604, 0.396]]
     """
-    problem = LayerProblem.of(edges, eta, tol)
+    problem = LayerProblem.of(edges, eta, tolerance)
     pairwise = tables_of(pairwise, unary, problem.edges)
     module = framework("soft_map", unary, pairwise)
     if module is not None:
@@ -119,7 +119,7 @@ def soft_map(
 
 
 def soft_map_vjp(
-    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
+    unary: Any, pairwise: Any, edges: Any, eta: float, *, tolerance: float = SMOOTHING.tol
 ) -> tuple[Beliefs, Pull]:
     """Return `soft_map` of NumPy arrays, and its vector-Jacobian product.
 
@@ -133,7 +133,7 @@ def soft_map_vjp(
         See `soft_map`.
     eta : float
         Inverse temperature.
-    tol : float, default 1e-10
+    tolerance : float, default 1e-10
         Largest difference between a variable's marginal and that of its edges.
 
     Returns
@@ -152,7 +152,7 @@ def soft_map_vjp(
     >>> by_unary.shape, by_table.shape
     ((2, 2), (2, 2))
     """
-    problem = LayerProblem.of(edges, eta, tol)
+    problem = LayerProblem.of(edges, eta, tolerance)
     return vjp(problem, unary, tables_of(pairwise, unary, problem.edges))
 
 
@@ -185,18 +185,18 @@ class LayerProblem:
         One graph for all members of the batch, or one graph per member, padded with rows of -1.
     eta : float
         Inverse temperature.
-    tol : float
+    tolerance : float
         Largest difference between the marginals of a variable and those of its edges.
     """
 
     edges: NDArray[np.int64]
     eta: float
-    tol: float = SMOOTHING.tol
+    tolerance: float = SMOOTHING.tol
 
     @staticmethod
-    def of(edges: Any, eta: Any, tol: float = SMOOTHING.tol) -> LayerProblem:
+    def of(edges: Any, eta: Any, tolerance: float = SMOOTHING.tol) -> LayerProblem:
         """Return a problem of checked arguments."""
-        return LayerProblem(read_edges(edges), checked_eta(eta), tol)
+        return LayerProblem(read_edges(edges), checked_eta(eta), tolerance)
 
     def shapes(
         self, unary: tuple[int, ...], pairwise: tuple[int, ...]
@@ -236,7 +236,7 @@ class LayerProblem:
 
     def forward(self, unary: Floats, pairwise: Floats) -> Soft:
         """Return the smoothed optimum for costs (..., n, d) and (..., m, d, d)."""
-        found = smoothed_optimum(self.model(unary, pairwise).network, self.eta, tol=self.tol)
+        found = smoothed_optimum(self.model(unary, pairwise).network, self.eta, tol=self.tolerance)
         return Soft(self, found, unary.shape)
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
@@ -259,7 +259,7 @@ class LayerProblem:
         if largest == 0.0:
             return np.zeros(costs[0].shape), np.zeros(costs[1].shape)
         step = SECOND.step / (self.eta * largest)
-        exact = replace(self, tol=min(self.tol, SMOOTHING.tol * SECOND.finer))
+        exact = replace(self, tolerance=min(self.tolerance, SMOOTHING.tol * SECOND.finer))
         high, low = (
             exact.forward(*(c + move * a for c, a in zip(costs, along, strict=True))).pulled(*given)
             for move in (step, -step)
@@ -432,7 +432,7 @@ def device_forward(
     frame = _frame(problem, unary, pairwise, xp)
     if not all(bool(xp.isfinite(a).all()) for a in (frame.unary, frame.tables)):
         return None
-    point = optimum(frame, problem.eta, problem.tol)
+    point = optimum(frame, problem.eta, problem.tolerance)
     tables = point.tables[0] if point.tables else frame.tables
     return point.nodes.reshape(unary.shape), tables.reshape(pairwise.shape), point.lam
 

@@ -3,9 +3,12 @@
 `softmap.paper.algorithms` is the text: (Reg-P), (Reg-D), EMP, SMP and Algorithms 1 to 4 in the
 paper's letters. `iterate` runs them with any rule, order and scheme, and `as_method` makes a method
 of them. `EMP`, `AccelSMP` and so on are the compiled methods, which are also
-`softmap.solve(model, method="accel-smp", eta=...)`. `Stars` makes sweeps. `theory` has the
+`softmap.paper.solve(model, method="accel-smp", eta=...)`. `Stars` makes sweeps. `theory` has the
 constants of the paper's theorems, `rates` those of the theorems that go beyond it.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from softmap.methods.sweeps.loops import Messages
 from softmap.methods.sweeps.stars import Rule as StarRule
@@ -61,6 +64,9 @@ from softmap.paper.runs import (
 )
 from softmap.paper.settled import Settled
 
+if TYPE_CHECKING:
+    from softmap.drive.paper_runs import resume, snapshots, solve
+
 __all__ = [
     "ALGORITHMS",
     "BCD",
@@ -108,10 +114,23 @@ __all__ = [
     "proved_gain",
     "reg_d",
     "reg_p",
+    "resume",
     "sample",
     "slack",
     "smp",
+    "snapshots",
+    "solve",
     "standard_mp",
     "stars",
     "vertex",
 ]
+
+_RUNS = ("resume", "snapshots", "solve")
+
+
+def __getattr__(name: str) -> object:
+    if name in _RUNS:  # imported late: the driver lies above this package
+        value: object = getattr(import_module("softmap.drive.paper_runs"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -159,7 +159,7 @@ def as_method(
     >>> from softmap import paper
     >>> softmap.METHODS["mine"] = paper.as_method(paper.smp, paper.stars, name="mine")
     >>> model = softmap.generators.potts_grid(4, 4, 2, seed=0)
-    >>> softmap.solve(model, method="mine", eta=50.0, updates=100).method
+    >>> softmap.paper.solve(model, method="mine", eta=50.0, updates=100).method
     'mine'
     >>> del softmap.METHODS["mine"]
     """

@@ -20,6 +20,7 @@ __all__ = [
     "Arrays",
     "checked_path",
     "digest",
+    "is_archive",
     "read_archive",
     "same_file",
     "under",
@@ -129,6 +130,17 @@ def read_archive(
             " only; run solve() again"
         )
     return header, arrays
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file has the members of an archive; one that cannot be read has none."""
+    import zipfile  # imported late: few runs read archives
+
+    try:
+        with _open(path) as raw, zipfile.ZipFile(raw) as archive:
+            return "header.npy" in archive.namelist()
+    except Exception:  # zipfile, zlib and lzma raise many types for damaged files
+        return False
 
 
 def _open(path: Path) -> BinaryIO:

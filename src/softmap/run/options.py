@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from itertools import combinations
 from pathlib import Path
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
     from softmap.run.result import Result
     from softmap.run.trace import Snapshot
 
-__all__ = ["BACKENDS", "GOALS", "Options", "SolveOptions", "apart", "with_options"]
+__all__ = ["BACKENDS", "GOALS", "PAPER", "Options", "apart", "with_options"]
 
 # The precisions of the messages on each backend, the default first.
 BACKENDS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
 GOALS = ("map", "lp", "labels", "optimal")
 MOST_THREADS = 4096
+PAPER = ("updates", "every", "eta")
+"""Options of `softmap.paper.solve` alone."""
+RENAMED = {"labels": "initial"}
+"""Options under their names before version 0.3, and their present ones."""
 
 Keywords = ParamSpec("Keywords")
 Outcome = TypeVar("Outcome")
@@ -63,7 +68,7 @@ class Options:
     dtype: str | None = None
     seed: int = 0
     warm_start: ArrayLike | Mapping[Any, Any] | Result | None = None
-    labels: ArrayLike | Mapping[Any, Any] | None = None
+    initial: ArrayLike | Mapping[Any, Any] | None = None
     upper_bound: float | None = None
     checkpoint: str | Path | None = None
     proof: str | Path | None = None
@@ -129,23 +134,6 @@ class Options:
         """Whether a method that was asked for by name makes all updates, whatever the gaps."""
         return self.updates is not None and self.method != "anneal"
 
-    def require_defaults(self, where: str, *, but: tuple[str, ...]) -> None:
-        """Raise `OptionError` if an option has another value than its default.
-
-        Parameters
-        ----------
-        where : str
-            Where the options do not apply, for the message.
-        but : tuple of str
-            The options that do apply.
-        """
-        usual = Options()
-        for name in (field.name for field in fields(Options) if field.name not in but):
-            value, default = getattr(self, name), getattr(usual, name)
-            if value is not default and value != default:
-                applies = " and ".join(option for option in but if option != "tuning")
-                raise OptionError(f"{name} does not apply {where}: only {applies} do")
-
     def _check_method(self) -> None:
         if not isinstance(self.method, str):
             raise wrong("method", self.method, "the name of a method")
@@ -153,27 +141,35 @@ class Options:
             raise OptionError(f"backend={self.backend!r} runs method 'anneal' only")
         if find(self.method).fixed_eta and self.eta is None:
             raise OptionError(
-                f"method {self.method!r} works at a fixed η: give eta=..., for example 1000.0"
+                f"method {self.method!r} works at a fixed η: give eta=..., for example 1000.0, "
+                "to softmap.paper.solve"
             )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SolveOptions(Options):
-    """The options of `solve` alone."""
-
-    sum_over: Sequence[Hashable] | None = None
 
 
 def with_options(
     kind: Callable[Keywords, Options],
+    *,
+    without: Collection[str] = (),
+    moved: Mapping[str, Callable[[Model, dict[str, Any]], Any]] | None = None,
 ) -> Callable[
     [Callable[[Model, Options], Outcome]], Callable[Concatenate[Model, Keywords], Outcome]
 ]:
     """Decorate a function of a model and `Options` so that it takes each option as a keyword.
 
-    Its signature then lists all options, for `help` and type checkers.
+    Its signature then lists these options, for `help` and type checkers.
+
+    Parameters
+    ----------
+    kind : type
+        `Options`.
+    without : collection of str
+        Options that the function does not take.
+    moved : mapping, optional
+        For deprecated keywords that are functions of their own now: the function of the model and
+        all keywords that answers such a call.
     """
-    keywords = inspect.signature(kind).parameters
+    options = inspect.signature(kind).parameters
+    keywords = {name: option for name, option in options.items() if name not in without}
 
     def decorated(
         function: Callable[[Model, Options], Outcome],
@@ -182,17 +178,34 @@ def with_options(
         def called(model: Model, *none: Keywords.args, **given: Keywords.kwargs) -> Outcome:
             if none:
                 raise TypeError(f"{function.__name__}() takes options by keyword only")
+            for name, answer in (moved or {}).items():
+                if name in given:
+                    return answer(model, given)
+            for name in [name for name in given if name in RENAMED]:
+                given[RENAMED[name]] = _renamed(function.__name__, name, given)
             for name in given:
+                if name in without:
+                    raise TypeError(f"{name} is an option of softmap.paper.solve")
                 if name not in keywords:
                     raise TypeError(unexpected(function.__name__, name, keywords))
             return function(model, kind(*none, **given))
 
-        own = inspect.signature(function)
-        parameters = [own.parameters["model"], *keywords.values()]
-        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        plain = inspect.signature(function)
+        parameters = [plain.parameters["model"], *keywords.values()]
+        called.__signature__ = plain.replace(parameters=parameters)  # type: ignore[attr-defined]
         return called  # type: ignore[return-value] # which takes the model by name, too
 
     return decorated
+
+
+def _renamed(function: str, name: str, given: dict[str, Any]) -> Any:
+    """Take an option under its old name from the keywords of a call; warn."""
+    new = RENAMED[name]
+    if new in given:
+        raise TypeError(f"{function}() got both {new!r} and {name!r}, its old name")
+    said = f"the option {name}= of softmap.{function} is called {new}="
+    warnings.warn(said, DeprecationWarning, stacklevel=3)
+    return given.pop(name)
 
 
 def apart(**files: Path) -> None:

@@ -153,11 +153,11 @@ def _allowed(model: Network, nodes: Floats) -> Floats:
     return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
-def start_labels(model: Network, labels: Any, warm: Any) -> Ints | None:
-    """The labelling that `labels=` or `warm_start=` of a run stands for, of all variables."""
-    name = "warm_start" if labels is None else "labels"
-    given = warm if labels is None else labels
-    if labels is None and not _is_labelling(model, warm):
+def start_labels(model: Network, initial: Any, warm: Any) -> Ints | None:
+    """The labelling that `initial=` or `warm_start=` of a run stands for, of all variables."""
+    name = "warm_start" if initial is None else "initial"
+    given = warm if initial is None else initial
+    if initial is None and not _is_labelling(model, warm):
         return None
     try:
         found = model.complete(given)

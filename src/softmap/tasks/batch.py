@@ -18,7 +18,7 @@ from softmap.hints import instead
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.joining import Joined
-from softmap.run.options import MOST_THREADS, Options
+from softmap.run.options import MOST_THREADS, PAPER, Options
 from softmap.run.trace import Status
 from softmap.tasks.answers import Answer, Answers
 from softmap.tasks.device_batch import buckets, relax_batch
@@ -28,7 +28,7 @@ __all__ = ["Answer", "checked_options", "solve_batch"]
 
 OWN = (
     "warm_start",
-    "labels",
+    "initial",
     "upper_bound",
     "checkpoint",
     "proof",
@@ -95,7 +95,7 @@ def solve_batch(
 
 def checked_options(caller: str, options: Mapping[str, Any]) -> None:
     """Raise `OptionError` for unknown options, and for options of a single run."""
-    known = {field.name for field in fields(Options)} - set(OWN)
+    known = {field.name for field in fields(Options)} - {*OWN, *PAPER}
     for name in options:
         if name in OWN:
             raise OptionError(f"{caller} takes no {name}: that option is for runs of one model")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.arguments import count, not_negative, time_limit_of, wrong
-from softmap.errors import InfeasibleModel, ModelError, shown
+from softmap.errors import InfeasibleModel, ModelError, OptionError, shown
 from softmap.methods.marginals.blocks import BlockMeanField
 from softmap.methods.marginals.cases import SEARCHED, Cases, Labelled
 from softmap.methods.marginals.exact import exact_log_partition
@@ -100,8 +100,9 @@ class MarginalMap(Gaps):
 
 def marginal_map(
     model: Model,
-    sum_over: Sequence[Hashable],
+    sum_over: Sequence[Hashable] | None = None,
     *,
+    query: Sequence[Hashable] | None = None,
     gap: float = 1e-6,
     time_limit: float | None = None,
     table: int = SEARCHED,
@@ -109,14 +110,16 @@ def marginal_map(
 ) -> MarginalMap:
     """Maximise over some variables the sum of `exp(-energy)` over the others.
 
-    The same as `softmap.solve(model, sum_over=...)`. Upper bounds on sums and maxima are those of
+    Upper bounds on sums and maxima are those of
     weighted mini-buckets; a best-first search fixes the labels of the maximised variables.
 
     Parameters
     ----------
     model : Model
-    sum_over : sequence
+    sum_over : sequence, optional
         The variables that are summed over, by number or by name. The others are maximised.
+    query : sequence, optional
+        The variables that are maximised, in place of `sum_over`; the others are summed over.
     gap : float, default 1e-6
         Gap between `energy` and `bound`, relative to `max(1, |bound|)`, that ends the search.
     time_limit : float, optional
@@ -149,7 +152,7 @@ def marginal_map(
     tight = tighten(checked_model(model, "marginal_map").network)
     seconds = time_limit_of(time_limit)
     gap, entries = not_negative("gap", gap), count("entries", entries, 1)
-    variables = _maxima(model, sum_over)
+    variables = _maxima(model, sum_over, query)
     search = _MaxSearch(LogTables.of(tight, 1.0), variables, count("table", table, 1), entries, gap)
     with Interrupts() as interrupts:
         most = entries if math.isinf(seconds) else math.inf
@@ -163,22 +166,44 @@ def marginal_map(
     return MarginalMap(model, variables, search.labels, energy, bound, status, took)
 
 
-def _maxima(model: Model, sum_over: Any) -> Ints:
-    """Return the variables that are not summed over."""
+def _maxima(model: Model, sum_over: Any, query: Any) -> Ints:
+    """Return the variables that are not summed over, in increasing order."""
+    if (sum_over is None) == (query is None):
+        raise OptionError("expected either sum_over, the variables to sum over, or query, the rest")
+    summed = np.zeros(model.num_visible, bool)
+    if query is None:
+        summed[_variables(model, "sum_over", sum_over)] = True
+    else:
+        summed[:] = True
+        summed[_variables(model, "query", query)] = False
+    return np.flatnonzero(~summed)
+
+
+def _variables(model: Model, argument: str, listed: Any) -> list[int]:
+    """Return variables that are given by number or by name.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    argument : str
+        The name of the argument, for errors.
+    listed : sequence
+        The variables.
+    """
     expected = "a sequence of variables, by number or by name"
-    point = isinstance(sum_over, np.ndarray) and sum_over.ndim != 1
-    listed = isinstance(sum_over, Sequence | np.ndarray) and not isinstance(sum_over, str | bytes)
-    if point or not listed:
-        raise wrong("sum_over", sum_over, expected)
-    kept = np.ones(model.num_visible, bool)
-    for name in sum_over:
+    point = isinstance(listed, np.ndarray) and listed.ndim != 1
+    if point or not isinstance(listed, Sequence | np.ndarray) or isinstance(listed, str | bytes):
+        raise wrong(argument, listed, expected)
+    places = []
+    for name in listed:
         if model.names is not None and isinstance(name, Hashable) and name in model.names.place:
-            kept[model.names.place[name]] = False
+            places.append(model.names.place[name])
         elif isinstance(name, int | np.integer) and 0 <= name < model.num_visible:
-            kept[int(name)] = False
+            places.append(int(name))
         else:
-            raise wrong("sum_over", name, f"{expected}; the model has {model.num_visible}")
-    return np.flatnonzero(kept)
+            raise wrong(argument, name, f"{expected}; the model has {model.num_visible}")
+    return places
 
 
 class _MaxSearch:

@@ -62,7 +62,7 @@ ALLOWED = Allowances()
 
 def verify(
     result: Result | Model | str | Path,
-    model: Model | None = None,
+    model: Model | Result | str | Path | None = None,
     *,
     proof: str | Path | None = None,
     effort: float = 1.0,
@@ -81,7 +81,8 @@ def verify(
         A result, or the path of a saved result. A model, together with `proof`, checks what the
         proof file concludes about the model.
     model : Model, optional
-        The model that was solved. It is required if the result was saved without its model.
+        The model that was solved. It is required if the result was saved without its model. Result
+        and model may stand in either order.
     proof : str or Path, optional
         The proof file that `solve(..., proof=...)` wrote.
     effort : float, default 1
@@ -104,6 +105,8 @@ def verify(
     (True, 'checked')
     """
     first: list[Statement] = []
+    if isinstance(result, Model) and model is not None and not isinstance(model, Model):
+        result, model = model, result
     if isinstance(result, Model) and model is None and proof is not None:
         return _alone(checked_path(proof), result, effort)
     if model is not None and not isinstance(model, Model):

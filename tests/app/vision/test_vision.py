@@ -42,10 +42,10 @@ def test_segments_are_found_in_any_kind_of_picture(kind):
 def test_seeds_are_kept():
     seeds = np.full(TRUTH.shape, -1)
     seeds[3, 4], seeds[20, 20] = 1, 0
-    found = softmap.segment(halves(30), 3, seeds=seeds, smoothness=0.5)
+    found = softmap.segment(halves(30), 3, markers=seeds, smoothness=0.5)
     assert (found.labels[3, 4], found.labels[20, 20]) == (1, 0)
     with pytest.raises(softmap.ModelError, match=r"outside 0\.\.1"):
-        softmap.segment(halves(30), 2, seeds=np.full(TRUTH.shape, 2))
+        softmap.segment(halves(30), 2, markers=np.full(TRUTH.shape, 2))
 
 
 def test_scribbles_over_several_colours_mark_one_region():
@@ -57,7 +57,7 @@ def test_scribbles_over_several_colours_mark_one_region():
     seeds = np.full(truth.shape, -1)
     seeds[10, 8:22], seeds[1, 3:27] = 1, 0
     noisy = image + np.random.default_rng(0).normal(0, 10, image.shape)
-    found = softmap.segment(noisy, 2, seeds=seeds)
+    found = softmap.segment(noisy, 2, markers=seeds)
     assert (found.labels == truth).mean() > 0.97
 
 

@@ -63,7 +63,7 @@ def test_any_eta_fits_single_precision(scale, eta, place):
     edges = np.array([(i, i + 1) for i in range(24)])
     costs = softmap.TruncatedLinear(scale * rng.random(24), np.full(24, 2.0))
     model = softmap.Model(scale * rng.random((25, 5)), edges, costs)
-    result = softmap.solve(model, backend="cuda", eta=eta, max_work=500)
+    result = softmap.paper.solve(model, backend="cuda", eta=eta, max_work=500)
     assert result.energy == model.energy(result.labels)
     assert softmap.verify(result).holds
 
@@ -142,7 +142,7 @@ def test_a_warm_start_saves_passes(place):
     model = GRIDS["tables"]()
     options = {"backend": "cuda", "goal": "lp", "lp_gap": 1e-3, "gap": 0.0}
     cold = softmap.solve(model, **options)
-    warm = softmap.solve(model, warm_start=cold, eta=cold.eta, **options)
+    warm = softmap.paper.solve(model, warm_start=cold, eta=cold.eta, **options)
     assert warm.sweeps <= cold.sweeps
     assert warm.status is cold.status
 

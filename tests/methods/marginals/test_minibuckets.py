@@ -63,7 +63,7 @@ def test_marginal_map_is_enumeration(model):
         assert found.bound <= -best + slack(best)
         own = by_labels[tuple(found.labels.tolist())]
         assert not found.found or found.energy >= -own - slack(own)
-    found = softmap.solve(model, sum_over=over)
+    found = softmap.marginal_map(model, sum_over=over)
     assert found.status in (softmap.Status.OPTIMAL, softmap.Status.GAP)
     assert found.energy == pytest.approx(-best, abs=1e-5 * (1 + abs(best)))
 
@@ -113,13 +113,32 @@ def test_marginal_map_refuses_what_it_cannot_do():
     model = softmap.generators.potts_grid(3, 3, 2, seed=1)
     for wrong in ("ab", 3, [9], [-1], ["x"]):
         with pytest.raises(softmap.OptionError, match="sum_over"):
-            softmap.solve(model, sum_over=wrong)
-    with pytest.raises(softmap.OptionError, match="does not apply"):
-        softmap.solve(model, sum_over=[0], method="trws")
+            softmap.marginal_map(model, sum_over=wrong)
+    with pytest.raises(softmap.OptionError, match="either sum_over"):
+        softmap.marginal_map(model)
+    with pytest.raises(softmap.OptionError, match="either sum_over"):
+        softmap.marginal_map(model, [0], query=[1])
+    with pytest.raises(softmap.OptionError, match="query"):
+        softmap.marginal_map(model, query=[9])
     odd = np.where(np.eye(2), np.inf, 0.0)
     ring = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [2, 0]], [odd] * 3)
     with pytest.raises(softmap.InfeasibleModel):
         softmap.marginal_map(ring, [0])
+
+
+def test_the_query_is_what_is_not_summed_over():
+    model = softmap.generators.potts_grid(3, 3, 2, seed=1)
+    summed = softmap.marginal_map(model, sum_over=[0, 2, 4, 6, 8])
+    asked = softmap.marginal_map(model, query=[7, 5, 3, 1])
+    assert asked.variables.tolist() == summed.variables.tolist() == [1, 3, 5, 7]
+    assert (asked.energy, asked.bound) == (summed.energy, summed.bound)
+
+
+def test_sums_by_solve_are_deprecated_and_still_made():
+    model = softmap.generators.potts_grid(3, 3, 2, seed=1)
+    with pytest.deprecated_call(match="marginal_map"):
+        old = softmap.solve(model, sum_over=[0, 1], gap=1e-3)
+    assert old.energy == softmap.marginal_map(model, [0, 1], gap=1e-3).energy
 
 
 def test_mini_buckets_look_at_the_deadline_before_every_table():

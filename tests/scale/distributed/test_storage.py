@@ -121,7 +121,7 @@ def test_a_signal_ends_a_run_with_its_result_and_a_checkpoint(tmp_path, number):
             signal.raise_signal(number)
         seen.append(row)
 
-    found = distributed.solve(model, checkpoint=tmp_path / "c", on_check=pressed, **options)
+    found = distributed.solve(model, checkpoint=tmp_path / "c", on_snapshot=pressed, **options)
     assert found.status is softmap.Status.INTERRUPTED
     assert found.bound <= found.energy
     assert found.passes < 4000

@@ -122,7 +122,7 @@ def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any])
     from softmap.views.progress import display
 
     with display(not no_progress, options["time_limit"]) as show:
-        result = softmap.solve(model, on_snapshot=show, **options | {"method": name})
+        result = softmap.paper.solve(model, on_snapshot=show, **options | {"method": name})
     return MethodRow(
         bound=result.bound,
         energy=result.energy,

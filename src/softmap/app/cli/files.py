@@ -197,7 +197,10 @@ def _is_proof(path: Path) -> bool:
 def verify_command(
     files: Annotated[
         list[Path],
-        typer.Argument(help="A result written by --save, and its model; with --proof, a model."),
+        typer.Argument(
+            help="A result written by --save and its model, in either order; or, with --proof, a "
+            "model."
+        ),
     ],
     evidence: EvidenceOption = None,
     values: ValuesOption = None,
@@ -224,8 +227,11 @@ def verify_command(
     false.
     """
     import softmap
+    from softmap.run.archive import is_archive
     from softmap.views.console import results
 
+    if len(files) == 2 and is_archive(files[1]) and not is_archive(files[0]):
+        files = [files[1], files[0]]
     if len(files) > 2 or (len(files) == 1 and proof is None):
         raise softmap.OptionError("expected RESULT MODEL, or MODEL --proof FILE")
     if proof is None and any(map(_is_proof, files)):

@@ -94,7 +94,7 @@ def solve_large_command(
         comm.Barrier()
         named = {"facts": out / "result.json", "labels": out / "labels.MPE"}
         targets = Targets(named | {"--proof": proof}, {"the model": model})
-        options["on_check"] = None if no_progress or as_json else _show
+        options["on_snapshot"] = None if no_progress or as_json else _show
         source: Any = model if model.is_dir() else softmap.read(str(model), values=values)
         with Interrupts():  # a signal after the run does not lose what it found
             with targets.solving():

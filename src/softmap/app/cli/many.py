@@ -18,7 +18,6 @@ from rich.live import Live
 from rich.table import Table
 
 from softmap.app.cli.options import (
-    EtaOption,
     Exit,
     GapOption,
     GoalOption,
@@ -78,7 +77,6 @@ def solve_many_command(
     goal: GoalOption = None,
     gap: GapOption = None,
     lp_gap: LPGapOption = None,
-    eta: EtaOption = None,
     seed: SeedOption = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
     values: ValuesOption = None,
@@ -97,7 +95,7 @@ def solve_many_command(
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
-        "eta": eta, "seed": seed, "memory_limit": memory_limit,
+        "seed": seed, "memory_limit": memory_limit,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     paths = files_in(files)

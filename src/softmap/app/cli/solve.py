@@ -130,7 +130,7 @@ def _options(given: Mapping[str, Any], model: Model) -> dict[str, Any]:
     """Return the options of `softmap.solve`, with the first labelling read from its file."""
     options = {name: given[name] for name in OPTIONS}
     if given["initial"] is not None:
-        options["labels"] = best_labels(given["initial"], model)
+        options["initial"] = best_labels(given["initial"], model)
     return options
 
 
@@ -213,8 +213,9 @@ def _solved(model: Model, resume: Path | None, **options: Any) -> Result:
 
     given = {name: value for name, value in options.items() if value is not None}
     if resume is None:
-        return softmap.solve(model, **given)
-    names = ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
+        solve = softmap.paper.solve if "eta" in given else softmap.solve
+        return solve(model, **given)
+    names = ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "initial")
     if fixed := [_option(name) for name in names if name in given]:
         raise softmap.OptionError(
             f"--resume keeps the options of the stopped run: {', '.join(fixed)} cannot change"
@@ -224,7 +225,7 @@ def _solved(model: Model, resume: Path | None, **options: Any) -> Result:
 
 def _option(name: str) -> str:
     """The option of the command that sets an argument of `solve`."""
-    return "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
+    return f"--{name.replace('_', '-')}"
 
 
 def _other_question(
@@ -284,9 +285,8 @@ def solve_query(
     maxima = read_query(query)
     if wrong := [v for v in maxima if v >= model.num_visible]:
         raise OptionError(f"{query}: the model has no variable {wrong[0]}")
-    rest = sorted(set(range(model.num_visible)) - set(maxima))
     with targets.solving():
-        found: Any = softmap.solve(model, sum_over=rest, **given)
+        found = softmap.marginal_map(model, query=maxima, **given)
     text, alone = format_maxima(found.variables, found.labels), targets.path("--output") == STANDARD
     with targets.printing():
         if as_json:

@@ -21,7 +21,6 @@ from softmap.model import Model
 from softmap.model.drawing import as_bytes, image_uri, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.run.archive import checked_path
-from softmap.run.options import SolveOptions
 from softmap.run.result import Result
 from softmap.run.trace import Status
 from softmap.views.console import interactive, number, ratio
@@ -228,7 +227,7 @@ def begun(
     options : mapping
         The keywords that were given.
     """
-    names = {*inspect.signature(function).parameters, *inspect.signature(SolveOptions).parameters}
+    names = {*inspect.signature(function).parameters, *inspect.signature(solve).parameters}
     for name in options:
         if name not in names:
             raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))

@@ -16,15 +16,15 @@ from softmap.model.graph import neighbours
 from softmap.model.potentials import Potts
 from softmap.model.potentials.base import integers
 
-COLOURS = 5  # colours by which the seeds of one label are described
+COLOURS = 5  # colours by which the markers of one label are described
 
 
 def segment(
     image: ArrayLike,
-    labels: int = 2,
+    num_labels: int = 2,
     *,
     smoothness: float = 1.0,
-    seeds: ArrayLike | None = None,
+    markers: ArrayLike | None = None,
     connectivity: int = 8,
     seed: int = 0,
     **options: Any,
@@ -35,13 +35,13 @@ def segment(
     ----------
     image : array (rows, columns) or (rows, columns, 3), str or Path
         The image, or an image file. The segmented image has its type and its range.
-    labels : int
+    num_labels : int, default 2
         Number of labels; each has one colour.
     smoothness : float
         Weight of the boundary cost; 0 assigns the nearest colour to each pixel.
-    seeds : int array (rows, columns), optional
+    markers : int array (rows, columns), optional
         Known labels of pixels, for example of scribbles with the mouse; -1 at other pixels. A label
-        with seeds fits pixels whose colour is near that of some of its seeds.
+        with markers fits pixels whose colour is near that of some of its markers.
     connectivity : 4 or 8
         Number of neighbours of a pixel.
     seed : int
@@ -67,8 +67,8 @@ def segment(
     source = Source.of(image)
     given = source.grey
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
-    number = count("labels", labels, 2, 1 << 20)
-    known = None if seeds is None else _seeds(seeds, given.shape[:2], number)
+    number = count("num_labels", num_labels, 2, 1 << 20)
+    known = None if markers is None else _markers(markers, given.shape[:2], number)
     centres = cluster(flat, number, seed)
     costs = colour_costs(distance(flat, centres), flat.shape[1])
     if known is not None:
@@ -120,21 +120,21 @@ def contrast_weights(image: ArrayLike, *, connectivity: int = 4) -> Image:
     return _likeness(flat, neighbours(given.shape[:2], connectivity))
 
 
-def _seeds(seeds: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]:
-    known = integers(seeds, "seeds")
+def _markers(markers: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]:
+    known = integers(markers, "markers")
     if known.shape != shape:
-        raise ModelError(f"seeds must have the shape of the picture, {shape}, not {known.shape}")
+        raise ModelError(f"markers must have the shape of the picture, {shape}, not {known.shape}")
     if known.max() >= labels:
         raise ModelError(
-            f"seeds: {known.max()} is outside 0..{labels - 1}; -1 means not known, 0 is a label"
+            f"markers: {known.max()} is outside 0..{labels - 1}; -1 means not known, 0 is a label"
         )
     if known.min() >= 0:
-        raise ModelError("seeds: every pixel has a label; expected -1 at pixels that are not known")
+        raise ModelError("markers: every pixel has a label; expected -1 where it is not known")
     return known.reshape(-1)
 
 
 def _marked_means(flat: Image, centres: Image, known: NDArray[np.int64]) -> Image:
-    """Return the mean colour of the seeds of each label; labels without seeds keep theirs."""
+    """Return the mean colour of the markers of each label; labels without markers keep theirs."""
     means = centres.copy()
     for label in np.unique(known[known >= 0]):
         means[label] = flat[known == label].mean(axis=0)
@@ -142,7 +142,7 @@ def _marked_means(flat: Image, centres: Image, known: NDArray[np.int64]) -> Imag
 
 
 def _marked_costs(flat: Image, centres: Image, known: NDArray[np.int64], seed: int) -> Image:
-    """Return the cost of each label: the distance to the nearest colour of its seeds."""
+    """Return the cost of each label: the distance to the nearest colour of its markers."""
     squares = distance(flat, centres)
     for label in np.unique(known[known >= 0]):
         marked = flat[known == label]

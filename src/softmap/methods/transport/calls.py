@@ -145,7 +145,7 @@ def multimarginal(
     unary: Sequence[Any] | None = None,
     gap: float = 1e-3,
     time_limit: float | None = None,
-    on_moment: Callable[[Moment], Any] | None = None,
+    on_snapshot: Callable[[Moment], Any] | None = None,
     ladder: Ladder = LADDER,
     backend: str = "cpu",
 ) -> Transport:
@@ -172,7 +172,7 @@ def multimarginal(
         Relative gap between cost and bound at which to stop.
     time_limit : float, optional
         Seconds; the best plan and bound so far are then returned.
-    on_moment : function, optional
+    on_snapshot : function, optional
         Called with each `Moment`; the run stops if it returns False.
     ladder : Ladder, optional
         How η rises.
@@ -200,7 +200,7 @@ def multimarginal(
     given = listed("marginals", marginals)
     _refuse_gradients(**{f"marginals[{i}]": part for i, part in enumerate(given)}, costs=costs)
     problem = TransportProblem.of(given, edges, costs, unary)
-    return _solve(problem, gap, limit, backend, on_moment=on_moment, ladder=ladder)[0]
+    return _solve(problem, gap, limit, backend, on_snapshot=on_snapshot, ladder=ladder)[0]
 
 
 def _refuse_gradients(**given: Any) -> None:

@@ -22,7 +22,7 @@ class TransportStatus(Enum):
 
     GAP = "the gap is reached"
     TIME_LIMIT = "the time limit was reached"
-    CALLBACK = "on_moment asked to stop"
+    CALLBACK = "on_snapshot asked to stop"
     PRECISION = "the last η was reached before the gap"
     STALLED = "passes have stalled before the gap was reached"
 

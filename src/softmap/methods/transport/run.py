@@ -121,7 +121,7 @@ class TransportRun:
         Relative gap to reach.
     limit : core.Deadline
         The end of the run.
-    on_moment : function, optional
+    on_snapshot : function, optional
         Called with each `Moment` of the first part.
     backend : {"cpu", "cuda"}
         Where messages and plans are computed.
@@ -135,12 +135,12 @@ class TransportRun:
         ladder: Ladder,
         gap: float,
         limit: Any,
-        on_moment: Any = None,
+        on_snapshot: Any = None,
         backend: str = "cpu",
         parts: list[TransportProblem] | None = None,
     ) -> None:
         self.problem, self.ladder = problem, ladder
-        self.limit, self.on_moment, self._backend = limit, on_moment, backend
+        self.limit, self.on_snapshot, self._backend = limit, on_snapshot, backend
         self.best = [BestTransport(part, gap) for part in parts or [problem]]
         self.passes, self.status = 0, TransportStatus.GAP
 
@@ -180,7 +180,7 @@ class TransportRun:
             if misplaced is not None:
                 self._check(eta)
             moment, *_ = [best.note(eta, self.passes) for best in self.best]
-            if self.on_moment is not None and self.on_moment(moment) is False:
+            if self.on_snapshot is not None and self.on_snapshot(moment) is False:
                 self.status = TransportStatus.CALLBACK
                 return
             if misplaced is None:

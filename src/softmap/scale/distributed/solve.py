@@ -122,7 +122,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
-    on_check: OnCheck = None,
+    on_snapshot: OnCheck = None,
 ) -> DistributedResult:
     """Solve the LP relaxation of one model, and find labels, on all processes of a communicator.
 
@@ -159,7 +159,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Folder of the checkpoint, written at intervals and at the end; see `resume`.
     checkpoint_every : float
         Seconds between two checkpoints.
-    on_check : function, optional
+    on_snapshot : function, optional
         Called with each row of the trace, in the first process only.
 
     Returns
@@ -181,7 +181,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     _require_memory(team, pieces, memory_limit)
     run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, _folder(checkpoint), every, on_snapshot)
 
 
 def resume(  # noqa: PLR0913 - the keywords of `solve`
@@ -198,7 +198,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
-    on_check: OnCheck = None,
+    on_snapshot: OnCheck = None,
 ) -> DistributedResult:
     """Resume a run from a checkpoint, on any number of processes, to the same result.
 
@@ -214,7 +214,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
         That of the stored run: a model in memory is partitioned again.
     lp_gap, gap, time_limit, max_passes, threads, memory_limit
         See `solve`.
-    checkpoint, checkpoint_every, on_check
+    checkpoint, checkpoint_every, on_snapshot
         See `solve`.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
@@ -225,7 +225,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(stored, manifest, run)
     every = not_negative("checkpoint_every", checkpoint_every)
-    return _loop(run, limits, _folder(checkpoint), every, on_check)
+    return _loop(run, limits, _folder(checkpoint), every, on_snapshot)
 
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:

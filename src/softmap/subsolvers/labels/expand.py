@@ -78,7 +78,7 @@ class Expand(Once):
         if messages + Fusion.takes(model) > self.room.left:
             return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, deadline=deadline, threads=self.problem.threads)
-        given = options.labels is not None or options.warm_start is not None
+        given = options.initial is not None or options.warm_start is not None
         if given and best.found:
             fusion.fuse(found, best.labels, deadline=deadline)
             if not energy_of(model, found, self.problem.threads) < best.energy:

@@ -27,7 +27,7 @@ from softmap.run.trace import Row, StageName, Status, Trace
 __all__ = ["assigned"]
 
 OTHER_STAGES = (
-    "max_work", "updates", "warm_start", "labels", "upper_bound", "checkpoint", "proof",
+    "max_work", "updates", "warm_start", "initial", "upper_bound", "checkpoint", "proof",
     "on_snapshot", "eta",
 )  # fmt: skip
 """Options that need the stages of a run, and the chains of the model."""
