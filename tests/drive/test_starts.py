@@ -23,7 +23,7 @@ def loose(seed=3):
     return softmap.Model(rng.normal(size=(14, 3)), edges, rng.normal(size=(len(edges), 3, 3)))
 
 
-@pytest.mark.parametrize("option", ["labels", "warm_start"])
+@pytest.mark.parametrize("option", ["initial", "warm_start"])
 def test_a_run_begins_with_the_labels_it_is_given(option):
     model = hard()
     best = softmap.solve(model, goal="optimal")
@@ -50,8 +50,8 @@ def test_labels_may_be_named_and_have_the_shape_of_a_grid():
     "wrong", [[0, 1], "abc", {"a": 1}, np.full(24, 7), np.zeros((2, 24), int), np.full(24, 0.5)]
 )
 def test_labels_that_are_none_are_refused(wrong):
-    with pytest.raises(softmap.OptionError, match=r"labels: expected"):
-        softmap.solve(hard(), labels=wrong)
+    with pytest.raises(softmap.OptionError, match=r"initial: expected"):
+        softmap.solve(hard(), initial=wrong)
 
 
 @given(models(hard=True), st.sampled_from([-0.4, -1e-12, 0.0, 0.3, 5.0]), st.data())

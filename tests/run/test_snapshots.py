@@ -19,7 +19,7 @@ def test_lam_of_each_snapshot_proves_a_bound(method):
         options["eta"] = 5.0
     best = softmap.lp.solve(CYCLE).value
     seen = []
-    for snapshot in softmap.iterate(CYCLE, **options):
+    for snapshot in softmap.paper.snapshots(CYCLE, **options):
         assert snapshot.lam.shape == (CYCLE.half_size,)
         bound = softmap.certificate(CYCLE, snapshot.lam, eta=5.0).bound
         assert bound <= best + 1e-9
@@ -49,7 +49,7 @@ def test_a_method_asked_for_by_name_makes_all_its_updates(method):
     assert len(result.trace) > 3
     assert {row.stage for row in result.trace} == {0}
     assert softmap.verify(result).holds
-    assert softmap.solve(CYCLE, method=method, **options).status is softmap.Status.OPTIMAL
+    assert softmap.paper.solve(CYCLE, method=method, **options).status is softmap.Status.OPTIMAL
 
 
 @pytest.mark.parametrize("method", ["trws", "mplp", "smp", "accel-emp", "greedy-smp", "anneal"])

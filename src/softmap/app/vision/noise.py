@@ -147,8 +147,8 @@ class Restoration:
 
         Searches for better labels would take the time of the passes, on which the bound depends.
         """
-        known = any(given.get(name) is not None for name in ("labels", "warm_start"))
-        start = {} if known else {"labels": self.start()}
+        known = any(given.get(name) is not None for name in ("initial", "warm_start"))
+        start = {} if known else {"initial": self.start()}
         large = self.data.mean.size * len(self.grey) >= EFFORT.large
         return {**start, **({"goal": "lp"} if large else {}), **given}
 

@@ -249,7 +249,7 @@ def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> d
 
     The label of a pixel minimises the mean of the unary costs over a window around it.
     """
-    known = any(options.get(name) is not None for name in ("labels", "warm_start"))
+    known = any(options.get(name) is not None for name in ("initial", "warm_start"))
     if known or model.unary.size < EFFORT.large:
         return options
     from scipy.ndimage import uniform_filter
@@ -261,7 +261,7 @@ def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> d
     size = (1, EFFORT.window, EFFORT.window, 1)
     smooth = uniform_filter(np.where(allowed, costs, top), size, mode="nearest")
     labels = np.where(allowed, smooth, np.inf).argmin(axis=-1)
-    return options | {"labels": labels.reshape(-1)}
+    return options | {"initial": labels.reshape(-1)}
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
