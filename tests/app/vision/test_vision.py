@@ -1,5 +1,6 @@
 """One call each: segments, less noise, depth."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -117,7 +118,13 @@ def test_pictures_report_themselves(tmp_path):
 
 def test_a_picture_is_worked_on_as_long_as_a_person_waits(monkeypatch):
     seen = []
-    monkeypatch.setattr(picture, "solve", lambda model, **options: seen.append(options) or STOP())
+
+    @functools.wraps(softmap.solve)  # its keywords are those that are taken
+    def stopped(model, **options):
+        seen.append(options)
+        raise Stopped
+
+    monkeypatch.setattr(picture, "solve", stopped)
     for given in ({}, {"max_work": 5}, {"time_limit": None}, {"goal": "optimal"}):
         with pytest.raises(Stopped):
             softmap.segment(halves(30), 2, **given)
@@ -129,10 +136,6 @@ def test_a_picture_is_worked_on_as_long_as_a_person_waits(monkeypatch):
 
 class Stopped(Exception):
     pass
-
-
-def STOP():
-    raise Stopped
 
 
 def test_a_stopped_picture_says_how_to_go_on():
