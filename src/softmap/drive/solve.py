@@ -16,6 +16,7 @@ from softmap.run.interrupts import Interrupts
 from softmap.run.options import Options, SolveOptions, apart, with_options
 from softmap.run.result import Result
 from softmap.run.trace import Snapshot, Status
+from softmap.subsolvers.registry import Place, kinds
 from softmap.tuning import TUNING, Tuning
 
 __all__ = ["iterate", "resume", "solve"]
@@ -125,13 +126,9 @@ def solve(model: Model, options: Options) -> Result:
             model, options.sum_over, gap=options.gap, time_limit=options.time_limit
         )
     model = checked_model(model, "solve")
-    if model.constraints:
-        from softmap.subsolvers.permutations.assigned import (
-            assigned,  # imported late: few models are assignments
-        )
-
-        if (found := assigned(model, options)) is not None:
-            return found
+    for kind in kinds(Place.BEFORE):
+        if (result := kind.at_once(model, options)) is not None:
+            return result
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
         return _exhaust(_begin(model, options, interrupts))
