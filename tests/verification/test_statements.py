@@ -15,7 +15,7 @@ from softmap.relaxation.gaps import PROVED
 from softmap.run.evidence import Stated
 from softmap.run.trace import Status, Trace
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
-from softmap.verification import Report, Statement, Verdict, checks, relaxed, verify
+from softmap.verification import Report, Statement, Verdict, relaxed, verify
 from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
 from softmap.verification.dual import (
     allowed_states,
