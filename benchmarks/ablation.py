@@ -18,11 +18,12 @@ from unittest.mock import patch
 
 from benchmarks.tuning import replaced
 from benchmarks.variants import PLAIN, compared, run_all, table
-from softmap.subsolvers import registry as order
+from softmap.subsolvers import registry
+from softmap.subsolvers.registry import Place, kinds
 from softmap.tuning import TUNING
 
 FAR = 1 << 60
-STAGES = [kind.__name__ for kind in (*order.BEFORE, *order.AFTER)]
+STAGES = [kind.__name__ for kind in kinds(Place.BEFORE, Place.BESIDE)]
 NUMBERS: dict[str, dict[str, Any]] = {
     "coarse-to-fine": {"coarse_passes": FAR},
     "interior-point methods": {"interior_size": 0},
@@ -57,12 +58,9 @@ RULES: dict[str, dict[str, float]] = {
 
 @contextmanager
 def without_stage(name: str) -> Iterator[dict[str, Any]]:
-    """A run without one stage."""
-    lists = {
-        each: tuple(kind for kind in getattr(order, each) if kind.__name__ != name)
-        for each in ("BEFORE", "AFTER", "LABELS")
-    }
-    with patch.multiple(order, **lists):
+    """A run without one subsolver."""
+    others = tuple(line for line in registry.TABLE if line.kind.__name__ != name)
+    with patch.object(registry, "TABLE", others):
         yield {}
 
 
@@ -75,7 +73,7 @@ def with_numbers(**changes: Any) -> Iterator[dict[str, Any]]:
 @contextmanager
 def with_search(**changes: Any) -> Iterator[dict[str, Any]]:
     """A run whose exact search has other options."""
-    from softmap.subsolvers.search import exact
+    from softmap.labels import exact
 
     plain = exact.ExactSearch.__init__
 

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.calls`: a default solve of a 30 × 30 grid, after one of another grid, so that
 imports do not count; then the same with a time limit that it does not reach, and the calls of
-`run/budget.py` and `run/schedule.py`. A reader who follows the run reads these functions.
+`run/budget.py` and `drive/schedule.py`. A reader who follows the run reads these functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import typer
 import softmap
 
 ROOT = Path(softmap.__file__).parent
-CLOCKS = ("run/budget.py", "run/schedule.py")
+CLOCKS = ("run/budget.py", "drive/schedule.py")
 
 
 def called(work: Callable[[], object]) -> Counter[tuple[str, str]]:

@@ -25,9 +25,9 @@ import numpy as np
 
 import softmap
 from softmap import core
+from softmap.labels.exact import ExactSearch
 from softmap.model import Model
 from softmap.relaxation.flat import flat_lam
-from softmap.subsolvers.search.exact import ExactSearch
 
 
 class Run(NamedTuple):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.drive.solve import iterate as iterate
     from softmap.drive.solve import resume as resume
     from softmap.drive.solve import solve as solve
+    from softmap.drive.stored import load_result as load_result
     from softmap.errors import CheckpointError as CheckpointError
     from softmap.errors import CheckpointWarning as CheckpointWarning
     from softmap.errors import ConvergenceWarning as ConvergenceWarning
@@ -65,7 +66,6 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.relaxation.dual import SmoothedDual as SmoothedDual
     from softmap.run.certificate import certificate as certificate
     from softmap.run.result import Result as Result
-    from softmap.run.result import load_result as load_result
     from softmap.run.trace import Snapshot as Snapshot
     from softmap.run.trace import Status as Status
     from softmap.run.trace import Trace as Trace
@@ -96,8 +96,9 @@ _NAMES = {
     "tasks.batch": "solve_batch",
     "run.certificate": "certificate",
     "tasks.mbest": "RankedLabelling solve_mbest",
-    "run.result": "Result load_result",
+    "run.result": "Result",
     "drive.solve": "iterate resume solve",
+    "drive.stored": "load_result",
     "tasks.summed": "MarginalMap marginal_map",
     "run.trace": "Snapshot Status Trace",
     "verification": "verify",

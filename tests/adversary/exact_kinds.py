@@ -31,9 +31,9 @@ from adversary.proofs import campaign, optimum, random_model
 from softmap.app.cli.app import main
 from softmap.drive.loop import Run
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
+from softmap.labels.exact import ExactSearch
 from softmap.relaxation.bounds import dual_bound
 from softmap.run.trace import Status
-from softmap.subsolvers.search.exact import ExactSearch
 
 __all__ = ["EXACT_KINDS"]
 

@@ -24,7 +24,7 @@ from adversary.proofs import energies, optimum, random_model
 from faults.files import KINDS, Shim
 from faults.memory import Allocations
 from faults.processes import can_preload, preloaded
-from softmap.subsolvers.search.exact import ExactSearch
+from softmap.labels.exact import ExactSearch
 from softmap.verification.proof import check_proof
 
 __all__ = ["FAULT_KINDS", "loaded", "with_faults"]

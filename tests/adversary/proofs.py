@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import softmap
 from softmap.errors import FormatError
+from softmap.labels.exact import ExactSearch
 from softmap.model.model import raised
 from softmap.relaxation.consistency import tighten
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.verification.conclusion import What
 from softmap.verification.proof import Checked, check_proof
 from support.exact_sums import AllCosts, Units

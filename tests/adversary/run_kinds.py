@@ -24,17 +24,14 @@ from adversary.fault_kinds import false_result, near
 from adversary.proofs import optimum, random_model
 from softmap.run.interrupts import Interrupts
 from softmap.run.subsolver import Subsolver
-from softmap.subsolvers import registry as order
-from softmap.subsolvers.passes.decode import Decode
-from softmap.subsolvers.passes.interior import Interior
 from softmap.subsolvers.passes.passes import Passes
-from softmap.subsolvers.passes.vertex import Vertex
+from softmap.subsolvers.registry import kinds
 from softmap.verification.proof import check_proof
 
 __all__ = ["RUN_KINDS"]
 
 STAGES: tuple[type[Subsolver], ...] = (
-    *order.BEFORE, *order.AFTER, Decode, Interior, Passes, Passes, Vertex,
+    *kinds(), Passes,
 )  # fmt: skip
 PLACES = ("__call__", "__call__", "plan", "plan", "make")
 ERRORS = (

@@ -17,11 +17,11 @@ import numpy as np
 import softmap
 from adversary.making import trial
 from adversary.promises import optimum
+from softmap.labels.exact import solve_exact
 from softmap.model.model import raised
 from softmap.relaxation.flat import flat_lam
 from softmap.relaxation.gaps import scaled
 from softmap.run.problem import Problem
-from softmap.subsolvers.search.exact import solve_exact
 from support.stage_runs import tightened
 
 __all__ = ["false_claims"]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softmap import core
+from softmap.labels.exact import solve_exact
 from softmap.relaxation.flat import FlatModel, elimination_order
-from softmap.subsolvers.search.exact import solve_exact
 
 
 def random_flat(seed, *, most=6, hard=True):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.labels.exact import ExactSearch, solve_exact
 from softmap.relaxation.flat import flat_lam, flatten
-from softmap.subsolvers.search.exact import ExactSearch, solve_exact
 from support.deadlines import stopping
 from support.exact_cases import KINDS, Case, random_case
 

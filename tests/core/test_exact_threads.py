@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import core
-from softmap.subsolvers.search.exact import ExactResult, ExactSearch, solve_exact
+from softmap.labels.exact import ExactResult, ExactSearch, solve_exact
 from support.exact_cases import Case, frustrated_case, random_case
 
 THREADS = st.sampled_from([1, 2, 4, 8])

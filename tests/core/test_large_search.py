@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from softmap.labels.exact import ExactResult, solve_exact
 from softmap.relaxation.flat import FlatModel, elimination_order
-from softmap.subsolvers.search.exact import ExactResult, solve_exact
 
 ROWS, COLUMNS = 3, 3_000  # more variables than one thread sets up alone
 STATES = np.array(list(itertools.product(range(2), repeat=ROWS)))

@@ -7,7 +7,7 @@ import softmap
 from softmap.relaxation.flat import elimination_order, flatten
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.subsolvers.elimination.eliminate import Eliminate
+from softmap.subsolvers.search.eliminate import Eliminate
 from softmap.verification import Verdict
 from support.stage_runs import suits
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.labels.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.run.best import Best
 from softmap.run.problem import Problem
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
-from softmap.subsolvers.search.exact import ExactSearch
 from support.oracles import brute_force, dense_lp
 
 # --- the energy is that of the labels -------------------------------------------------------------

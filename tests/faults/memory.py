@@ -41,9 +41,9 @@ import softmap
 from faults.processes import forked, preloaded
 from softmap import core
 from softmap.labels.cuts import Expansions, Fusion, solve_binary
+from softmap.labels.exact import ExactSearch
 from softmap.labels.feasibility import find_feasible
 from softmap.subsolvers.cores.core_guided import CoreGuided
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.subsolvers.spins.form import SpinForm
 from softmap.subsolvers.spins.tree import SpinTree
 from softmap.tuning import SpinSteps

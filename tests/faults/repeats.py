@@ -21,7 +21,7 @@ import numpy as np
 
 import softmap
 from softmap.labels.cuts import Expansions, Fusion
-from softmap.subsolvers.search.exact import ExactSearch
+from softmap.labels.exact import ExactSearch
 
 Answer = tuple[object, ...]
 

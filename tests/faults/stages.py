@@ -42,22 +42,20 @@ import softmap
 from softmap import core
 from softmap.run.failures import Failures
 from softmap.run.subsolver import Subsolver
-from softmap.subsolvers import registry as order
-from softmap.subsolvers.passes.decode import Decode
-from softmap.subsolvers.passes.interior import Interior
-from softmap.subsolvers.passes.passes import Passes
-from softmap.subsolvers.passes.vertex import Vertex
+from softmap.subsolvers import registry
+from softmap.subsolvers.registry import Place
 from softmap.tuning import TUNING
 from softmap.verification.proof import check_proof
 from support.permutations import permutation_model
 from support.spreading import Lost, interruptible, spread
 
 ERRORS = (np.linalg.LinAlgError, ValueError, FloatingPointError, RuntimeError)
-BEFORE = order.BEFORE
-STAGES = {*BEFORE, *order.AFTER, *order.LABELS, Decode, Interior, Passes, Vertex}
+TABLE = registry.TABLE
+KINDS = {line.kind.__name__: line.kind for line in TABLE}
+STAGES = set(KINDS.values())
 LIMIT = 60  # seconds for one run
 PARTS = 4  # the calls of a run are dealt out to this many tasks
-PACKAGES = ("labels", "methods", "model", "proof", "relaxation", "solving")
+PACKAGES = ("drive", "labels", "methods", "model", "relaxation", "run", "subsolvers")
 
 
 # --- runs: a model, the options of `solve`, and the stages beside the relaxation ------------------
@@ -80,38 +78,38 @@ def dense(labels: int, variables: int, seed: int) -> softmap.Model:
 
 
 def spins(seed: int) -> Run:
-    return dense(2, 9, seed), OPTIMAL, (order.Semidefinite,)
+    return dense(2, 9, seed), OPTIMAL, (KINDS["Semidefinite"],)
 
 
 def squares(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (order.Semidefinite,)
+    return dense(3, 6, seed), OPTIMAL, (KINDS["Semidefinite"],)
 
 
 def searched(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (order.Search, order.Improve)
+    return dense(3, 6, seed), OPTIMAL, (KINDS["Search"], KINDS["Improve"])
 
 
 def together(seed: int) -> Run:
     """Three searches for labels in threads, beside labels searched for in the background."""
-    return dense(3, 6, seed), {"time_limit": 0.3, "threads": 4}, (order.Improve,)
+    return dense(3, 6, seed), {"time_limit": 0.3, "threads": 4}, (KINDS["Improve"],)
 
 
 def frustrated(seed: int) -> Run:
-    return dense(3, 6, seed), OPTIMAL, (order.Tighten, order.Obey)
+    return dense(3, 6, seed), OPTIMAL, (KINDS["Tighten"], KINDS["Obey"])
 
 
 def moves(seed: int) -> Run:
     model = softmap.generators.potts_grid(3, 3, 3, seed=seed)
-    return model, OPTIMAL | {"goal": "labels"}, (order.Expand, order.Improve)
+    return model, OPTIMAL | {"goal": "labels"}, (KINDS["Expand"], KINDS["Improve"])
 
 
 def cut(seed: int) -> Run:
-    return softmap.generators.potts_grid(3, 3, 2, seed=seed), OPTIMAL, (order.Cut,)
+    return softmap.generators.potts_grid(3, 3, 2, seed=seed), OPTIMAL, (KINDS["Cut"],)
 
 
 def constrained(seed: int) -> Run:
     model = softmap.generators.ragged_constrained(8, seed=seed)
-    return model, OPTIMAL, (order.Obey, order.Search)
+    return model, OPTIMAL, (KINDS["Obey"], KINDS["Search"])
 
 
 def _clauses(seed: int) -> softmap.Model:
@@ -124,11 +122,11 @@ def _clauses(seed: int) -> softmap.Model:
 
 
 def clauses(seed: int) -> Run:
-    return _clauses(seed), OPTIMAL, (order.Cores,)
+    return _clauses(seed), OPTIMAL, (KINDS["Cores"],)
 
 
 def eliminated(seed: int) -> Run:
-    return _clauses(seed), OPTIMAL | {"tuning": replace(SMALL, large=1)}, (order.Eliminate,)
+    return _clauses(seed), OPTIMAL | {"tuning": replace(SMALL, large=1)}, (KINDS["Eliminate"],)
 
 
 def permutations(seed: int) -> Run:
@@ -136,13 +134,13 @@ def permutations(seed: int) -> Run:
     tables = [
         (pair, 1.0 * rng.integers(0, 9, (5, 5))) for pair in itertools.combinations(range(5), 2)
     ]
-    return permutation_model(5, 5, tables), OPTIMAL, (order.Permute,)
+    return permutation_model(5, 5, tables), OPTIMAL, (KINDS["Permute"],)
 
 
 def assignment(seed: int) -> Run:
     costs = [((i,), row) for i, row in enumerate(np.random.default_rng(seed).random((4, 4)))]
     model = softmap.Model.from_factors([4] * 4, [*costs, softmap.AllDifferent(range(4))])
-    return model, OPTIMAL, (order.Assign,)
+    return model, OPTIMAL, (KINDS["Assign"],)
 
 
 def relaxed(seed: int) -> Run:
@@ -313,8 +311,8 @@ def least_energy(model: softmap.Model) -> float:
 def one_run(run: Run, optimum: float, place: Path) -> str:
     """Run once; return what is wrong."""
     model, options, stages = run
-    order.BEFORE = tuple(kind for kind in stages if kind in BEFORE)
-    order.AFTER = order.LABELS = tuple(kind for kind in stages if kind not in BEFORE)
+    always = (Place.RELAXATION, Place.CHECKED)
+    registry.TABLE = tuple(line for line in TABLE if line.place in always or line.kind in stages)
     proof, stored = place / "proof", place / "run.npz"
     for path in (proof, stored):
         path.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import core
 from softmap.labels import feasibility
+from softmap.labels.exact import solve_exact
 from softmap.labels.feasibility import (
     FeasibleSearch,
     HardConstraints,
@@ -22,7 +23,6 @@ from softmap.labels.feasibility import (
 )
 from softmap.model import Model
 from softmap.model.many import AllDifferent, Cardinality, Linear
-from softmap.subsolvers.search.exact import solve_exact
 from softmap.tuning import Tuning
 from support.factor_costs import cost_of
 from support.oracles import energy_by_hand

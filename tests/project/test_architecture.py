@@ -38,8 +38,8 @@ def test_a_module_of_a_run_exists(name):
 @pytest.mark.parametrize(
     "name",
     ["assembled", "offer_lam", "offer_bound", "offer_point", "offer_labels", "Tolerances", "Share",
-     "ByWork", "ByTime", "Outcome", "Passes", "Decode", "Interior", "Judge", "Search",
-     "Improve", "Tighten", "Subsolver", "Evidence", "Board", "Once"],
+     "ByWork", "ByTime", "Outcome", "Judge", "Subsolver", "Evidence", "Board", "Once", "begin",
+     "snapshot", "restore", "at_once", "refute"],
 )  # fmt: skip
 def test_a_name_of_a_run_is_defined(name):
     paths = (path for package in RUN for path in (ROOT / "src" / "softmap" / package).rglob("*.py"))

@@ -21,7 +21,7 @@ from softmap.io.formats import FORMATS
 from softmap.methods.base import METHODS
 from softmap.model import Model, potentials
 from softmap.model.layout import layout
-from softmap.subsolvers import registry as order
+from softmap.subsolvers import registry
 from support import families
 from support.data import ROOT
 from support.numpy_twins import hard_message, soft_message
@@ -35,8 +35,8 @@ REGISTRIES = (potentials.FAMILIES, families.FAMILIES, METHODS, FORMATS)
 @pytest.fixture(scope="module")
 def names():
     """What the page's Python defines; its registrations last as long as this module's tests."""
-    before = [dict(registry) for registry in REGISTRIES]
-    stages = order.BEFORE
+    before = [dict(listed) for listed in REGISTRIES]
+    table = registry.TABLE
     found: dict[str, object] = {"__name__": "__main__"}
     printed = ""
     for language, block in BLOCKS:
@@ -45,10 +45,10 @@ def names():
         elif language == "output":
             assert agrees(block, printed), f"the page says\n{block}\nbut it prints\n{printed}"
     yield found
-    order.BEFORE = stages
-    for registry, kept in zip(REGISTRIES, before, strict=True):
-        registry.clear()
-        registry.update(kept)
+    registry.TABLE = table
+    for listed, kept in zip(REGISTRIES, before, strict=True):
+        listed.clear()
+        listed.update(kept)
 
 
 CROSSED = [test for name, test in inspect.getmembers(test_families) if name.startswith("test_")]

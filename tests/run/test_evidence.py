@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.drive.stored import evidence_from_arrays
 from softmap.relaxation.polytope import ClusterBeliefs
 from softmap.run.best import Best
-from softmap.run.evidence import Relaxation, Stated, evidence_arrays, evidence_from_arrays
+from softmap.run.evidence import Relaxation, Stated, evidence_arrays
 from softmap.run.problem import Problem
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
 from softmap.subsolvers.permutations.multipliers import AssignmentEvidence, Multipliers

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 import softmap
 from softmap import generators
 from softmap.drive.loop import _gained
+from softmap.drive.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
 from softmap.run.best import Best
 from softmap.run.budget import Budget
 from softmap.run.evidence import Stated
+from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.schedule import ByTime, ByWork, Candidate, Clock, History, Turn
 from softmap.run.subsolver import Share
-from softmap.run.trace import StageName, Status
+from softmap.run.trace import Status
 from softmap.subsolvers.clusters.tightening import Tightening
 from softmap.tuning import TUNING
 from support.stage_runs import begun
@@ -214,7 +215,7 @@ def test_every_stage_runs_within_the_limit(goal):
         return len(names) < 4
 
     found = softmap.solve(spins(7), goal=goal, time_limit=60.0, threads=1, on_snapshot=goes_on)
-    assert names == {StageName.RELAX, StageName.SEARCH, StageName.TIGHTEN, StageName.LABELS}
+    assert names == {"relaxation", "search", "tightening", "labels"}
     assert softmap.verify(found).holds
 
 
@@ -229,6 +230,5 @@ def test_other_numbers_are_handed_to_a_run():
 
 @given(st.integers(1, 64), st.floats(0.0, 1e3), st.floats(0.0, 1e3))
 def test_without_a_clock_nothing_depends_on_timing(threads, had, spent):
-    schedule = ByWork(TUNING)
-    assert schedule.racing(threads) == 1
-    assert schedule.either(timed=had, counted=spent) == spent
+    assert Options().racing(threads) == 1
+    assert Options().either(timed=had, counted=spent) == spent

@@ -14,9 +14,9 @@ WORK = st.integers(1, 1 << 50)
 
 
 @given(WORK, WORK)
-def test_what_differs_with_a_time_limit_is_asked_of_the_schedule(timed, counted):
-    assert Options().schedule.either(timed=timed, counted=counted) == counted
-    assert Options(time_limit=60.0).schedule.either(timed=timed, counted=counted) == timed
+def test_what_differs_with_a_time_limit_is_asked_of_the_options(timed, counted):
+    assert Options().either(timed=timed, counted=counted) == counted
+    assert Options(time_limit=60.0).either(timed=timed, counted=counted) == timed
     assert Share(Budget()).within(math.inf).end == math.inf
 
 

@@ -47,7 +47,7 @@ def test_a_method_asked_for_by_name_makes_all_its_updates(method):
     result = softmap.paper.solve(CYCLE, method=method, updates=30, **options)
     assert result.status is softmap.Status.UPDATES
     assert len(result.trace) > 3
-    assert {row.stage for row in result.trace} == {0}
+    assert {row.stage for row in result.trace} == {"relaxation"}
     assert softmap.verify(result).holds
     assert softmap.paper.solve(CYCLE, method=method, **options).status is softmap.Status.OPTIMAL
 
@@ -59,7 +59,7 @@ def test_snapshots_come_as_often_as_asked(method, every):
     model = softmap.generators.random_grid(3, 3, 2, seed=2)
     seen = list(softmap.paper.snapshots(model, method=method, updates=10, every=every, goal="lp",
                                 lp_gap=0, gap=0, **options))  # fmt: skip
-    found = [snapshot.updates for snapshot in seen if snapshot.stage == 0]
+    found = [snapshot.updates for snapshot in seen if snapshot.stage == "relaxation"]
     wanted = [*range(every, 10, every), 10]
     assert [k for k in dict.fromkeys(found) if k] == wanted[: len(set(found) - {0})]
     assert method == "anneal" or max(found) == 10
@@ -77,7 +77,7 @@ def test_every_method_shows_its_smoothed_dual(method):
     options = {"eta": 4.0} if softmap.METHODS[method].fixed_eta else {}
     shown = []
     for snapshot in softmap.paper.snapshots(CYCLE, method=method, updates=6, every=2, **options):
-        if snapshot.stage == 0 and snapshot.updates:
+        if snapshot.stage == "relaxation" and snapshot.updates:
             shown.append(snapshot.smoothed)
             optimum = smoothed_optimum(CYCLE, snapshot.eta).value
             assert snapshot.smoothed <= optimum + 1e-8

@@ -13,16 +13,16 @@ from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Occasion, Once, Outcome, Seen, View
-from softmap.subsolvers import registry as order
 from softmap.subsolvers.cores.cores import Cores
 from softmap.subsolvers.permutations.permute import Permute
+from softmap.subsolvers.registry import Place, kinds
 from softmap.tuning import TUNING, SearchEffort, Tuning
 from support.permutations import permutation_model, random_factors
 from support.stage_runs import planned
 
 # elimination and expansion moves of small models
 SMALL = Tuning(large=1_000, label_search=SearchEffort(fused=100))
-KINDS = (*order.BEFORE, *order.AFTER)
+KINDS = (*kinds(Place.BEFORE, Place.BESIDE),)
 
 
 def _dense(labels: int) -> softmap.Model:
@@ -147,10 +147,10 @@ def test_cores_are_urgent_from_the_first_plan_on_and_after_an_earlier_result():
     assert cores is not None
     recalled = Seen(0, 0, 0.0, 1.0, lambda: best.lam)
     for board in (Board(), Board(seen=recalled)):
-        assert planned(cores, best, board, bound_seconds=1.0).urgent
-        assert not planned(cores, best, board, bound_seconds=1e-6).urgent
+        assert planned(cores, best, board, slow=True).urgent
+        assert not planned(cores, best, board, slow=False).urgent
     checked = Board(seen=Seen(5, 5, 5.0, 1.0, lambda: best.lam))
-    assert not planned(cores, best, checked, bound_seconds=1.0).urgent
+    assert not planned(cores, best, checked, slow=True).urgent
 
 
 @pytest.mark.parametrize("spent", [0.0, 0.4, 0.6, 3.0, 1e3])

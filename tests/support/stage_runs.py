@@ -37,10 +37,15 @@ def suits(kind: type[Subsolver], problem: Problem, options: Options | None = Non
 
 
 def planned(
-    subsolver: Subsolver, best: Best, board: Board | None = None, bound_seconds: float = 0.0
+    subsolver: Subsolver,
+    best: Best,
+    board: Board | None = None,
+    bound_seconds: float = 0.0,
+    *,
+    slow: bool = False,
 ) -> Plan | None:
     """The plan of a subsolver when the schedule chooses who is next."""
-    return subsolver.plan(View(best, board or Board(), bound_seconds))
+    return subsolver.plan(View(best, board or Board(), bound_seconds, slow=slow))
 
 
 def begun(model: Model, lam: Any, labels: Any) -> Best:

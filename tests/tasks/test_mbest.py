@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.labels.exact import ExactSearch
 from softmap.relaxation.flat import flatten
 from softmap.run.problem import Problem
-from softmap.subsolvers.search.exact import ExactSearch
 from support.oracles import energies_by_hand
 from support.small_models import random_model
 from support.strategies import FAMILIES

@@ -16,12 +16,12 @@ import pytest
 
 import softmap
 from softmap import core
+from softmap.drive.stored import load_result
 from softmap.errors import FormatError, ProofWarning
 from softmap.labels.permutations import Permutation, PermutationLog
 from softmap.run import memory
 from softmap.run.problem import Problem
 from softmap.run.records import record
-from softmap.run.result import load_result
 from softmap.run.trace import Status
 from softmap.subsolvers.permutations import permute
 from softmap.subsolvers.permutations.multipliers import AssignmentEvidence

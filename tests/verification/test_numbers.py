@@ -13,8 +13,8 @@ import pytest
 
 import softmap
 from softmap.errors import FormatError
+from softmap.labels.exact import ExactSearch
 from softmap.relaxation.flat import flatten
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.verification.exact import (
     MANY,
     Expansion,

@@ -12,8 +12,8 @@ import softmap
 from adversary import proof_families
 from adversary.proofs import campaign
 from softmap.errors import FormatError
+from softmap.labels.exact import ExactSearch
 from softmap.run.evidence import Stated
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.verification import Verdict
 from softmap.verification.integers import Flat, Scale
 from softmap.verification.proof import check_proof

@@ -15,7 +15,7 @@ from softmap.relaxation.gaps import PROVED
 from softmap.run.evidence import Stated
 from softmap.run.trace import Status, Trace
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
-from softmap.verification import Report, Statement, Verdict, checks, verify
+from softmap.verification import Report, Statement, Verdict, relaxed, verify
 from softmap.verification.checks import ALLOWED, _close, _labels, _ulp, energy_terms
 from softmap.verification.dual import (
     allowed_states,
@@ -307,7 +307,7 @@ def test_bounds_of_large_models_may_be_summed_in_single_precision(loose, monkeyp
     size = dual_proves(loose.model, loose.lam, loose.lp_bound).size
     low = loose.lp_bound - 0.5 * ALLOWED.single * size
     for large, expected in ((loose.model.m, FALSE), (loose.model.m - 1, CHECKED)):
-        monkeypatch.setattr(checks, "ALLOWED", dataclasses.replace(ALLOWED, large=large))
+        monkeypatch.setattr(relaxed, "ALLOWED", dataclasses.replace(ALLOWED, large=large))
         assert verdict(loose, "LP bound", lp_bound=low) is expected
         assert verdict(loose, "LP bound", lp_bound=low - ALLOWED.single * size) is FALSE
 

@@ -121,7 +121,7 @@ def another_trace(result, rng):
     rows = result.trace.array()
     column = int(rng.choice([0, 4, 6, 7]))
     rows[-1, column] += rng.choice([-1, 1]) * max(1.0, abs(rows[-1, column]) * rng.uniform(1e-6, 1))
-    return {"trace": Trace.from_array(rows)}
+    return {"trace": Trace.from_array(rows, result.trace.stages)}
 
 
 CHANGES = (another_label, another_lam, another_point, another_number, another_status, another_trace)

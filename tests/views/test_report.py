@@ -16,9 +16,8 @@ import softmap
 from softmap.model.drawing import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.run.evidence import Relaxation, Stated
-from softmap.run.trace import StageName
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
-from softmap.views.page import STAGES, likeliest, render
+from softmap.views.page import likeliest, render
 from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser
 
@@ -113,8 +112,11 @@ def test_the_chart_measures_the_lp_gap_from_the_lp_bound():
     assert embedded(render(solved))["trace"]["lp_bound"][-1] == pytest.approx(solved.lp_bound)
 
 
-def test_the_words_for_stages_are_those_of_the_trace():
-    assert [stage.word for stage in StageName] == list(STAGES)
+def test_a_report_names_the_subsolvers_by_the_words_of_the_trace():
+    loose = softmap.solve(softmap.generators.potts_grid(12, 12, 3, seed=1), gap=0.0)
+    shown = embedded(render(loose))
+    assert next(band["name"] for band in shown["stages"]) == loose.trace[0].stage
+    assert {band["name"] for band in shown["stages"]} == set(loose.trace.stages)
 
 
 def test_a_hundred_thousand_variables_stay_small(page):

@@ -8,6 +8,7 @@
 #include "labels/forests.hpp"
 #include "labels/modes.hpp"
 #include "labels/ranges.hpp"
+#include "labels/tree_optimum.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -68,6 +69,13 @@ void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count,
                    int threads, const Deadline *deadline) {
     require_labels(held.view, labels);
     Forests(held.view, labels.data(), generator(words), threads).run(count, heat, deadline);
+}
+
+bool tree_optimum(const Lay &held, Out<Index> labels, Out<double> lam) {
+    const Layout &lay = held.view;
+    require_size(labels, lay.n, "labels");
+    require_size(lam, lay.half_at(2 * lay.m), "lam");
+    return TreeOptimum(lay, labels.data(), lam.data()).solve();
 }
 
 void scattered_forest(const Lay &held, Out<Index> labels, std::uint64_t seed, double heat,
@@ -347,6 +355,9 @@ void bind_labels(nb::module_ &m) {
     m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("threads"),
           deadline_arg(), Unlocked(),
           "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
+    m.def("tree_optimum", &tree_optimum, arg("layout"), arg("labels"), arg("lam"), Unlocked(),
+          "Labels of least cost, and λ that proves them, of a forest of finite costs; false if the "
+          "graph has a cycle.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), arg("threads") = 1, deadline_arg(), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");

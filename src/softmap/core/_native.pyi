@@ -817,6 +817,15 @@ def first_labels(
     Assign labels by one backward pass of messages, as far as time allows, and decoding.
     """
 
+def tree_optimum(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> bool:
+    """
+    Labels of least cost, and λ that proves them, of a forest of finite costs; false if the graph has a cycle.
+    """
+
 def forest_rounds(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],

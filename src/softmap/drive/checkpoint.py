@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative
+from softmap.drive.stored import evidence_from_arrays, point_from_arrays, trace_from_array
 from softmap.errors import CheckpointError
-from softmap.model import Model, Network
+from softmap.model import Model
 from softmap.run.archive import Arrays, digest, read_archive, under, write_archive
-from softmap.run.best import Best
+from softmap.run.best import Best, checked_labels
 from softmap.run.budget import Budget
-from softmap.run.evidence import Evidence, evidence_arrays, evidence_from_arrays
+from softmap.run.evidence import Evidence, evidence_arrays
 from softmap.run.options import Options
-from softmap.run.result import point_arrays, point_from_arrays
+from softmap.run.result import point_arrays
+from softmap.run.subsolver import Subsolver
 from softmap.run.trace import Trace
-from softmap.subsolvers.passes.decode import Decode
-from softmap.subsolvers.passes.passes import Passes
 
-__all__ = ["Checkpoint", "load", "save"]
+__all__ = ["Checkpoint", "Parts", "load", "save", "taken"]
 
-KIND, VERSION = "checkpoint", 12
+KIND, VERSION = "checkpoint", 13
 # options that a checkpoint stores
 SETTINGS = (
     "method", "eta", "dtype", "seed", "updates", "every", "lp_gap", "gap", "goal", "backend",
     "upper_bound",
 )  # fmt: skip
-MAY_BE_EMPTY = ("messages.drift",)  # arrays of a state that are allocated lazily
 
 
 @dataclass(frozen=True)
@@ -52,51 +51,32 @@ class Checkpoint:
     def trace(self, *, recorded: bool = False) -> Trace:
         """The trace of the stored run; without the bounds that `restore` sets aside."""
         try:
-            trace = Trace.from_array(self.arrays["trace"])
+            trace = trace_from_array(self.arrays["trace"], self.header["stages"])
             stated = recorded and _evidence(self.arrays).stated
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
         return trace.relaxed() if stated else trace
 
-    def restore(
-        self, best: Best, budget: Budget, passes: Passes, decode: Decode, *, recorded: bool = False
-    ) -> None:
+    def parts(self) -> Parts:
+        """What the file keeps of each subsolver."""
+        return Parts(self.path, under("subsolver", self.arrays))
+
+    def restore(self, best: Best, budget: Budget, *, recorded: bool = False) -> None:
         """Restore the values of a stored run in the objects of a new one.
 
         Parameters
         ----------
-        best, budget, passes, decode
+        best, budget
             The objects.
         recorded : bool, default False
             Whether the new run writes a proof file, see `Best.restore`.
         """
         try:
             self._restore_best(best, recorded)
-            self._restore_passes(passes)
-            self._restore_decode(best, decode)
             seconds = not_negative("seconds", self.header["seconds"])
             budget.resume(seconds, count("work", self.header["work"]))
         except Exception as error:
             raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
-
-    def _restore_passes(self, passes: Passes) -> None:
-        state, numbers = passes.snapshot()
-        for name, owner, attribute, value in _leaves(state):
-            stored = self.arrays[f"state/{name}"]
-            if isinstance(value, np.ndarray):
-                room = value[:0] if name in MAY_BE_EMPTY and not len(stored) else value
-                setattr(owner, attribute, _like(name, stored, room))
-            else:
-                setattr(owner, attribute, type(value)(stored.item()))
-        if state.work < 0:
-            raise ValueError("work is negative")
-        stored = self.header["passes"]
-        passes.restore({name: _like_number(name, stored[name]) for name in numbers})
-
-    def _restore_decode(self, best: Best, decode: Decode) -> None:
-        pending = self.arrays.get("pending")
-        labels = None if pending is None else _labels(best, pending)
-        decode.restore(count("decoded_at", self.header["decoded_at"]), labels)
 
     def _restore_best(self, best: Best, recorded: bool) -> None:
         best.restore(_best_values(best, self.arrays), recorded=recorded)
@@ -124,27 +104,11 @@ def _best_values(best: Best, arrays: Arrays) -> dict[str, Any]:
     numbers = ("lp_bound", "point_cost", "energy")
     return {name: float(arrays[name]) for name in numbers} | {
         "lam": _like("lam", arrays["lam"], best.lam),
-        "labels": _labels(best, arrays["labels"]),
+        "labels": checked_labels(best.problem.model, arrays["labels"]),
         "point": point_from_arrays(best.problem.given, point) if point else None,
         "evidence": _evidence(arrays),
         "rounded": bool(arrays["rounded"]),
     }
-
-
-def _like_number(name: str, value: Any) -> Any:
-    """Return a number of a header; counts must be integers of at least -1."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is not a number")
-    return value if isinstance(value, float) else count(name, value, -1)
-
-
-def _labels(best: Best, stored: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of a file, checked against the model."""
-    labels = _like("labels", stored, best.labels)
-    most = best.problem.model.num_labels[: len(labels)]
-    if (labels < 0).any() or (labels >= most).any():
-        raise ValueError("a label is out of its range")
-    return labels
 
 
 def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
@@ -156,16 +120,43 @@ def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
     return stored
 
 
-def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]:
-    """Yield every array and number of a state as (path, owner, field, value)."""
-    for f in fields(state):
-        value = getattr(state, f.name)
-        if isinstance(value, Network):
-            continue
-        if is_dataclass(value):
-            yield from _leaves(value, f"{prefix}{f.name}.")
-        else:
-            yield f"{prefix}{f.name}", state, f.name, value
+class Parts:
+    """What a checkpoint keeps of each subsolver; those made late take it back late.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    arrays : dict
+        Arrays by the class of the subsolver and the name.
+    """
+
+    def __init__(self, path: Path, arrays: Arrays) -> None:
+        self._path, self.waiting = path, arrays
+
+    def put_back(self, subsolver: Subsolver) -> None:
+        """Let a subsolver take back its arrays, if there are any."""
+        key = _key(subsolver)
+        if not (arrays := under(key, self.waiting)):
+            return
+        self.waiting = {k: a for k, a in self.waiting.items() if not k.startswith(f"{key}/")}
+        try:
+            subsolver.restore(arrays)
+        except Exception as error:
+            raise CheckpointError(f"{self._path}: the checkpoint is damaged ({error})") from error
+
+
+def taken(subsolvers: Iterable[Subsolver], parts: Parts | None) -> Arrays:
+    """Return what subsolvers store now, and what waits for those that are not made again yet."""
+    arrays = {} if parts is None else dict(parts.waiting)
+    for one in subsolvers:
+        arrays |= {f"{_key(one)}/{name}": array for name, array in one.snapshot().items()}
+    return arrays
+
+
+def _key(subsolver: Subsolver) -> str:
+    """What stands for a subsolver in files: several may have one name in the trace."""
+    return type(subsolver).__name__
 
 
 def save(
@@ -173,19 +164,14 @@ def save(
     options: Options,
     best: Best,
     budget: Budget,
-    passes: Passes,
-    decode: Decode,
+    parts: Arrays,
     trace: Trace,
 ) -> None:
     """Write a checkpoint atomically: if the process is killed, the last checkpoint remains."""
-    state, numbers = passes.snapshot()
-    decoded_at, pending = decode.snapshot()
-    arrays: dict[str, Any] = {f"state/{name}": value for name, _, _, value in _leaves(state)}
+    arrays: dict[str, Any] = {f"subsolver/{name}": array for name, array in parts.items()}
     arrays |= _best_arrays(best.snapshot()) | {"trace": trace.array()}
     if best.aside is not None:
         arrays |= _reached(best.aside)
-    if pending is not None:
-        arrays["pending"] = pending
     header = {
         "kind": KIND,
         "version": VERSION,
@@ -193,8 +179,7 @@ def save(
         "settings": {name: getattr(options, name) for name in SETTINGS},
         "seconds": budget.seconds,
         "work": budget.work,
-        "passes": numbers,
-        "decoded_at": decoded_at,
+        "stages": trace.stages,
     }
     write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
 

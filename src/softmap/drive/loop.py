@@ -1,13 +1,13 @@
-"""`Run`: the objects of one run, and the loop that gives its stages their turns."""
+"""`Run`: the objects of one run, and the loop that gives its subsolvers their turns."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softmap.drive.record import Checkpoints, Record
+from softmap.drive.schedule import Candidate, Clock, History, Turn, schedule
 from softmap.errors import CheckpointWarning, OptionError, ProofWarning, debugging
 from softmap.labels import cheapest
 from softmap.machine import usable_cores
-from softmap.methods.base import Algorithm, Floats, make
+from softmap.methods.base import Floats
 from softmap.model import Model, Network
 from softmap.run.best import Best
-from softmap.run.budget import Budget
+from softmap.run.budget import UNLIMITED, Budget
 from softmap.run.failures import Failures
 from softmap.run.interrupts import Interrupts
 from softmap.run.memory import require_memory
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
-from softmap.run.schedule import UNLIMITED, Candidate, Clock, History, Turn
 from softmap.run.subsolver import (
     Board,
     LacksMemory,
@@ -40,12 +40,9 @@ from softmap.run.subsolver import (
     Subsolver,
     View,
 )
-from softmap.run.trace import Snapshot, StageName, Status, Trace
+from softmap.run.trace import RELAXATION, Snapshot, Status, Trace
 from softmap.run.values import Tolerances
-from softmap.subsolvers.passes.decode import Decode
-from softmap.subsolvers.passes.interior import Interior
-from softmap.subsolvers.passes.passes import Passes
-from softmap.subsolvers.passes.vertex import Vertex
+from softmap.subsolvers.registry import Place, kinds
 
 if TYPE_CHECKING:
     from softmap.drive.prooffile import ProofFile
@@ -53,14 +50,38 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "prove_infeasible", "write_proof"]
 
-# The ends of the passes after which other stages may run.
+# The ends of the relaxation after which other subsolvers may run.
 OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)
-# What a stage has done whose code has raised an exception.
+# What a subsolver has done whose code has raised an exception.
 FAILED = Outcome(active=False, ran=False, work=0)
+# Names of rows for labels and bounds that an earlier part of the run has found.
+FOUND, PROVED = "labels", "search"
+
+
+@dataclass(eq=False)
+class Seat:
+    """A subsolver of a run that has turns.
+
+    Attributes
+    ----------
+    subsolver : Subsolver
+        The subsolver.
+    active : bool
+        Whether another slice may improve something.
+    history : History
+        What it has done so far.
+    plan : Plan or None
+        What it would do next.
+    """
+
+    subsolver: Subsolver
+    active: bool = True
+    history: History = field(default_factory=History)
+    plan: Plan | None = None
 
 
 class Run:
-    """One run: its stages, what they have handed on, and the loop that gives them their turns.
+    """One run: its subsolvers, what they have handed on, and the loop that gives them their turns.
 
     Parameters
     ----------
@@ -85,7 +106,6 @@ class Run:
         self.best = Best(problem, options.upper_bound)
         started = options.warm_start is not None or options.initial is not None
         self._warm = _warm_start(problem, options, self.best) if started else None
-        method = _method(problem, options, self._warm)
         recorded = options.proof is not None
         trace = Trace() if stored is None else stored.trace(recorded=recorded)
         self.record = Record(problem, self.best, self.budget, trace)
@@ -93,45 +113,57 @@ class Run:
         own = stored is not None and path is not None and Path(path) == stored.path
         self.checkpoints = Checkpoints(path, self._write, own=own)
         self._stored: tuple[float, ...] = ()  # the best values of the last checkpoint
-        self.passes = Passes(problem, options, self.best, method, self._warm, self.checkpoints.save)
-        self.decode = Decode(problem, options, method)
+        self._parts = None if stored is None else stored.parts()
+        # on the CPU, all options have been checked; whether there is a GPU is known by trying
+        answers: tuple[type[Exception], ...] = () if options.backend == "cpu" else (OptionError,)
+        self.failures, self._lacks_memory = Failures(*answers), False
+        self._schedule, self._tolerances = (
+            schedule(options),
+            Tolerances(options.lp_gap, options.gap),
+        )
         self.proof = None if options.proof is None else _proof_file(options.proof)
-        resumed = stored is not None and len(trace) > 0
         try:
-            self._set_up(interrupts, resumed=resumed)
+            self._set_up(resumed=stored is not None and len(trace) > 0)
             if stored is not None:
-                given = self.best, self.budget, self.passes, self.decode
-                stored.restore(*given, recorded=recorded)
+                stored.restore(self.best, self.budget, recorded=recorded)
         except BaseException:  # there is no run that could close it
             if self.proof is not None:
                 self.proof.close()
             raise
 
-    def _set_up(self, interrupts: Interrupts, *, resumed: bool) -> None:
-        """Make the subsolvers, and give the first answer."""
-        options = self.options
-        # on the CPU, all options have been checked; whether there is a GPU is known by trying
-        answers: tuple[type[Exception], ...] = () if options.backend == "cpu" else (OptionError,)
-        self.failures, self._lacks_memory = Failures(*answers), False
-        self.stages = [*self._made(_kinds(options, resumed=resumed)), self.passes]
-        self._followers = [*self._made((Interior, Vertex)), self.decode]
-        self._active = [True] * len(self.stages)
-        self._histories = [History()] * len(self.stages)
-        self._board = Board()
-        self._recalling = not resumed and self._warm is not None and self._warm.result is not None
-        self._tolerances = Tolerances(options.lp_gap, options.gap)
+    def _set_up(self, *, resumed: bool) -> None:
+        """Give the first answer, and make the subsolvers that may come first."""
+        options, best, warm = self.options, self.best, self._warm
+        zero = Seen(0, 0, 0.0, 1.0, lambda: best.lam if warm is None else warm.lam)
+        self._board = Board(start=warm, state=lambda: zero)
+        self._recalling = not resumed and warm is not None and warm.result is not None
+        self._beside = options.goal != "lp"  # whether some are still to be made
+        self._leader: Subsolver | None = None
         self._first_answer()  # it comes first, so that set-up knows when it has to end
-        if self.stages[0] is self.passes:
-            deadline = interrupts.within(self.budget.left)
-            self.failures.attempt(self.passes, lambda: self.passes.set_up(deadline), False)
+        self._slow = self._first_check_is_slow()
+        before = () if resumed or not self._beside else kinds(Place.BEFORE)
+        self._seats = [Seat(one) for one in self._made(before)]
+        if self._slow:
+            self._seat_others()
+        self._leader = next(iter(self._made(kinds(Place.RELAXATION), alone=not self._seats)), None)
+        self._followers = self._made(kinds(Place.CHECKED))
+        if self._leader is not None:
+            self._seats.append(Seat(self._leader))
         self.budget.start()
 
-    def _made(self, kinds: Sequence[type[Subsolver]]) -> list[Subsolver]:
+    def _made(self, classes: Iterable[type[Subsolver]], *, alone: bool = False) -> list[Subsolver]:
         """Make the subsolvers that are of use for the problem, and have enough memory."""
-        attempts = [
-            self.failures.attempt_part(kind.name, partial(self._make, kind), None) for kind in kinds
-        ]
-        return [subsolver for subsolver in attempts if subsolver is not None]
+        made: list[Subsolver] = []
+        for kind in classes:
+            one = self.failures.attempt_part(kind.name, partial(self._make, kind), None)
+            if one is None:
+                continue
+            begin = partial(one.begin, self.best, self._share(), alone=alone)
+            self._board = self._board.updated(self.failures.attempt(one, begin, Board()))
+            if self._parts is not None and one not in self.failures:
+                self._parts.put_back(one)
+            made.append(one)
+        return made
 
     def _make(self, kind: type[Subsolver]) -> Subsolver | None:
         try:
@@ -140,8 +172,30 @@ class Run:
             self._lacks_memory = True
             return None
 
+    def _first_check_is_slow(self) -> bool:
+        """Whether the first check of the relaxation takes long beside the time limit."""
+        tuning = self.options.tuning
+        checked = 2 * tuning.checks.early * self.budget.bound_seconds
+        return checked > tuning.share * self.options.seconds
+
+    def _seat_others(self) -> None:
+        """Make the subsolvers beside the relaxation, whose turns come before its own."""
+        if self._beside:
+            self._beside = False
+            last = [seat for seat in self._seats if seat.subsolver is self._leader]
+            others = [Seat(one) for one in self._made(kinds(Place.BESIDE))]
+            self._seats[len(self._seats) - len(last) :] = [*others, *last]
+
+    def _share(self, turn: Turn | None = None, *, last: bool = False) -> Share:
+        """The share of a turn, or the whole run."""
+        end = math.inf if turn is None else time.perf_counter() + turn.seconds
+        work, early = (UNLIMITED, False) if turn is None else (turn.work, turn.early)
+        return Share(
+            self.budget, end, work, early, last, self._board, self.proof, self.checkpoints.save
+        )
+
     def loop(self, show: Callable[[Snapshot], object]) -> Generator[Snapshot, None, Status]:
-        """Give the stages their turns until the run ends; show and yield a snapshot after each."""
+        """Give the subsolvers their turns until the run ends; yield a snapshot after each."""
         interrupts, checkpoints, stop = self.budget.interrupts, self.checkpoints, False
         status: Status | None = None
         while status is None:
@@ -180,34 +234,28 @@ class Run:
     # --- one turn ---------------------------------------------------------------------------------
 
     def _next_turn(self) -> Turn | Status:
-        """The next slice of one of the stages that may still improve something; else a status."""
-        budget = self.budget
-        plans = {
-            k: self._planned(stage, Occasion.TURN)
-            for k, stage in enumerate(self.stages)
-            if self._active[k]
-        }
-        candidates = [
-            Candidate(
-                k, plan.urgent, plan.proves, plan.leads, plan.whole, plan.begin, self._histories[k]
-            )
-            for k, plan in plans.items()
-            if plan is not None
-        ]
-        self._plans = plans
+        """The next slice of a subsolver that may still improve something; else a status."""
+        if self._beside and (self._board.seen is not None or not self._relaxing):
+            self._seat_others()
+        budget, candidates = self.budget, list[Candidate]()
+        for k, seat in enumerate(self._seats):
+            seat.plan = self._planned(seat.subsolver, Occasion.TURN) if seat.active else None
+            if (plan := seat.plan) is not None:
+                kinds_of_turn = plan.urgent, plan.proves, plan.leads, plan.whole
+                candidates.append(Candidate(k, *kinds_of_turn, plan.begin, seat.history))
         spent = budget.seconds + budget.setup_seconds
-        return self.options.schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
+        return self._schedule.choose(candidates, Clock(spent, budget.left, budget.work_left))
 
-    def _planned(self, stage: Subsolver, occasion: Occasion) -> Plan | None:
+    def _planned(self, subsolver: Subsolver, occasion: Occasion) -> Plan | None:
         """What a subsolver would do next; None if it has failed."""
         view = View(
             self.best, self._board, self.budget.bound_seconds, time.perf_counter(),
-            occasion, self._recalling,
+            occasion, self._recalling, self._slow,
         )  # fmt: skip
-        return self.failures.attempt(stage, partial(stage.plan, view), None)
+        return self.failures.attempt(subsolver, partial(subsolver.plan, view), None)
 
     def _explained(self, status: Status) -> Status:
-        """The status of a run in which no stage can do more, with the reason."""
+        """The status of a run in which no subsolver can do more, with the reason."""
         if status is Status.EXHAUSTED and len(self.failures):
             return Status.FAILED
         if status is Status.EXHAUSTED and self._lacks_memory:
@@ -215,30 +263,28 @@ class Run:
         return status
 
     def _take(self, turn: Turn) -> tuple[Snapshot | None, Status | None]:
-        """Run a slice and the stages that follow it; return its row, and why the run ends."""
-        stage, best, budget = self.stages[turn.key], self.best, self.budget
-        share = Share(
-            budget, time.perf_counter() + turn.seconds, turn.work, turn.early, proof=self.proof
-        )
-        if stage is not self.passes:  # labels that were found in the background come first
+        """Run a slice and what follows it; return its row, and why the run ends."""
+        seat, best, budget = self._seats[turn.key], self.best, self.budget
+        share, leads = self._share(turn), seat.subsolver is self._leader
+        if not leads:  # labels that were found in the background come first
             self._follow(Occasion.HANDOVER, share)
         before, began = (best.bound, best.energy), time.perf_counter()
-        outcome = self._called(stage, share)
+        outcome = self._called(seat.subsolver, share)
         self._follow(Occasion.CHECKED, share)
         self._board = self._board.decoded()
-        self._recalling = self._recalling and stage is not self.passes
+        self._recalling = self._recalling and not leads
         granted = 0 if turn.early or turn.work >= UNLIMITED else turn.work
         budget.spend(granted if outcome.work is None else outcome.work)
-        self._note(turn, outcome, before, time.perf_counter() - began)
+        self._note(seat, turn, outcome, before, time.perf_counter() - began)
         status, snapshot = self._status(outcome), None
         # a model that set-up has solved
-        solved = self.best.labels_met(self._tolerances) is not None
-        alone = solved and not len(self.record.trace) and not self.passes.seen().done
+        solved = best.labels_met(self._tolerances) is not None
+        alone = solved and not len(self.record.trace) and not self._state().done
         if outcome.ran or best.energy < before[1] or alone:
-            seen = self._with_lam(self._board.seen or self.passes.seen())
-            snapshot = self.record.note(stage.name, seen, check=outcome.seen is not None)
-        again = self.passes in self.failures  # a resumed run begins the relaxation again
-        if self._relaxing or again or (stage is self.passes and not outcome.ran):
+            seen = self._with_lam(self._board.seen or self._state())
+            snapshot = self.record.note(seat.subsolver.name, seen, check=outcome.seen is not None)
+        again = self._leader in self.failures  # a resumed run begins the relaxation again
+        if self._relaxing or again or (leads and not outcome.ran):
             self.checkpoints.allow()  # a run that is stored now continues as this one does
             self.checkpoints.save_if_due(at_end=not self._relaxing)
         return snapshot, status
@@ -249,34 +295,40 @@ class Run:
             if self._planned(follower, occasion) is not None:
                 self._called(follower, share)
 
-    def _called(self, stage: Subsolver, share: Share) -> Outcome:
+    def _called(self, subsolver: Subsolver, share: Share) -> Outcome:
         share = replace(share, board=self._board)
-        outcome = self.failures.attempt(stage, partial(stage, self.best, share), FAILED)
+        outcome = self.failures.attempt(subsolver, partial(subsolver, self.best, share), FAILED)
         self._board = self._board.updated(outcome)
         return outcome
+
+    def _state(self) -> Seen:
+        """The relaxation as it stands."""
+        assert self._board.state is not None
+        return self._board.state()
 
     def _with_lam(self, seen: Seen) -> Seen:
         """The state of the relaxation, with the best λ in place of one that cannot be computed."""
 
         def lam() -> Floats:
-            if seen.done != self.passes.seen().done:
+            if seen.done != self._state().done:
                 return seen.lam()  # raises: λ of this state is lost
-            current = self.failures.attempt(self.passes, seen.lam, None)
             best: Floats = self.best.lam
+            if self._leader is None:
+                return seen.lam()
+            current = self.failures.attempt(self._leader, seen.lam, None)
             return best if current is None else current
 
         return replace(seen, lam=lam)
 
     def _note(
-        self, turn: Turn, outcome: Outcome, before: tuple[float, float], seconds: float
+        self, seat: Seat, turn: Turn, outcome: Outcome, before: tuple[float, float], seconds: float
     ) -> None:
         """Note what a slice has done."""
-        tuning, best = self.options.tuning, self.best
-        plan = self._plans[turn.key]
+        best, plan = self.best, seat.plan
         fell = plan is not None and not plan.proves and best.energy < before[1]
-        self._active[turn.key] = outcome.active
-        self._histories[turn.key] = self._histories[turn.key].after(
-            tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
+        seat.active = outcome.active
+        seat.history = seat.history.after(
+            self.options.tuning, turn, seconds, outcome.prepared, _gained(before, best), fell=fell
         )
 
     def _status(self, outcome: Outcome) -> Status | None:
@@ -288,14 +340,14 @@ class Run:
         if status := self.best.labels_met(self._tolerances) or self.budget.stop():
             return status
         known = self._warm is not None and self._warm.enough(self.best)
-        ended = known and not self._relaxing and self.options.schedule.ends
+        ended = known and not self._relaxing and self.options.ends
         return Status.EFFORT if ended else None
 
     @property
     def _relaxing(self) -> bool:
-        """Whether more passes may improve something."""
-        active = self._active[self.stages.index(self.passes)]
-        return active and self.passes not in self.failures
+        """Whether more slices of the relaxation may improve something."""
+        leads = any(seat.subsolver is self._leader and seat.active for seat in self._seats)
+        return leads and self._leader not in self.failures
 
     def _asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Call the user's callback; return whether it returned False (or numpy's False)."""
@@ -319,22 +371,19 @@ class Run:
 
     def _finished(self, status: Status) -> Result:
         best = self.best
-        seen = self._with_lam(replace(self.passes.seen(), last=True))
+        seen = self._with_lam(replace(self._state(), last=True))
         if not len(self.record.trace) and seen.done:
             best.offer_lam(seen.lam())
         self._board = replace(self._board, seen=seen)
-        self._follow(Occasion.END, Share(self.budget))
-        labels = self.failures.attempt(self.passes, self.passes.rounded, None)
-        if labels is not None:
-            best.offer_labels(labels)
+        self._follow(Occasion.END, self._share(last=True))
         if best.take_aside():  # what an earlier part of the run had reached after its checkpoint
             status = best.labels_met(self._tolerances) or status
-            self.record.note(StageName.LABELS, seen)
+            self.record.note(FOUND, seen)
         if best.labels_met(self._tolerances) is None and best.take_unrecorded():
             status = best.labels_met(self._tolerances) or status
-            self.record.note(StageName.SEARCH, seen)
+            self.record.note(PROVED, seen)
         if not self.record.complete(seen):  # labels were found, or an exception ended a slice
-            self.record.note(StageName.LABELS if len(self.record.trace) else StageName.RELAX, seen)
+            self.record.note(FOUND if len(self.record.trace) else RELAXATION, seen)
         result = self.record.result(self.options, seen, status, self.failures.noted)
         self.checkpoints.add(self._add_reached)
         return result
@@ -349,13 +398,10 @@ class Run:
     def _write(self, path: Path) -> None:
         from softmap.drive import checkpoint  # imported late: few runs are stored
 
-        if not self.passes.storable:
-            raise OSError("the GPU was not ready within the time limit")
         with self.budget.interrupts.finishing():
-            checkpoint.save(
-                path, self.options, self.best, self.budget, self.passes, self.decode,
-                self.record.trace,
-            )  # fmt: skip
+            every = [*self._followers, *(seat.subsolver for seat in self._seats)]
+            parts = checkpoint.taken(every, self._parts)
+            checkpoint.save(path, self.options, self.best, self.budget, parts, self.record.trace)
         self._stored = self.best.values
 
 
@@ -465,31 +511,7 @@ def _warm_start(problem: Problem, options: Options, best: Best) -> WarmStart | N
     return None
 
 
-def _method(problem: Problem, options: Options, warm: WarmStart | None) -> Algorithm:
-    """Return the method, on the CPU or on a GPU."""
-    eta = problem.eta(options.eta)
-    if eta is None and warm is not None:
-        eta = warm.eta(options.method)
-    if options.backend == "cpu":
-        made = make(options.method, eta=eta, threads=problem.threads)
-        return made.with_tuning(options.tuning)
-    from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
-
-    on_device = CudaAnneal(eta=eta, threads=problem.threads, dtype=options.precision)
-    return on_device.with_tuning(options.tuning)
-
-
 def _proof_file(path: str | Path) -> ProofFile:
     from softmap.drive.prooffile import ProofFile  # imported late: few runs write a proof
 
     return ProofFile(Path(path))
-
-
-def _kinds(options: Options, *, resumed: bool) -> tuple[type[Subsolver], ...]:
-    """The subsolvers beside the relaxation, in order; a resumed run is past the first ones."""
-    if options.goal == "lp":
-        return ()
-    from softmap.subsolvers.registry import AFTER, BEFORE, LABELS  # imported late
-
-    after = AFTER if options.schedule.proves(options.goal) else LABELS
-    return (*(() if resumed else BEFORE), *after)

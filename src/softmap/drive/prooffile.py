@@ -19,13 +19,14 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.io.atomic import replacing
+from softmap.labels.exact import Log
 from softmap.model import Model
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.flat import FlatModel, flatten
 from softmap.run.records import Recorded, bits, copied, dual_record, record
 from softmap.run.trace import Status
-from softmap.subsolvers.search.exact import ExactSearch, Log
+from softmap.subsolvers.registry import kinds
 
 if TYPE_CHECKING:
     from softmap.run.problem import Problem
@@ -153,8 +154,9 @@ class ProofFile:
         deadline : Deadline, optional
             The end of the search.
         """
-        found = ExactSearch(_hard_constraints(flat), log=self.fresh()).run(deadline=deadline)
-        return found.log if found.infeasible else None
+        hard = _hard_constraints(flat)
+        logs = (kind.refute(hard, self, deadline) for kind in kinds())
+        return next((log for log in logs if log is not None), None)
 
     def write_ranks(
         self,

@@ -21,7 +21,7 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
 from softmap.run.subsolver import Seen
-from softmap.run.trace import Row, Snapshot, StageName, Status, Trace
+from softmap.run.trace import Row, Snapshot, Status, Trace
 
 __all__ = ["LOG", "Checkpoints", "Record", "Watcher", "watcher"]
 
@@ -30,7 +30,7 @@ LOG.addHandler(logging.NullHandler())
 
 
 class Record:
-    """Writes the trace: one row per check of the relaxation and per slice of another stage.
+    """Writes the trace: one row per check of the relaxation and per slice of another subsolver.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ class Record:
         self.problem, self._best, self._budget = problem, best, budget
         self._evaluated: Any = None
 
-    def note(self, stage: StageName, seen: Seen, *, check: bool = False) -> Snapshot:
+    def note(self, name: str, seen: Seen, *, check: bool = False) -> Snapshot:
         """Add a row with the current values; return it as a snapshot.
 
         Parameters
         ----------
-        stage : StageName
-            The stage that has run.
+        name : str
+            The name of the subsolver that has run.
         seen : Seen
             The relaxation as it stands.
         check : bool, default False
@@ -93,7 +93,7 @@ class Record:
             primal=primal,
             energy=energy,
             slack=seen.slack if check else math.nan,
-            stage=stage,
+            stage=name,
             lp_bound=problem.bound_back(best.lp_bound),
         )
         self.trace.rows.append(row)
@@ -128,7 +128,7 @@ class Record:
         status : Status
             Why the run has ended.
         failures : tuple of StageFailure, optional
-            The stages that have failed.
+            The subsolvers that have failed.
         """
         self.evaluate()
         budget, problem = self._budget, self.problem

@@ -17,6 +17,7 @@ from softmap.run.interrupts import Interrupts
 from softmap.run.options import PAPER, Options, apart, with_options
 from softmap.run.result import Result
 from softmap.run.trace import Snapshot, Status
+from softmap.subsolvers.registry import Place, kinds
 from softmap.tuning import TUNING, Tuning
 
 __all__ = ["iterate", "resume", "resumed", "run_to_end", "solve", "steps"]
@@ -128,13 +129,9 @@ def run_to_end(model: Model, options: Options) -> Result:
         The options of the run.
     """
     model = checked_model(model, "solve")
-    if model.constraints:
-        from softmap.subsolvers.permutations.assigned import (
-            assigned,  # imported late: few models are assignments
-        )
-
-        if (found := assigned(model, options)) is not None:
-            return found
+    for kind in kinds(Place.BEFORE):
+        if (result := kind.at_once(model, options)) is not None:
+            return result
     interrupts = Interrupts()
     with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
         return _exhaust(_begin(model, options, interrupts))

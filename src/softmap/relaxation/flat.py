@@ -65,6 +65,14 @@ class EliminationOrder:
         return math.isfinite(self.entries)
 
 
+def flat_entries(model: Network) -> int:
+    """The number of node costs and table entries of a model without its auxiliary edges."""
+    if not model.has_factors:
+        return model.edge_size + model.unary.size
+    tied = model.edges[:, 0] >= model.num_variables
+    return int(np.diff(model.edge_offset)[~tied].sum()) + model.unary.size
+
+
 def flatten(model: Network, deadline: core.Deadline | None = None) -> FlatModel:
     """Return the model with each auxiliary node replaced by the factor that it represents.
 

@@ -25,7 +25,7 @@ from softmap.run.evidence import Evidence, Relaxation
 from softmap.run.problem import Problem
 from softmap.run.values import BestValues, Penalty
 
-__all__ = ["Best"]
+__all__ = ["Best", "checked_labels"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -244,6 +244,15 @@ class Best(BestValues):
         if self.point_cost - self.lp_bound <= GRAIN * (model.n + model.m) * largest:
             self.lp_bound = max(self.lp_bound, self._bound_of(self.lam))
             self._rounded = False
+
+
+def checked_labels(model: Network, stored: NDArray[Any]) -> Labels:
+    """Return labels of a file; raise ValueError if they are not those of the model's variables."""
+    if stored.dtype != np.int64 or stored.shape != (model.num_variables,):
+        raise ValueError(f"labels: expected one per variable, found {stored.dtype}{stored.shape}")
+    if (stored < 0).any() or (stored >= model.num_labels[: len(stored)]).any():
+        raise ValueError("a label is out of its range")
+    return stored
 
 
 def _least_sum(model: Network) -> float:

@@ -11,10 +11,12 @@ import math
 import time
 
 from softmap.run.interrupts import Interrupts
-from softmap.run.schedule import UNLIMITED
 from softmap.run.trace import Status
 
-__all__ = ["Budget"]
+__all__ = ["UNLIMITED", "Budget"]
+
+UNLIMITED = 1 << 62
+"""More work than any run does."""
 
 
 class Budget:

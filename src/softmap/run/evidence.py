@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.run.archive import Arrays, under
+from softmap.run.archive import Arrays
 from softmap.run.records import Recorded, dual_record
 
 if TYPE_CHECKING:
@@ -24,17 +23,10 @@ if TYPE_CHECKING:
     from softmap.tuning import Tuning
 
 __all__ = [
-    "KINDS", "Evidence", "Relaxation", "RelaxedPoint", "Stated", "evidence_arrays",
-    "evidence_from_arrays",
+    "Evidence", "Relaxation", "RelaxedPoint", "Scope", "Stated", "evidence_arrays",
 ]  # fmt: skip
 
 Scope = tuple[int, ...]
-
-KINDS = {
-    "tightened": "softmap.subsolvers.clusters.cluster_evidence:ClusterEvidence",
-    "assignment": "softmap.subsolvers.permutations.multipliers:AssignmentEvidence",
-}
-"""The classes of evidence with data of their own, which files store; imported when first needed."""
 
 
 class RelaxedPoint(Protocol):
@@ -65,7 +57,7 @@ class Evidence:
     stated : bool
         Whether the bound is only stated: `softmap.verify` checks it from a proof file only.
     nodes : int
-        Number of nodes of the search tree, or of cores.
+        Number of nodes of the search tree, or of whatever else the evidence consists of.
     scopes : tuple of tuples of int
         The groups of variables that it is about, if it is about some.
     """
@@ -191,7 +183,9 @@ class Stated(Evidence):
     kind, text : str
         Its kind, as a word and as text.
     nodes : int
-        Number of nodes of the search tree, or of cores.
+        Number of nodes of the search tree, or of whatever else the evidence consists of.
+    parts : str
+        What `nodes` counts, in words; the first word is the plural of its name.
     start : Evidence or None
         Weaker evidence that the search started from, and that needs no records.
     log : Recorded or None
@@ -202,6 +196,7 @@ class Stated(Evidence):
     kind: str = "search"
     text: str = "an exact search"
     nodes: int = 0
+    parts: str = "nodes of the search tree"
     start: Evidence | None = None
     log: Recorded | None = None
 
@@ -209,11 +204,12 @@ class Stated(Evidence):
     def size(self) -> str:
         if not self.nodes:
             return ""
-        return f"{self.nodes:,} {'node' if self.nodes == 1 else 'nodes'}"
+        word = self.parts.split()[0]
+        return f"{self.nodes:,} {word.removesuffix('s') if self.nodes == 1 else word}"
 
     @property
     def facts(self) -> dict[str, str]:
-        return {"nodes of the search tree": f"{self.nodes:,}"} if self.nodes else {}
+        return {self.parts: f"{self.nodes:,}"} if self.nodes else {}
 
     @property
     def plain(self) -> Evidence:
@@ -231,46 +227,15 @@ class Stated(Evidence):
         return None if self.start is None else self.start.value
 
     def arrays(self) -> Arrays:
-        arrays: Arrays = {"text": np.array(self.text), "nodes": np.array(self.nodes)}
+        arrays: Arrays = {
+            name: np.array(getattr(self, name)) for name in ("text", "nodes", "parts")
+        }
         if self.start is not None:
             arrays |= {f"start/{name}": a for name, a in evidence_arrays(self.start).items()}
             arrays |= {"start/value": np.array(self.start.value)}
         return arrays
 
-    @classmethod
-    def of_arrays(cls, arrays: Arrays, value: float) -> Evidence:
-        start = under("start", arrays)
-        return cls(
-            value=value,
-            kind=str(arrays["kind"]),
-            text=str(arrays["text"]),
-            nodes=int(arrays["nodes"]),
-            start=evidence_from_arrays(start, float(start["value"])) if start else None,
-        )
-
 
 def evidence_arrays(evidence: Evidence) -> Arrays:
     """Return evidence as arrays by name, without its value and its records."""
     return {"kind": np.array(evidence.kind), **evidence.arrays()}
-
-
-def evidence_from_arrays(arrays: Arrays, value: float) -> Evidence:
-    """Return the evidence of the arrays of `evidence_arrays`.
-
-    Parameters
-    ----------
-    arrays : dict
-        The arrays.
-    value : float
-        The bound.
-    """
-    kind = str(arrays["kind"])
-    if "text" in arrays:
-        return Stated.of_arrays(arrays, value)
-    if kind == Relaxation.kind:
-        return Relaxation(value=value)
-    if kind not in KINDS:
-        raise ValueError("the kind of the proof is unknown")
-    module, name = KINDS[kind].split(":")
-    made: Evidence = getattr(import_module(module), name).of_arrays(arrays, value)
-    return made

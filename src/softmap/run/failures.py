@@ -1,4 +1,4 @@
-"""`Failures`: a stage whose code raises an exception ends alone, and the run continues."""
+"""`Failures`: a subsolver whose code raises an exception ends alone, and the run continues."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ from softmap.errors import (
     StageWarning,
     debugging,
 )
-from softmap.run.trace import StageName
 
 __all__ = ["Failures", "StageFailure"]
 
 LOG = logging.getLogger("softmap")
 ANSWERS = (InfeasibleModel, MissingExtra, NotEnoughMemory)
-"""Exceptions that are no failure of a stage: they answer the user."""
+"""Exceptions that are no failure of a subsolver: they answer the user."""
 
 Value = TypeVar("Value")
 
 
 class StageFailure(NamedTuple):
-    """A stage that has ended with an exception: its name in the trace, and the exception."""
+    """A subsolver that has ended with an exception: its name in the trace, and the exception."""
 
     stage: str
     error: str
 
 
 class _Attempted(Protocol):
-    """A stage, as `Failures` knows it."""
+    """A subsolver, as `Failures` knows it."""
 
     @property
-    def name(self) -> StageName: ...
+    def name(self) -> str: ...
 
     def abandon(self) -> None:
         """Let go of what the failure has left incomplete."""
 
 
 class Failures:
-    """The stages of a run that have failed; it catches what their code raises.
+    """The subsolvers of a run that have failed; it catches what their code raises.
 
     An exception that answers the user (`InfeasibleModel`) is not caught, nor is anything if
     `SOFTMAP_DEBUG` is set. KeyboardInterrupt and SystemExit are no `Exception`.
@@ -62,48 +61,50 @@ class Failures:
     def __len__(self) -> int:
         return len(self._noted)
 
-    def __contains__(self, stage: object) -> bool:
-        return any(stage is ended for ended in self._ended)
+    def __contains__(self, subsolver: object) -> bool:
+        return any(subsolver is ended for ended in self._ended)
 
     @property
     def noted(self) -> tuple[StageFailure, ...]:
         """All failures, in order."""
         return tuple(self._noted)
 
-    def attempt(self, stage: _Attempted, action: Callable[[], Value], otherwise: Value) -> Value:
-        """Return what the code of a stage returns; `otherwise` if it fails, or has failed before.
+    def attempt(
+        self, subsolver: _Attempted, action: Callable[[], Value], otherwise: Value
+    ) -> Value:
+        """Return what code of a subsolver returns; `otherwise` if it fails, or has failed before.
 
         Parameters
         ----------
-        stage : Stage
-            The stage, which ends if its code raises an exception.
+        subsolver : Subsolver
+            The subsolver, which ends if its code raises an exception.
         action : function
-            Calls the code of the stage.
+            Calls its code.
         otherwise : object
             What is returned instead.
         """
-        if stage in self:
+        if subsolver in self:
             return otherwise
 
         def end() -> None:
-            self._ended.append(stage)
-            stage.abandon()
+            self._ended.append(subsolver)
+            subsolver.abandon()
 
-        return self.attempt_part(stage.name, action, otherwise, end)
+        return self.attempt_part(subsolver.name, action, otherwise, end)
 
     def attempt_part(
         self,
-        name: StageName,
+        name: str,
         action: Callable[[], Value],
         otherwise: Value,
         end: Callable[[], object] = lambda: None,
     ) -> Value:
-        """Return what code returns that belongs to no stage yet; `otherwise` if it fails.
+        """Return what code returns that belongs to no subsolver yet; `otherwise` if it fails.
 
         Parameters
         ----------
-        name : StageName
-            The name of the stage that the code belongs to.
+        name : str
+            The name of the subsolver that the code belongs to.
         action : function
             Calls the code.
         otherwise : object
@@ -118,8 +119,8 @@ class Failures:
         except Exception as error:  # of any type: of numpy, scipy, the core, or a user's potentials
             if debugging():
                 raise
-            failure = StageFailure(name.word, _words(error))
-            LOG.info("the stage %s has failed", failure.stage, exc_info=True)
+            failure = StageFailure(name, _words(error))
+            LOG.info("the subsolver %s has failed", failure.stage, exc_info=True)
         self._noted.append(failure)
         end()
         warnings.warn(StageWarning(*failure), stacklevel=4)  # outside of `except`: may be raised

@@ -15,7 +15,9 @@ from softmap.model.potentials.base import is_one_value
 from softmap.relaxation.polytope import needs_coupling
 from softmap.tuning import TUNING
 
-__all__ = ["TAKES", "memory_left", "memory_needed", "memory_of_run", "require_memory"]
+__all__ = [
+    "TAKES", "memory_left", "memory_needed", "memory_of_run", "require_memory", "search_memory",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +179,11 @@ def memory_left(model: Network, limit: int | None) -> float:
     if limit is None:
         return math.inf
     return max(0.0, limit - memory_of_run(model))
+
+
+def search_memory(model: Network, entries: int) -> float:
+    """Memory of an exact search without open nodes and dynamic programming, in bytes."""
+    return float(TAKES.entry * entries + TAKES.joined * (model.n + model.m))
 
 
 def _what_fits(model: Network, room: int) -> str:

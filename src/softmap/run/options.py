@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -24,7 +24,6 @@ from softmap.errors import OptionError
 from softmap.hints import unexpected
 from softmap.methods.base import MethodName, find
 from softmap.run.archive import same_file
-from softmap.run.schedule import ByTime, ByWork, RunSchedule
 from softmap.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ RENAMED = {"labels": "initial"}
 
 Keywords = ParamSpec("Keywords")
 Outcome = TypeVar("Outcome")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,12 +122,31 @@ class Options:
         """The time limit; +inf without one."""
         return math.inf if self.time_limit is None else self.time_limit
 
-    @cached_property
-    def schedule(self) -> RunSchedule:
-        """The schedule of the run, which knows whether its time is limited."""
-        if self.seconds < math.inf:
-            return ByTime(self.tuning)
-        return ByWork(self.tuning, ends=self.max_work is None and self.goal != "optimal")
+    @property
+    def ends(self) -> bool:
+        """Whether a default effort ends the run, not a limit or a proof."""
+        return self.seconds == math.inf and self.max_work is None and self.goal != "optimal"
+
+    @property
+    def proving(self) -> bool:
+        """Whether an effort is made for proofs beside that of the relaxation."""
+        return self.goal != "labels" or self.seconds < math.inf
+
+    def either(self, *, timed: Value, counted: Value) -> Value:
+        """The value for runs with a time limit, or for those that count work.
+
+        Parameters
+        ----------
+        timed : object
+            The value if the time of the run is limited.
+        counted : object
+            The value if nothing may depend on timing.
+        """
+        return counted if self.seconds == math.inf else timed
+
+    def racing(self, threads: int) -> int:
+        """The number of threads for work whose result depends on timing, out of `threads`."""
+        return self.either(timed=threads, counted=1)
 
     @property
     def whole_run(self) -> bool:

@@ -12,27 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
-from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.errors import ModelError, shown
 from softmap.hints import missing
 from softmap.later import later, made
-from softmap.model import Model, Network, checked_model
-from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import Gaps, scaled
+from softmap.model import Model
+from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.polytope import PrimalPoint
-from softmap.run.archive import (
-    Arrays,
-    checked_path,
-    digest,
-    read_archive,
-    under,
-    write_archive,
-)
-from softmap.run.evidence import (
-    Evidence,
-    RelaxedPoint,
-    evidence_arrays,
-    evidence_from_arrays,
-)
+from softmap.run.archive import Arrays, checked_path, digest, write_archive
+from softmap.run.evidence import Evidence, RelaxedPoint, evidence_arrays
 from softmap.run.failures import StageFailure
 from softmap.run.trace import Status, Trace
 from softmap.run.values import Penalty
@@ -40,7 +27,7 @@ from softmap.run.values import Penalty
 if TYPE_CHECKING:
     from softmap.methods.marginals import SoftMarginals
 
-__all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
+__all__ = ["ARRAYS", "KIND", "NUMBERS", "VERSION", "Result", "point_arrays"]
 
 KIND, VERSION = "result", 3
 NUMBERS = (
@@ -57,7 +44,6 @@ _INSTEAD = {
     "seconds": "time runtime elapsed",
     "as_dict()": "to_dict asdict items",
 }
-COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
 
 Floats = NDArray[np.float64]
@@ -277,6 +263,7 @@ class Result(Gaps):
             header |= {"failures": [list(failure) for failure in self.failures]}
         arrays: dict[str, Any] = {name: getattr(self, name).reshape(-1) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
+        header |= {"stages": self.trace.stages}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
         arrays |= {f"proof/{name}": array for name, array in evidence_arrays(self.proof).items()}
         if flag("with_model", with_model):
@@ -310,107 +297,6 @@ class Result(Gaps):
         )
 
 
-def load_result(path: str | Path, model: Model | None = None) -> Result:
-    """Read a result that `Result.save` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    model : Model, optional
-        The model of the result, which is compared with the fingerprint in the file. It is needed if
-        the result was saved without its model.
-
-    Returns
-    -------
-    Result
-
-    Examples
-    --------
-    >>> import softmap
-    >>> result = softmap.solve(softmap.generators.random_tree(20, seed=1))
-    >>> folder = getfixture("tmp_path")
-    >>> result.save(folder / "result.npz")
-    >>> softmap.load_result(folder / "result.npz") == result
-    True
-    """
-
-    from softmap.io.npz import model_from_arrays
-
-    def problem(sentence: str) -> FormatError:
-        return FormatError(sentence, path)
-
-    header, arrays = read_archive(checked_path(path), KIND, VERSION, problem)
-    stored = under("model", arrays)
-    if model is None and not stored:
-        raise problem("saved without its model: call load_result(path, model)")
-    try:
-        given = model_from_arrays(stored, path) if model is None else checked_model(model)
-        if given.fingerprint() != header["model"]:
-            raise problem("this result belongs to another model")
-        return _restored(given, header, arrays)
-    except (FormatError, OptionError):
-        raise
-    except Exception as error:  # of any type: the file may be damaged in many ways
-        raise problem(f"the result is damaged ({error})") from error
-
-
-def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
-    """Return the result of a header and arrays, after the necessary checks."""
-    header = {"upper_bound": math.inf} | header  # older files have none
-    parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
-    lp_gap, gap = (float(value) for value in header["tolerances"])
-    size = model.network.half_size
-    result = Result(
-        model=model,
-        method=str(header["method"]),
-        status=Status[header["status"]],
-        labels=_sized("labels", arrays["labels"], model.num_visible, "i"),
-        lam=_sized("lam", arrays["lam"], size, "f"),
-        messages=_sized("messages", arrays["messages"], size, "f"),
-        trace=Trace.from_array(arrays["trace"]),
-        point=point_from_arrays(model.network, under("point", arrays)),
-        proof=evidence_from_arrays(under("proof", arrays), parts["bound"]),
-        tolerances=(lp_gap, gap),
-        failures=tuple(
-            StageFailure(str(stage), str(error)) for stage, error in header.get("failures", [])
-        ),
-        **parts,
-    )
-    _check_labels(model.network, result.labels.reshape(-1))
-    return result
-
-
-def _number(name: str, value: Any) -> Any:
-    """Return a number of a header; counts must be integers of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is not a number")
-    if name in COUNTS and (not isinstance(value, int) or value < 0):
-        raise ValueError(f"{name} is not a count")
-    return value
-
-
-def _sized(name: str, array: NDArray[Any], size: int, kind: str) -> NDArray[Any]:
-    if array.shape != (size,) or array.dtype.kind != kind or array.dtype.itemsize != 8:
-        raise ValueError(f"{name}: expected {size} numbers, found {array.dtype}{array.shape}")
-    return array
-
-
-def _check_labels(model: Network, labels: NDArray[np.int64]) -> None:
-    if (labels < 0).any() or (labels >= model.num_labels[: len(labels)]).any():
-        raise ValueError("a label is out of its range")
-
-
-def stored_digest(path: str | Path) -> tuple[str | None, str]:
-    """Return the digest stored in a file, and the digest of its current content."""
-
-    def problem(sentence: str) -> FormatError:
-        return FormatError(sentence, path)
-
-    header, arrays = read_archive(Path(path), KIND, VERSION, problem)
-    return header.pop("digest", None), digest(header, arrays)
-
-
 def point_arrays(point: PrimalPoint) -> Arrays:
     """Return a point as arrays by name, without its model."""
     nodes = None if point.nodes is None else point.node_marginals()
@@ -418,23 +304,6 @@ def point_arrays(point: PrimalPoint) -> Arrays:
     optional = {"nodes": nodes, "labels": labels, "coupling": point.coupling}
     given = {name: array for name, array in optional.items() if array is not None}
     return {"eta": np.asarray(point.eta), **given}
-
-
-def point_from_arrays(model: Network, arrays: Arrays) -> PrimalPoint:
-    """Return the point of the arrays of `point_arrays`."""
-    tight = tighten(scaled(model).model)
-    sizes = {"nodes": tight.unary.size, "coupling": tight.half_size}
-    parts: dict[str, Any] = {
-        name: _sized(f"point/{name}", arrays[name], size, "f")
-        for name, size in sizes.items()
-        if name in arrays
-    }
-    if "labels" in arrays:
-        parts["labels"] = _sized("point/labels", arrays["labels"], model.num_variables, "i")
-        _check_labels(model, parts["labels"])
-    elif "nodes" not in arrays:
-        raise ValueError("a point needs node marginals or labels")
-    return PrimalPoint(tight, eta=float(arrays["eta"]), **parts)
 
 
 def _equal(a: Arrays, b: Arrays) -> bool:

@@ -3,7 +3,8 @@
 A subsolver is called with a share of time and work, and offers bounds and labels to `Best`. It must
 not claim a bound that it has not proved. What it did, and what it hands on to others, is its
 `Outcome`: nobody reads an attribute of a subsolver. What it would do next is its `Plan`, by which
-`softmap.run.schedule` decides who is next.
+the schedule decides who is next. The other methods have defaults: a subsolver defines those for
+which it has an answer.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.search import Readable
-from softmap.methods.base import find
 from softmap.run.best import Best
-from softmap.run.budget import Budget
+from softmap.run.budget import UNLIMITED, Budget
 from softmap.run.memory import TAKES, memory_left
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.schedule import UNLIMITED
-from softmap.run.trace import StageName, Status
+from softmap.run.trace import Status
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from softmap.labels.exact import Log
+    from softmap.model import Model
+    from softmap.relaxation.flat import FlatModel
+    from softmap.run.archive import Arrays
     from softmap.run.evidence import Evidence
     from softmap.run.records import LogFiles
+    from softmap.run.result import Result
+    from softmap.run.warm import WarmStart
 
 __all__ = [
     "Board", "Entry", "LacksMemory", "Occasion", "Once", "Outcome", "Plan", "Room", "Seen", "Share",
-    "Subsolver", "View", "by_default", "left_to_solver", "pairs_only",
-    "two_labels",
+    "Subsolver", "View", "by_default", "pairs_only", "two_labels",
 ]  # fmt: skip
 
 Value = TypeVar("Value")
@@ -123,15 +127,21 @@ class Board:
 
     Attributes
     ----------
+    start : WarmStart or None
+        The warm start of the run.
     seen : Seen or None
         The last check of the relaxation.
+    state : function or None
+        Returns the relaxation as it stands, without a check.
     evidence : Evidence or None
         Evidence of an earlier result.
     entries : mapping
         What single subsolvers have handed on, by their entries.
     """
 
+    start: WarmStart | None = None
     seen: Seen | None = None
+    state: Callable[[], Seen] | None = None
     evidence: Evidence | None = None
     entries: Mapping[Entry[Any], Any] = field(default_factory=dict)
 
@@ -144,10 +154,12 @@ class Board:
         seen = None if self.seen is None else replace(self.seen, decoder=None, nodes=None)
         return replace(self, seen=seen)
 
-    def updated(self, outcome: Outcome) -> Board:
+    def updated(self, outcome: Board) -> Board:
         """Add what a subsolver hands on."""
         return Board(
+            self.start,
             outcome.seen or self.seen,
+            outcome.state or self.state,
             outcome.evidence or self.evidence,
             {**self.entries, **outcome.entries},
         )
@@ -193,18 +205,25 @@ class Share:
     early : bool
         Whether the LP is still being solved, in a run without a time limit: what the subsolver
         keeps between such slices is lost when the run is resumed.
+    last : bool
+        Whether the run has ended: nothing but this follows.
     board : Board
         What other subsolvers have handed on.
     proof : LogFiles or None
         Provides files for the proofs of searches, if a proof is asked for.
+    store : function
+        Stores the run, if that is asked for. The relaxation calls it before the check of a limit,
+        which a run without this limit does not make.
     """
 
     budget: Budget
     end: float = math.inf
     work: int = UNLIMITED
     early: bool = False
+    last: bool = False
     board: Board = field(default_factory=Board)
     proof: LogFiles | None = None
+    store: Callable[[], object] = lambda: None
 
     @property
     def left(self) -> float:
@@ -266,6 +285,8 @@ class View:
         When the plan is asked for.
     recalling : bool
         Whether an earlier result is still to be evaluated.
+    slow : bool
+        Whether the first check of the relaxation takes long beside the time limit.
     """
 
     best: Best
@@ -274,6 +295,7 @@ class View:
     now: float = 0.0
     occasion: Occasion = Occasion.TURN
     recalling: bool = False
+    slow: bool = False
 
 
 class Plan(NamedTuple):
@@ -328,7 +350,6 @@ class Subsolver(ABC):
     """It improves the best bound or labels, in slices; each slice continues the one before.
 
     `make` decides whether a run has one, `plan` says what it would do next, and the call does it.
-    Nothing but `make`, the constructor and the call changes anything.
 
     Parameters
     ----------
@@ -339,20 +360,23 @@ class Subsolver(ABC):
 
     Attributes
     ----------
-    name : StageName
-        The name of the subsolver in the trace.
+    name : str
+        The name of the subsolver in traces, reports and warnings.
+    number : int or None
+        What stands for the name in files of earlier versions.
+    evidence : type or None
+        Its class of evidence, if that has data of its own, which files keep.
     room : Room
         The memory for it.
-    schedule : RunSchedule
-        The schedule of the run.
     """
 
-    name: ClassVar[StageName]
+    name: ClassVar[str]
+    number: ClassVar[int | None] = None
+    evidence: ClassVar[type[Evidence] | None] = None
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.problem, self.options, self.tuning = problem, options, options.tuning
         self.room = Room.of(problem, options)
-        self.schedule = options.schedule
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Self | None:
@@ -370,8 +394,51 @@ class Subsolver(ABC):
     def __call__(self, best: Best, share: Share) -> Outcome:
         """Run for one slice, and offer bounds and labels."""
 
+    # --- the other methods ------------------------------------------------------------------------
+
+    def begin(self, best: Best, share: Share, *, alone: bool) -> Board:
+        """Take what the run starts with from the board, and hand on what others need from now on.
+
+        Parameters
+        ----------
+        best : Best
+            The best values so far.
+        share : Share
+            The run.
+        alone : bool
+            Whether the first slice of the run is its own, which may be prepared now.
+        """
+        return Board()
+
+    def snapshot(self) -> Arrays:
+        """Return what a checkpoint keeps of it, as arrays by name."""
+        return {}
+
+    def restore(self, arrays: Arrays) -> None:  # noqa: B027 - most subsolvers begin anew
+        """Take back the arrays of `snapshot`; raise an exception if they are none."""
+
     def abandon(self) -> None:  # noqa: B027 - most subsolvers keep nothing that is read later
         """Let go of what is incomplete, since an exception has ended the subsolver."""
+
+    @classmethod
+    def at_once(cls, model: Model, options: Options) -> Result | None:
+        """Return the result of a model that needs no run, not even its network."""
+        return None
+
+    @classmethod
+    def refute(cls, hard: FlatModel, files: LogFiles, deadline: Any = None) -> Log | None:
+        """Return the records of a proof that no labelling obeys the hard constraints, if found.
+
+        Parameters
+        ----------
+        hard : FlatModel
+            The hard constraints: all finite costs are 0.
+        files : LogFiles
+            Provides files for the records.
+        deadline : core.Deadline, optional
+            When to stop.
+        """
+        return None
 
     def fitting(self, needed: float) -> Self:
         """Return itself; raise `LacksMemory` if it needs more memory, in bytes, than its part."""
@@ -407,11 +474,3 @@ def two_labels(problem: Problem) -> bool:
     """Whether no variable has more than two labels."""
     model = problem.model
     return bool((model.num_labels[: model.num_visible] <= 2).all())
-
-
-def left_to_solver(problem: Problem, options: Options) -> bool:
-    """Whether the LP is small, without factors, and left to an LP solver if passes are slow."""
-    model = problem.model
-    small = model.unary.size + model.edge_size <= options.tuning.interior_size
-    exact = find(options.method).exact_finish and not options.whole_run
-    return small and not model.has_factors and exact

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
-__all__ = ["Row", "Snapshot", "StageName", "Status", "Trace"]
+__all__ = ["RELAXATION", "Row", "Snapshot", "Status", "Trace"]
 
 TABLE_ROWS = 20  # most rows that a notebook shows
+RELAXATION = "relaxation"  # the name of the subsolver that leads, in the column `stage`
 
 
 class Status(Enum):
@@ -38,34 +39,12 @@ class Status(Enum):
     NONE_BELOW = "no labelling costs less than the upper bound, within the tolerance"
     RELAXED = "the relaxation had its share of the time"
     EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
-    EXHAUSTED = "no stage can do more"
-    MEMORY_LIMIT = "no stage can do more within the memory limit"
-    FAILED = "a stage has failed, and no other stage can do more"
+    EXHAUSTED = "no subsolver can do more"
+    MEMORY_LIMIT = "no subsolver can do more within the memory limit"
+    FAILED = "a subsolver has failed, and no other can do more"
 
     def __str__(self) -> str:
         return self.value
-
-
-class StageName(IntEnum):
-    """The stage of a run: the column `stage` of its trace."""
-
-    RELAX = 0
-    SEARCH = 1
-    TIGHTEN = 2
-    LABELS = 3
-    CUT = 4
-    SEMIDEFINITE = 5
-    PERMUTE = 6
-    CORES = 7
-
-    @property
-    def word(self) -> str:
-        """The name of the stage, as text."""
-        words = (
-            "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
-            "permutations", "cores",
-        )  # fmt: skip
-        return words[self]
 
 
 @dataclass(frozen=True)
@@ -79,9 +58,9 @@ class Row:
     eta, smoothed, slack
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
-    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut, 5 semidefinite,
-        6 permutations, 7 cores
-    lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
+    stage : the name of the subsolver that has run: "relaxation", "search", "labels", ...
+    lp_bound
+        The best bound on the LP optimum; the same as `bound` until another subsolver has more.
     """
 
     work: int
@@ -93,7 +72,7 @@ class Row:
     primal: float
     energy: float
     slack: float
-    stage: int = StageName.RELAX
+    stage: str = RELAXATION
     lp_bound: float = math.nan
 
     def __post_init__(self) -> None:
@@ -130,31 +109,45 @@ class Trace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
             return NotImplemented
-        return np.array_equal(self.array(), other.array(), equal_nan=True)
+        same = self.stages == other.stages
+        return same and np.array_equal(self.array(), other.array(), equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
 
     @classmethod
-    def from_array(cls, array: NDArray[np.float64]) -> Trace:
-        """Return the trace of an array made by `array`."""
-        counts = {"work", "stage"}
+    def from_array(cls, array: NDArray[np.float64], stages: Sequence[str]) -> Trace:
+        """Return the trace of an array made by `array`, and of `stages`."""
         names = [f.name for f in fields(Row)][: array.shape[1]]
         if len(names) < len(fields(Row)) - 1 or array.shape[1] > len(names):
             raise ValueError(f"a trace has {len(fields(Row))} columns, not {array.shape[1]}")
+        rows = [dict(zip(names, line, strict=True)) for line in array.tolist()]
+        numbers = [int(row["stage"]) for row in rows]
+        if any(not 0 <= number < len(stages) for number in numbers):
+            raise ValueError("a row of the trace is of no subsolver")
         return cls(
             [
-                Row(**{n: int(v) if n in counts else v for n, v in zip(names, line, strict=True)})
-                for line in array.tolist()
+                Row(**row | {"work": int(row["work"]), "stage": stages[number]})
+                for row, number in zip(rows, numbers, strict=True)
             ]
         )
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the subsolvers of all rows, each once, in the order of the rows."""
+        return list(dict.fromkeys(row.stage for row in self.rows))
 
     def relaxed(self) -> Trace:
         """Return the trace with the bounds of the relaxation alone."""
         return Trace([replace(row, bound=row.lp_bound) for row in self.rows])
 
     def array(self) -> NDArray[np.float64]:
-        """Return the trace as an array, with one row per `Row` and one column per field."""
-        return np.array([astuple(row) for row in self.rows], float).reshape(-1, len(fields(Row)))
+        """Return the trace as an array, with one row per `Row` and one column per field.
+
+        The column `stage` has places in `stages`.
+        """
+        place = {name: float(k) for k, name in enumerate(self.stages)}
+        rows = [[place.get(value, value) for value in astuple(row)] for row in self.rows]
+        return np.array(rows, float).reshape(-1, len(fields(Row)))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the trace as arrays by column name."""
@@ -189,10 +182,7 @@ def _cells(row: Row | None) -> list[str]:
     """The text of a table row; dots for rows that are left out."""
     if row is None:
         return ["…"] * len(fields(Row))
-    return [
-        StageName(value).word if f.name == "stage" else f"{value:.6g}"
-        for f, value in zip(fields(Row), astuple(row), strict=True)
-    ]
+    return [value if isinstance(value, str) else f"{value:.6g}" for value in astuple(row)]
 
 
 @later("labels")
@@ -220,8 +210,7 @@ class Snapshot(Gaps):
     def __repr__(self) -> str:
         """The numbers of the row that matter most; no arrays."""
         numbers = f"bound={self.row.bound:.10g}, energy={self.row.energy:.10g}"
-        stage = StageName(self.row.stage).word
-        return f"Snapshot({numbers}, seconds={self.row.seconds:.3g}, stage={stage})"
+        return f"Snapshot({numbers}, seconds={self.row.seconds:.3g}, stage={self.row.stage})"
 
     @cached_property
     def lam(self) -> NDArray[np.float64]:

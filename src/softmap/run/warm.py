@@ -99,7 +99,7 @@ class WarmStart:
             return None
         if self.same and self.searched:
             return Status.RELAXED
-        if not options.schedule.ends or known.status not in GIVEN_UP:
+        if not options.ends or known.status not in GIVEN_UP:
             return None
         if not self.enough(best):
             return None

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softmap import core
+from softmap.labels.exact import solve_exact
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.flat import FlatModel
 from softmap.relaxation.gaps import CLOSED
-from softmap.subsolvers.search.exact import solve_exact
 from softmap.tuning import TUNING
 
 __all__ = ["next_diverse"]

@@ -30,7 +30,6 @@ from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.result import Result
-from softmap.run.trace import StageName
 from softmap.tasks.diverse import next_diverse
 from softmap.tasks.parts import Partition
 from softmap.tuning import TUNING
@@ -240,7 +239,7 @@ def _until_failure(labellings: Iterable[tuple[Ints, float]], most: int) -> list[
     failures, steps = Failures(), iter(labellings)
     found: list[tuple[Ints, float]] = []
     while len(found) < most:
-        one = failures.attempt_part(StageName.SEARCH, lambda: next(steps, None), None)
+        one = failures.attempt_part("labellings", lambda: next(steps, None), None)
         if one is None:
             break
         found.append(one)

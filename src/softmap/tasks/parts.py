@@ -13,6 +13,7 @@ import numpy as np
 
 from softmap import core
 from softmap.drive.prooffile import ProofFile, Searched
+from softmap.labels.exact import ExactResult, solve_exact
 from softmap.model import Network
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import dual_bound
@@ -20,7 +21,6 @@ from softmap.relaxation.flat import flat_lam, flatten
 from softmap.relaxation.gaps import CLOSED, model_unit, relative_gap
 from softmap.run.problem import Problem
 from softmap.run.result import Result
-from softmap.subsolvers.search.exact import ExactResult, solve_exact
 
 __all__ = ["Partition"]
 

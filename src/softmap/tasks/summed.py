@@ -25,7 +25,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import PROVED, Gaps
 from softmap.run.failures import Failures
 from softmap.run.interrupts import Interrupts
-from softmap.run.trace import StageName, Status
+from softmap.run.trace import Status
 from softmap.tuning import TUNING
 
 __all__ = ["MarginalMap", "marginal_map"]
@@ -233,13 +233,13 @@ class _MaxSearch:
         failures = Failures(core.OutOfTime)
         with suppress(core.OutOfTime):
             make = partial(Cases, self.logs, self.variables, self.table, deadline)
-            self._cases = failures.attempt_part(StageName.SEARCH, make, None)
+            self._cases = failures.attempt_part("sums", make, None)
             dive = True
             while self._cases is not None and self._cases.open and not self._done():
                 if self._cases.work > entries:
                     return Status.EFFORT
                 upper, step = self.upper, partial(self._step, dive, deadline)
-                failures.attempt_part(StageName.SEARCH, step, None)
+                failures.attempt_part("sums", step, None)
                 if len(failures):  # cases may be lost: none of them was above this
                     self._closed = max(self._closed, upper)
                     break

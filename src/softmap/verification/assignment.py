@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from softmap.model import AllDifferent, Network
 from softmap.verification.integers import Flat, flat_model
 from softmap.verification.records import Ints, Rejected
+from softmap.verification.report import Statement, Verdict
+
+if TYPE_CHECKING:
+    from softmap.run.result import Result
 
 LARGEST = 1 << 52  # absolute value of a multiplier or cost in units: sums stay within 64 bits
 MOST_LABELS = 1_000
@@ -223,3 +227,19 @@ class _Grid:
         if not self._step:
             return max(total, self._first)
         return self._first + -(-(total - self._first) // self._step) * self._step
+
+
+def check(result: Result, proof: Any) -> Statement:
+    """Check that multipliers of assignment problems prove the bound."""
+    given = proof.multipliers
+    try:
+        if given is None:
+            raise Rejected("there are none")
+        shape = np.array([*given.columns.shape[:2], given.exponent])
+        arrays = (given.rows.ravel(), given.columns.ravel(), given.labels)
+        found = assignment_bound(result.model.network, shape, *arrays)
+    except (Rejected, ValueError) as error:
+        return Statement("bound", Verdict.FALSE, f"the multipliers prove nothing: {error}")
+    said = f"{result.bound!r} stated, multipliers of assignment problems prove {float(found)!r}"
+    proved = math.isfinite(result.bound) and found >= Fraction(result.bound)
+    return Statement("bound", Verdict.of(proved), said)

@@ -3,61 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from softmap.drive.stored import load_result, stored_digest
 from softmap.errors import FormatError, OptionError
-from softmap.model import Model, Network
+from softmap.model import Model
 from softmap.relaxation.gaps import PROVED, relative_gap
 from softmap.run.archive import checked_path
 from softmap.run.evidence import Relaxation
-from softmap.run.result import Result, load_result, stored_digest
+from softmap.run.result import Result
 from softmap.run.trace import Status
-from softmap.verification.assignment import assignment_bound
 from softmap.verification.conclusion import energy_terms
-from softmap.verification.dual import dual_proves, largest_cost
+from softmap.verification.dual import largest_cost
 from softmap.verification.exact import TINIEST, float_below
 from softmap.verification.limit import Refused
 from softmap.verification.point import membership
 from softmap.verification.proof import Checked, check_proof
-from softmap.verification.records import Rejected
-from softmap.verification.regions import tightened
+from softmap.verification.relaxed import ALLOWED, relaxed_statement
 from softmap.verification.report import Report, Statement, Verdict
-
-
-@dataclass(frozen=True)
-class Allowances:
-    """Tolerances between a stated number and the recomputed one.
-
-    Attributes
-    ----------
-    feasible : float
-        Largest violation of a constraint of the local polytope, in units of mass.
-    least : float
-        Costs below this absolute value are rounded when the solver scales them back; gaps between
-        such costs are not compared.
-    rounding : float
-        Rounding error of a primal cost, relative to the sum of the absolute values of its terms.
-    large : int
-        Number of edges from which a bound may have been summed in single precision.
-    single : float
-        Rounding error of a bound summed in single precision, relative to the sum of the absolute
-        values of its terms.
-    """
-
-    feasible: float = 1e-9
-    least: float = 1e-290
-    rounding: float = 2.0**-40
-    large: int = 1 << 18
-    single: float = 2.0**-22
-
-
-ALLOWED = Allowances()
+from softmap.verification.table import evidence_check
 
 
 def verify(
@@ -124,7 +94,7 @@ def verify(
     if proof is not None:
         found, said = _proof(checked_path(proof), result, effort)
         first.append(said)
-    relaxed = _relaxed("LP bound", result.model.network, result.lam, result.lp_bound, "λ")
+    relaxed = relaxed_statement("LP bound", result.model.network, result.lam, result.lp_bound, "λ")
     bound = _bound(result, found, relaxed)
     rest = relaxed, _primal(result), _order(result)
     status = _status(result, stated=bound.verdict is Verdict.STATED)
@@ -225,70 +195,12 @@ def _bound(result: Result, checked: Checked | None, relaxed: Statement) -> State
         return Statement("bound", Verdict.CHECKED, f"{result.bound!r} stated, the proof proves it")
     if proof.kind == Relaxation.kind and result.bound == result.lp_bound:
         return replace(relaxed, name="bound")
-    if proof.kind in CHECKS and not proof.stated:
-        return CHECKS[proof.kind](result, proof)
+    check = None if proof.stated else evidence_check(proof.kind)
+    if check is not None:
+        statement: Statement = check(result, proof)
+        return statement
     said = f"{result.bound!r}, by {proof} of {proof.nodes} nodes, which was not done again"
     return Statement("bound", Verdict.STATED, said)
-
-
-def _by_lam(result: Result, proof: Any) -> Statement:
-    """Check that λ proves the bound."""
-    return _relaxed("bound", result.model.network, result.lam, result.bound, "λ")
-
-
-def _by_clusters(result: Result, proof: Any) -> Statement:
-    """Check that λ of the model with clusters proves the bound."""
-    held = 0 if proof.lam is None else np.size(proof.lam)
-    try:
-        model = tightened(result.model.network, proof.clusters, held)
-    except ValueError as error:
-        return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
-    by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
-    return _relaxed("bound", model, proof.lam, result.bound, by)
-
-
-def _by_assignment(result: Result, proof: Any) -> Statement:
-    """Check that multipliers of assignment problems prove the bound."""
-    given = proof.multipliers
-    try:
-        if given is None:
-            raise Rejected("there are none")
-        shape = np.array([*given.columns.shape[:2], given.exponent])
-        arrays = (given.rows.ravel(), given.columns.ravel(), given.labels)
-        found = assignment_bound(result.model.network, shape, *arrays)
-    except (Rejected, ValueError) as error:
-        return Statement("bound", Verdict.FALSE, f"the multipliers prove nothing: {error}")
-    said = f"{result.bound!r} stated, multipliers of assignment problems prove {float(found)!r}"
-    proved = math.isfinite(result.bound) and found >= Fraction(result.bound)
-    return Statement("bound", Verdict.of(proved), said)
-
-
-def _relaxed(name: str, model: Network, lam: Any, bound: float, by: str) -> Statement:
-    """Check that λ proves the bound, and that the bound of λ is not much higher."""
-    if bound == -math.inf:
-        return Statement(name, Verdict.CHECKED, "none stated")
-    flat = np.asarray(lam, dtype=np.float64)
-    if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
-        return Statement(
-            name,
-            Verdict.FALSE,
-            "λ does not have one finite number for each label of each half-edge",
-        )
-    dual = dual_proves(model, flat, bound)
-    if math.isnan(dual.found):
-        return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
-    allowed = ALLOWED.single if model.m > ALLOWED.large else ALLOWED.rounding
-    tight = dual.found - bound <= allowed * dual.size + dual.terms * TINIEST
-    said = f"{bound!r} stated, {by} proves {dual.found!r}"
-    return Statement(name, Verdict.of(dual.proved and tight), said)
-
-
-# how evidence of each kind is checked without a proof file; the others are stated
-CHECKS: dict[str, Callable[[Result, Any], Statement]] = {
-    "relaxation": _by_lam,
-    "tightened": _by_clusters,
-    "assignment": _by_assignment,
-}
 
 
 def _primal(result: Result) -> Statement:

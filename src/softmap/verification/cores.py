@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from softmap.model import Network
 from softmap.verification.hints import Constraints, LiteralSum
-from softmap.verification.integers import HALF, Flat, Scale
+from softmap.verification.integers import HALF, Flat, Given, Scale
 from softmap.verification.limit import ITEM, Limits
 from softmap.verification.literals import Literals
 from softmap.verification.records import Numbers, Rejected
@@ -179,3 +179,33 @@ class CoreProof:
             raise Rejected("a literal of a core costs less than the bound rises")
         for x in literals:
             self._weight[x] -= weight
+
+
+class CoreSteps:
+    """Checks the records of a core-guided search.
+
+    Parameters
+    ----------
+    given : Given
+        The model.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._proof: CoreProof | None = None
+
+    def step(self, name: str, arrays: list[Any]) -> None:
+        """Check one record by the method of its name."""
+        if name not in CoreProof.STEPS or (self._proof is None and name != "booleans"):
+            raise Rejected(f"{name} out of its place")
+        if self._proof is None:
+            given = self._given
+            self._proof = CoreProof(given.model, given.flat(), given.exponent, given.effort)
+        getattr(self._proof, name)(*arrays)
+
+    def bound(self) -> Fraction:
+        """The bound of all records; of the hard constraints alone, 1 if no labelling obeys them."""
+        assert self._proof is not None
+        if self._given.hard and self._proof.infeasible:
+            return Fraction(1)
+        return self._proof.bound()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Network
 from softmap.verification.dual import allowed_states, blocks
+from softmap.verification.limit import Limits
 from softmap.verification.records import Ints, Rejected
 
 FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
@@ -30,6 +31,38 @@ class Flat(NamedTuple):
     unary: list[Floats]
     factors: list[tuple[tuple[int, ...], Floats]]
     constant: Fraction
+
+
+class Given(NamedTuple):
+    """What a class that checks records is made of.
+
+    Attributes
+    ----------
+    model : Network
+        The model that the proof refers to.
+    exponent : int
+        The solver multiplied all costs by 2**exponent.
+    effort : Limits
+        Limits the sizes of tables.
+    hard : bool
+        Whether the proof is about the hard constraints alone.
+    """
+
+    model: Network
+    exponent: int
+    effort: Limits
+    hard: bool = False
+
+    def flat(self) -> Flat:
+        """Return the model, or its hard constraints, without auxiliary nodes."""
+        flat = flat_model(self.model)
+        return hard_constraints(flat) if self.hard else flat
+
+    def about_costs(self, name: str) -> Given:
+        """Return itself; raise `Rejected` if the proof is about the hard constraints alone."""
+        if self.hard:
+            raise Rejected(f"{name} out of its place")
+        return self
 
 
 def flat_model(model: Network) -> Flat:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Network
-from softmap.verification.assignment import AssignmentCosts, check_sizes
+from softmap.verification.assignment import AssignmentCosts, assignment_bound, check_sizes
+from softmap.verification.integers import Given
 from softmap.verification.limit import CALL, Limits
 from softmap.verification.records import Ints, Rejected
 
@@ -189,3 +191,38 @@ def _symmetries(flat: Ints, unary: Ints, pair: Ints, gone: Bools, apart: Bools) 
         if not same or not (other == apart).all() or not (cost == pair)[~apart].all():
             raise Rejected("a symmetry changes a cost")
     return flat.reshape(-1, d)
+
+
+class MultiplierProof:
+    """Checks multipliers of the model, or of the nodes of a tree.
+
+    Parameters
+    ----------
+    given : Given
+        The model.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self._given = given.about_costs("assignment")
+        self._alone: Fraction | None = None
+        self._tree: PermutationTree | None = None
+
+    def step(self, name: str, arrays: list[Any]) -> None:
+        """Check one record."""
+        if name != "assignment" or self._alone is not None:
+            raise Rejected(f"{name} out of its place")
+        shape, *multipliers = arrays
+        if self._tree is not None:
+            self._tree.add(shape[3:], *multipliers)
+        elif len(shape) <= 3:
+            self._alone = assignment_bound(self._given.model, shape, *multipliers)
+        else:
+            self._tree = PermutationTree(self._given.model, self._given.effort, shape)
+            self._tree.add(shape[:0], *multipliers)
+
+    def bound(self) -> Fraction:
+        """The bound of all records."""
+        if self._alone is not None:
+            return self._alone
+        assert self._tree is not None
+        return self._tree.bound()

@@ -23,7 +23,9 @@ from softmap.verification.integers import Flat, flat_model, hard_constraints
 from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Rejected
 from softmap.verification.search import SearchLog
+from softmap.verification.table import RECORDS, SEARCH
 
+OF_OTHERS = frozenset(kind.name for kind in RECORDS.values() if kind.checker not in ("", SEARCH))
 Bound: TypeAlias = Fraction | float  # a float is infinite: no labelling, or no bound
 
 
@@ -107,7 +109,7 @@ class RankedProof:
         elif name == "ranks" and self._dual is not None:
             self._finish()
             self._conclude(self._dual, arrays[0].view(np.float64).tolist())
-        elif self._open is not None and name not in ("dual", "piece", "spins", "assignment"):
+        elif self._open is not None and name not in OF_OTHERS:
             self._search = self._search or self._begin(*self._open)
             self._search.step(name, arrays)
         else:

@@ -17,27 +17,12 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, WriteError
 from softmap.verification.limit import CALL, ITEM, Limits
+from softmap.verification.table import RECORDS
 
 FORMAT, VERSION = "softmap proof", 3
 LONGEST_HEADER = 1 << 16
 CHUNK = 1 << 20
 MOST_PACKED = 1100  # bytes of records per compressed byte: what zlib can reach
-
-# name and number of arrays of record kinds 1, 2, ...; docs/proofs.md describes them
-KINDS = (
-    ("load", 1), ("remove", 2), ("persistent", 2), ("split", 1), ("substitute", 2),
-    ("eliminate", 1), ("shift", 2), ("component", 2), ("end", 0), ("cut", 1), ("dive", 1),
-    ("branch", 1), ("close", 0), ("leave", 0), ("step", 5), ("combine", 3), ("dual", 3),
-    ("piece", 3), ("labels", 1), ("conclude", 2), ("hard", 0), ("spins", 4), ("assignment", 4),
-    ("booleans", 2), ("costs", 2), ("given", 2), ("learned", 2), ("core", 1), ("group", 3),
-    ("except", 2), ("part", 2), ("ranks", 1), ("squares", 3),
-)  # fmt: skip
-BY_NUMBER = dict(enumerate(KINDS, 1))
-REAL = {
-    "dual", "piece", "labels", "conclude", "spins", "squares", "assignment", "except", "part",
-    "ranks",
-}  # fmt: skip
-"""Records whose numbers are read as arrays."""
 
 FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
@@ -143,6 +128,8 @@ class Records:
     ----------
     count : int
         Number of records read so far.
+    leaves : int
+        Number of those that close a node of a search.
     place : int
         Offset of the last record in the file, in bytes.
     """
@@ -150,7 +137,7 @@ class Records:
     def __init__(self, data: mmap, begin: int, limits: Limits | None = None) -> None:
         self._data, self._at = data, begin
         self._limits = limits or Limits()
-        self.count, self.place = 0, begin
+        self.count, self.leaves, self.place = 0, 0, begin
 
     def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
         data, end = self._data, len(self._data)
@@ -158,17 +145,18 @@ class Records:
             before = self.place = self._at
             self.count += 1
             kind = data[self._at]
-            if kind not in BY_NUMBER:
+            if kind not in RECORDS:
                 raise Rejected(f"there is no record of kind {kind}")
-            name, arrays = BY_NUMBER[kind]
+            entry = RECORDS[kind]
             self._at += 1
-            read = self._reals if name in REAL else self._integers
+            read = self._reals if entry.real else self._integers
             try:
-                found = [read() for _ in range(arrays)]
+                found = [read() for _ in range(entry.arrays)]
             except (struct_error, IndexError):
                 raise Rejected("the file ends within a record") from None
             self._limits.work(CALL + ITEM * (self._at - before))
-            yield name, found
+            self.leaves += entry.leaf
+            yield entry.name, found
 
     def _integers(self) -> Numbers:
         at = self._at + 1

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,11 @@ from softmap.model import Network
 from softmap.model.potentials import Potential, Projection
 from softmap.verification.exact import float_below
 from softmap.verification.integers import lower_tables
+from softmap.verification.relaxed import relaxed_statement
+from softmap.verification.report import Statement, Verdict
+
+if TYPE_CHECKING:
+    from softmap.run.result import Result
 
 Floats = NDArray[np.float64]
 Ends = NDArray[np.int64]  # the endpoints of edges, one row each
@@ -191,3 +196,14 @@ def _projections(couplings: list[Coupling]) -> list[tuple[Ends, Projection]]:
     counts = [math.prod(count for _, count in one.axes) for one in couplings]
     ends = np.array([(one.upper, one.lower) for one in couplings], dtype=np.int64)
     return [(ends, Projection(maps, np.array(counts), np.array(index)))]
+
+
+def check(result: Result, proof: Any) -> Statement:
+    """Check that λ of the model with clusters proves the bound."""
+    held = 0 if proof.lam is None else np.size(proof.lam)
+    try:
+        model = tightened(result.model.network, proof.clusters, held)
+    except ValueError as error:
+        return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
+    by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
+    return relaxed_statement("bound", model, proof.lam, result.bound, by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softmap.verification.integers import Flat, Scale
+from softmap.verification.integers import Flat, Given, Scale
 from softmap.verification.limit import Limits
 from softmap.verification.records import Numbers, Rejected
 from softmap.verification.reduction import Reduction
@@ -51,3 +51,16 @@ class SearchLog:
             getattr(self._reduction, name)(*arrays)
         else:
             raise Rejected(f"{name} out of its place")
+
+
+class SearchProof(SearchLog):
+    """Checks the records of a search of the whole model, or of its hard constraints.
+
+    Parameters
+    ----------
+    given : Given
+        The model.
+    """
+
+    def __init__(self, given: Given) -> None:
+        super().__init__(given.flat(), given.exponent, given.effort)

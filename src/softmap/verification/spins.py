@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.verification.exact import UNIT, exact_sum
-from softmap.verification.integers import Flat
+from softmap.verification.integers import Flat, Given, flat_model
 from softmap.verification.limit import CALL, ITEM, Limits
 from softmap.verification.records import Ints, Rejected
 
@@ -199,3 +199,27 @@ def _covered(leaves: dict[Path, Fraction]) -> Fraction:
     if () not in known:
         raise Rejected("the leaves do not cover all spins")
     return known[()]
+
+
+class SpinProof:
+    """Checks the records of leaves.
+
+    Parameters
+    ----------
+    given : Given
+        The model.
+    """
+
+    def __init__(self, given: Given) -> None:
+        given = given.about_costs("spins")
+        self._leaves = SpinLeaves(flat_model(given.model), given.effort)
+
+    def step(self, name: str, arrays: list[Any]) -> None:
+        """Check one leaf."""
+        if name != "spins":
+            raise Rejected(f"{name} out of its place")
+        self._leaves.add(*arrays)
+
+    def bound(self) -> Fraction:
+        """The bound of all leaves."""
+        return self._leaves.bound()

@@ -7,12 +7,13 @@ floating point, and bounds on their rounding errors are subtracted; the rest is 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.verification.exact import UNIT, exact_sum
-from softmap.verification.integers import Flat
+from softmap.verification.integers import Flat, Given, flat_model
 from softmap.verification.limit import Limits
 from softmap.verification.records import Ints, Rejected
 
@@ -96,3 +97,28 @@ def _scaled(costs: Floats, power: int) -> Floats:
     if not np.array_equal(np.isfinite(scaled), np.isfinite(costs)):
         raise Rejected("the costs are too large for the unit of the squares")
     return scaled
+
+
+class SquareProof:
+    """Checks the one record of squares.
+
+    Parameters
+    ----------
+    given : Given
+        The model.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self._given = given.about_costs("squares")
+        self._bound: Fraction | None = None
+
+    def step(self, name: str, arrays: list[Any]) -> None:
+        """Check the record."""
+        if name != "squares" or self._bound is not None:
+            raise Rejected(f"{name} out of its place")
+        self._bound = squares_bound(flat_model(self._given.model), self._given.effort, *arrays)
+
+    def bound(self) -> Fraction:
+        """The bound of the record."""
+        assert self._bound is not None
+        return self._bound

@@ -23,7 +23,7 @@ from softmap.model.facts import model_facts
 from softmap.relaxation.gaps import relative_gap
 from softmap.views.curves import cost_range
 from softmap.views.pictures import clusters, pictures
-from softmap.views.subject import STAGES, Subject
+from softmap.views.subject import Subject
 from softmap.views.words import certificate_sentences, headline, percent, standing
 
 
@@ -224,20 +224,22 @@ def _thinned(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _plain(column: NDArray[Any]) -> list[float | int | None]:
-    """Return numbers for JSON: eleven digits, None for NaN and infinity."""
+def _plain(column: NDArray[Any]) -> list[float | int | str | None]:
+    """Return numbers for JSON: eleven digits, None for NaN and infinity; words as they are."""
+    if column.dtype.kind == "U":
+        return [str(word) for word in column]
     if column.dtype.kind in "iu":
         return [int(v) for v in column]
     return [float(f"{v:.11g}") if np.isfinite(v) else None for v in column]
 
 
 def _stages(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return the time spans of the stages, in the order of the run.
+    """Return the time spans of the subsolvers, in the order of the run.
 
     A span reaches from the last check before it to its own last check.
     """
     stage = columns["stage"]
-    first = np.flatnonzero(np.diff(stage, prepend=-1))
+    first = np.append(0, 1 + np.flatnonzero(stage[1:] != stage[:-1]))
     last = np.append(first[1:], len(stage)) - 1
     before = np.maximum(first - 1, 0)
     spells: list[dict[str, Any]] = []
@@ -246,5 +248,5 @@ def _stages(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
             axis: [float(columns[axis][a]) if spells else 0.0, float(columns[axis][b])]
             for axis in ("seconds", "work")
         }
-        spells.append({"name": STAGES[int(stage[b])], **ends})
+        spells.append({"name": str(stage[b]), **ends})
     return spells

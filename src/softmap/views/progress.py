@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from softmap.views.console import Forgiving, messages, number, ratio
-from softmap.views.subject import STAGES
 from softmap.views.words import certificate_sentences, result_facts
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
     """Return the numbers of a check as text, by name."""
     shown = {
         "seconds": f"{snapshot.seconds:.1f}",
-        "stage": STAGES[int(snapshot.stage)],
+        "stage": snapshot.stage,
         "bound": number(snapshot.bound),
         "primal": number(snapshot.primal),
         "energy": number(snapshot.energy),
@@ -270,7 +269,7 @@ class Watching:
         else:
             part = max(self._part(snapshot), self._spent(seconds))
             gap = ratio(snapshot.relative_gap(snapshot.gap))
-            words = f"{STAGES[int(snapshot.stage)]}  energy {number(snapshot.energy)}  gap {gap}"
+            words = f"{snapshot.stage}  energy {number(snapshot.energy)}  gap {gap}"
         with self._lock:
             if not self._ended.is_set():
                 self._bar.show(part, f"{seconds:.1f} s  {words}")

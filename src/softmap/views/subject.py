@@ -9,11 +9,6 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-STAGES = (  # by the column `stage`
-    "relaxation", "search", "tightening", "labels", "minimum cut", "semidefinite bound",
-    "permutations", "cores",
-)  # fmt: skip
-
 
 class Columns(Protocol):
     """A trace: one row per check."""

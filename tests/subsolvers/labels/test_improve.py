@@ -18,7 +18,6 @@ from softmap.run.budget import Budget
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
-from softmap.run.trace import StageName
 from softmap.subsolvers.labels.improve import Improve, _TimeParts
 from softmap.tuning import TUNING
 
@@ -34,9 +33,9 @@ def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal):
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
     found = solve(model, goal=goal, threads=1, tuning=late)
     assert found.status in (Status.OPTIMAL, Status.GAP)
-    first = found.trace.rows[0].stage.name  # large models begin with labels by expansion moves
-    assert {row.stage.name for row in found.trace.rows} - {first} <= {"RELAX"}
-    assert first in ("RELAX", "LABELS")
+    first = found.trace.rows[0].stage  # large models begin with labels by expansion moves
+    assert {row.stage for row in found.trace.rows} - {first} <= {"relaxation"}
+    assert first in ("relaxation", "labels")
     alone = solve(model, goal="lp", threads=1)
     assert alone.status is Status.LP_GAP
     assert alone.sweeps < found.sweeps <= 100
@@ -48,7 +47,7 @@ def test_passes_end_where_the_lp_is_not_tight():
     options = {"threads": 1, "lp_gap": 1e-3, "max_work": 2 * model.m * 300}
     found, alone = (solve(model, goal=goal, **options) for goal in ("labels", "lp"))
     assert found.energy > alone.primal
-    passes = [row.sweeps for row in found.trace.rows if row.stage.name == "RELAX"]
+    passes = [row.sweeps for row in found.trace.rows if row.stage == "relaxation"]
     assert max(passes) == alone.sweeps
 
 
@@ -57,9 +56,9 @@ def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early):
     other = replace(TUNING, searched_early_edges=early)
     model = generators.erdos_renyi(300, 3, seed=2)
     found = solve(model, threads=1, max_work=2 * model.m * 40, tuning=other)
-    names = [row.stage.name for row in found.trace.rows]
-    assert ("SEARCH" in names[:3]) == (early > 0)
-    assert names[-1] == "RELAX"
+    names = [row.stage for row in found.trace.rows]
+    assert ("search" in names[:3]) == (early > 0)
+    assert names[-1] == "relaxation"
 
 
 gains = st.lists(st.lists(st.floats(0.0, 1e6), min_size=3, max_size=3), max_size=20)
@@ -96,12 +95,10 @@ def test_the_search_that_gains_most_per_second_gets_most_of_the_time():
 
 def test_labels_are_improved_before_tightening_begins():
     model = generators.erdos_renyi(300, 3, seed=2)
-    found = solve(
-        model, threads=1, time_limit=1.5, on_snapshot=lambda s: s.stage != StageName.LABELS
-    )
-    names = [row.stage.name for row in found.trace.rows]
-    assert "LABELS" in names
-    assert "TIGHTEN" not in names[: names.index("LABELS")]
+    found = solve(model, threads=1, time_limit=1.5, on_snapshot=lambda s: s.stage != "labels")
+    names = [row.stage for row in found.trace.rows]
+    assert "labels" in names
+    assert "TIGHTEN" not in names[: names.index("labels")]
 
 
 @pytest.mark.parametrize("seed", [0, 3])

@@ -121,7 +121,7 @@ def test_no_point_is_judged_twice(monkeypatch):
 def test_labels_that_solve_the_relaxation_are_proved_by_more_passes():
     model = generators.potts_grid(12, 12, 3, seed=4)
     rows = [s.row for s in iterate(model, goal="labels", lp_gap=3e-3, threads=1)]
-    assert [row.stage.name for row in rows] == ["RELAX", "RELAX"]
+    assert [row.stage for row in rows] == ["relaxation", "relaxation"]
     solved, proved = rows
     assert 1e-4 < (solved.primal - solved.bound) / solved.bound <= 3e-3
     assert solved.energy == solved.primal
@@ -176,7 +176,8 @@ def test_passes_that_are_cut_short_prove_what_they_have(looks):
     model = tighten(generators.stereo_grid(10, 10, 6, weight=1.0, truncation=3.0, seed=1))
     problem, options = Problem.plain(model), Options(goal="lp", time_limit=1.0)
     best, budget = Best(problem), Late(time_limit=1.0)
-    passes = Passes(problem, options, best, Anneal(), None, lambda: None)
+    passes = Passes(problem, options)
+    passes.begin(best, Share(budget), alone=False)
     budget.looks = looks
     outcome = passes(best, Share(budget, 1e9))
     assert outcome.ended is Status.TIME_LIMIT or outcome.active

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import softmap
 from adversary.proofs import optimum
 from softmap import core, generators
+from softmap.labels.exact import ExactSearch
 from softmap.relaxation.flat import flat_lam
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.verification import Verdict
 from support.oracles import brute_force
 from support.strategies import models

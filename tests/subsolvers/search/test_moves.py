@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
-from softmap.subsolvers.search.exact import flatten
-from softmap.subsolvers.search.moves import LargeMoves
+from softmap.labels.exact import flatten
+from softmap.labels.moves import LargeMoves
 from softmap.tuning import TUNING
 from support.oracles import brute_force
 from support.strategies import models, seeds

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from softmap import Status, core, generators, solve
+from softmap.labels.exact import ExactSearch
 from softmap.run.budget import Budget
 from softmap.run.interrupts import Interrupts
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Board, Seen, Share
-from softmap.subsolvers.search.exact import ExactSearch
 from softmap.subsolvers.search.search import Search, search_threads
 from softmap.tuning import TUNING
 from support.stage_runs import begun, planned

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from softmap.subsolvers.search.exact import ExactSearch
+from softmap.labels.exact import ExactSearch
 
 
 @settings(max_examples=60, deadline=None)

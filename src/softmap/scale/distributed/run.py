@@ -25,7 +25,7 @@ from softmap.methods.sweeps.loops import SAMPLED
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit
 from softmap.run.interrupts import Interrupts
-from softmap.run.trace import Row, StageName, Status, Trace
+from softmap.run.trace import RELAXATION, Row, Status, Trace
 from softmap.run.values import BestValues, Tolerances
 from softmap.scale.distributed.labels import Arrays, LabelsByParts
 from softmap.scale.distributed.passes import PartsPasses
@@ -409,7 +409,7 @@ class PartsRun:
         work = 2 * self.whole.edges * state.passes
         row = Row(
             work, float(state.passes), state.seconds, state.cooling.eta, best.bound, smoothed,
-            best.primal, best.energy, slack, StageName.RELAX, best.lp_bound,
+            best.primal, best.energy, slack, RELAXATION, best.lp_bound,
         )  # fmt: skip
         state.trace.rows.append(row)
 

@@ -29,7 +29,7 @@ from softmap.model import Model, Network, Potts, checked_model
 from softmap.model.graph import neighbours
 from softmap.model.partition import partition as partitioned
 from softmap.run.archive import digest, read_archive, write_archive
-from softmap.run.trace import Trace
+from softmap.run.trace import RELAXATION, Trace
 from softmap.scale.distributed.run import PartsProgress, PartsRun
 from softmap.scale.parts import ModelPart, Whole, cut_model, part_nodes
 
@@ -376,7 +376,7 @@ def _progress(facts: dict[str, Any]) -> PartsProgress:
     return PartsProgress(
         cooling=Cooling(**_numbers(Cooling, facts["cooling"])),
         schedule=CheckTimes(**_numbers(CheckTimes, facts["schedule"])),
-        trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64)),
+        trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64), (RELAXATION,)),
         **_numbers(PartsProgress, facts["progress"]),
     )
 

@@ -12,7 +12,6 @@ from softmap.run.memory import TAKES, memory_needed
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
-from softmap.run.trace import StageName
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
 
 if TYPE_CHECKING:
@@ -24,7 +23,9 @@ __all__ = ["Tighten"]
 class Tighten(Subsolver):
     """The relaxation tightened by clusters; labels are decoded from its marginals."""
 
-    name = StageName.TIGHTEN
+    name = "tightening"
+    number = 2
+    evidence = ClusterEvidence
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.labels.feasibility import complete_labels
+from softmap.relaxation.flat import flat_entries
 from softmap.run.best import Best
 from softmap.run.evidence import Stated
 from softmap.run.memory import TAKES
@@ -25,8 +26,6 @@ from softmap.run.subsolver import (
     View,
     two_labels,
 )
-from softmap.run.trace import StageName
-from softmap.subsolvers.search.search import flat_entries
 
 if TYPE_CHECKING:
     from softmap.subsolvers.cores.core_guided import CoreGuided
@@ -65,7 +64,8 @@ class CoreRecords:
 class Cores(Subsolver):
     """Core-guided search, for variables of two labels tied by hard constraints or clauses."""
 
-    name = StageName.CORES
+    name = "cores"
+    number = 7
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
@@ -78,7 +78,7 @@ class Cores(Subsolver):
     def make(cls, problem: Problem, options: Options) -> Cores | None:
         model = problem.model
         logical = model.has_forbidden or model.has_factors
-        if options.goal == "lp" or options.backend != "cpu":
+        if not options.proving or options.backend != "cpu":
             return None
         if not logical or not two_labels(problem):
             return None
@@ -99,10 +99,8 @@ class Cores(Subsolver):
 
     def _early(self, view: View) -> bool:
         """Where the first check of the relaxation takes long, until it gains nothing for long."""
-        checked = 2 * self.tuning.checks.early * view.bound_seconds
-        soon = checked > self.tuning.share * self.options.seconds
         passed = view.board.seen is not None and view.board.seen.done > 0
-        return soon and not passed and view.now < self._patience
+        return view.slow and not passed and view.now < self._patience
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         began = time.perf_counter()
@@ -130,7 +128,7 @@ class Cores(Subsolver):
             best.offer_bound(
                 Stated(
                     value=search.bound, kind="cores", text="a core-guided search",
-                    nodes=search.cores, log=log,
+                    nodes=search.cores, parts="cores", log=log,
                 )
             )  # fmt: skip
         limit = self.options.seconds

@@ -14,7 +14,6 @@ from softmap.run.subsolver import (
     pairs_only,
     two_labels,
 )
-from softmap.run.trace import StageName
 
 __all__ = ["Cut"]
 
@@ -22,7 +21,8 @@ __all__ = ["Cut"]
 class Cut(Once):
     """The minimum cut of a submodular model of two labels; its flow is λ that proves the labels."""
 
-    name = StageName.CUT
+    name = "minimum cut"
+    number = 4
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Cut | None:

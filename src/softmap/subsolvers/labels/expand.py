@@ -23,7 +23,6 @@ from softmap.run.subsolver import (
     by_default,
     pairs_only,
 )
-from softmap.run.trace import StageName
 
 __all__ = ["EXPANSIONS", "Expand"]
 
@@ -37,7 +36,8 @@ class Expand(Once):
     moves.
     """
 
-    name = StageName.LABELS
+    name = "labels"
+    number = 3
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Expand | None:
@@ -64,7 +64,7 @@ class Expand(Once):
         best.offer_labels(labels)
         if not math.isfinite(best.lp_bound):
             best.offer_zero()
-        continued = self.schedule.either(timed=True, counted=False)
+        continued = self.options.either(timed=True, counted=False)
         kept = continued and Fusion.takes(self.problem.model) <= self.room.each
         return Outcome(active=False, entries={EXPANSIONS: expansions} if kept else {})
 

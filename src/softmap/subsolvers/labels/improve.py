@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.annealing import LabelAnnealing
 from softmap.labels.improving import Neighbourhoods
-from softmap.relaxation.flat import flatten
+from softmap.labels.moves import LargeMoves
+from softmap.relaxation.flat import flat_entries, flatten
 from softmap.run.best import Best
-from softmap.run.memory import TAKES
+from softmap.run.memory import TAKES, search_memory
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
-from softmap.run.trace import StageName
 from softmap.subsolvers.labels.expand import EXPANSIONS
 from softmap.subsolvers.labels.first_labels import FirstLabels
-from softmap.subsolvers.search.moves import LargeMoves
-from softmap.subsolvers.search.search import flat_entries, search_memory
 
 __all__ = ["Improve"]
 
@@ -79,7 +77,8 @@ class Improve(Subsolver):
     where its last part of a slice has ended.
     """
 
-    name = StageName.LABELS
+    name = "labels"
+    number = 3
     _parts: _TimeParts | None = None
     _slices = 0
 
@@ -103,7 +102,7 @@ class Improve(Subsolver):
             nodes = best.point.node_marginals() if best.point else None
             self._first(best, nodes, deadline=share.deadline, work=share.work)
         if best.found and self.problem.model.m and self._expanded(best, share):
-            threads = self.schedule.racing(self.problem.threads)
+            threads = self.options.racing(self.problem.threads)
             together = threads > len(self._searches) > 1
             (self._search_together if together else self._search)(best, share)
         return Outcome()

@@ -17,7 +17,6 @@ from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Once, Outcome, Share, by_default
-from softmap.run.trace import StageName
 from softmap.run.values import Penalty
 from softmap.subsolvers.labels.first_labels import FirstLabels
 
@@ -31,7 +30,8 @@ class Obey(Once):
     pay none of these costs (decision 55).
     """
 
-    name = StageName.LABELS
+    name = "labels"
+    number = 3
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Obey | None:

@@ -7,24 +7,28 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.arguments import count
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
 from softmap.labels.energies import Labelled, energy_of
 from softmap.labels.feasibility import find_feasible
 from softmap.methods.base import Algorithm
 from softmap.relaxation.polytope import normalised
-from softmap.run.best import Best
+from softmap.run.best import Best, checked_labels
 from softmap.run.budget import Budget
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.subsolver import Occasion, Outcome, Plan, Seen, Share, Subsolver, View
-from softmap.run.trace import StageName
+from softmap.run.subsolver import Board, Occasion, Outcome, Plan, Seen, Share, Subsolver, View
+from softmap.subsolvers.passes.storing import METHOD, ROUNDED
+
+if TYPE_CHECKING:
+    from softmap.run.archive import Arrays
 
 __all__ = ["Background", "Decode"]
 
@@ -92,33 +96,39 @@ class Decode(Subsolver):
         The problem.
     options : Options
         The options of the run.
-    method : Algorithm
-        The method whose messages are decoded.
     """
 
-    name = StageName.LABELS
+    name = "labels"
+    number = 3
 
-    def __init__(self, problem: Problem, options: Options, method: Algorithm) -> None:
+    _method: Algorithm  # from `begin` on
+
+    def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
-        self._method = method
         self._pending: Background[Labelled] | None = None
         self._decoded_at = 0  # step of the check from which labels were last decoded
         self._started_at = -1  # step at which the last background search began
 
+    def begin(self, best: Best, share: Share, *, alone: bool) -> Board:
+        if (method := share.board.get(METHOD)) is not None:
+            self._method = method
+        return Board()
+
     @property
     def _concurrent(self) -> bool:
         """Whether passes do not wait for labels: results then depend on timing."""
-        return self._method.leaves_cores and self.schedule.racing(self.problem.threads) > 1
+        return self._method.leaves_cores and self.options.racing(self.problem.threads) > 1
 
     def plan(self, view: View) -> Plan | None:
         """After each check; and once a search has ended for which nobody waits."""
         pending = self._pending is not None
         if view.occasion is not Occasion.CHECKED:
-            due = pending and view.occasion is not Occasion.TURN
+            ended = view.occasion is Occasion.END and view.board.get(ROUNDED) is not None
+            due = ended or (pending and view.occasion is not Occasion.TURN)
         else:
             seen = view.board.seen
             checked = seen is not None and (seen.nodes is not None or (seen.last and pending))
-            due = checked or (self._concurrent and self._ended)
+            due = checked or (self._ended and self._concurrent)
         return (
             Plan("labels decoded from the relaxation", urgent=True, proves=False) if due else None
         )
@@ -136,20 +146,26 @@ class Decode(Subsolver):
         self._collect(best, share, wait=not self._concurrent or (seen is not None and seen.last))
         if seen is not None and seen.nodes is not None and self._due(best, seen):
             self._find(best, share, seen)
+        if share.last and (rounded := share.board.get(ROUNDED)) is not None:
+            labels = rounded()
+            if labels is not None:
+                best.offer_labels(labels)
         return Outcome(ran=best.energy < before, work=0)
 
     # --- storing ----------------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[int, NDArray[np.int64] | None]:
+    def snapshot(self) -> Arrays:
         """Return the step of the last search and its outcome if that is pending."""
         found = None if self._pending is None else self._pending.found()
-        return self._decoded_at, None if found is None else found[0]
+        arrays = {"decoded_at": np.array(self._decoded_at)}
+        return arrays if found is None else arrays | {"pending": found[0]}
 
-    def restore(self, decoded_at: int, pending: NDArray[np.int64] | None) -> None:
-        """Restore what `snapshot` returned."""
-        self._decoded_at = decoded_at
-        if pending is not None:
-            priced = pending, energy_of(self.problem.model, pending, self.problem.threads)
+    def restore(self, arrays: Arrays) -> None:
+        self._decoded_at = count("decoded_at", arrays["decoded_at"].item())
+        if "pending" in arrays:
+            model = self.problem.model
+            labels = checked_labels(model, arrays["pending"])
+            priced = labels, energy_of(model, labels, self.problem.threads)
             self._pending = Background(lambda: priced, threaded=False)
 
     # --- when -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from softmap import core
-from softmap.methods.base import Floats
+from softmap.methods.base import Floats, find
 from softmap.model import Network
 from softmap.model.potentials import Tables
 from softmap.relaxation.dual import edge_batches
@@ -17,19 +17,10 @@ from softmap.run.best import Best
 from softmap.run.judge import Judge
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.subsolver import (
-    Occasion,
-    Outcome,
-    Plan,
-    Share,
-    Subsolver,
-    View,
-    left_to_solver,
-)
-from softmap.run.trace import StageName
+from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
 from softmap.tuning import InteriorTimes
 
-__all__ = ["Interior", "interior_point"]
+__all__ = ["Interior", "interior_point", "left_to_solver"]
 
 
 ACCURATE = 1e-7  # least relative gap that rounding errors allow (D101)
@@ -43,7 +34,8 @@ class Interior(Subsolver):
     other stages use the time better.
     """
 
-    name = StageName.RELAX
+    name = "relaxation"
+    number = 0
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
@@ -119,3 +111,11 @@ def _time_of_pass(model: Network, times: InteriorTimes) -> float:
         tables = isinstance(potential, Tables)
         time += times.entry * 2 * entries if tables else halves
     return float(time)
+
+
+def left_to_solver(problem: Problem, options: Options) -> bool:
+    """Whether the LP is small, without factors, and left to an LP solver if passes are slow."""
+    model = problem.model
+    small = model.unary.size + model.edge_size <= options.tuning.interior_size
+    exact = find(options.method).exact_finish and not options.whole_run
+    return small and not model.has_factors and exact

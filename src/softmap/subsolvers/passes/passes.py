@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -18,18 +17,20 @@ import numpy as np
 from softmap import core
 from softmap.errors import OptionError
 from softmap.labels import LabelSearch
-from softmap.methods.base import Algorithm, Assessment, Floats, Proposal
+from softmap.methods.base import Algorithm, Assessment, Floats, Proposal, make
 from softmap.methods.policy import Ask, CheckTimes, passes_to_next
 from softmap.relaxation.dual import SmoothedDual
 from softmap.run.best import Best
 from softmap.run.judge import Judge
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.subsolver import Occasion, Outcome, Plan, Seen, Share, Subsolver, View
-from softmap.run.trace import StageName, Status
+from softmap.run.subsolver import Board, Occasion, Outcome, Plan, Seen, Share, Subsolver, View
+from softmap.run.trace import RELAXATION, Status
 from softmap.run.values import Tolerances
+from softmap.subsolvers.passes.storing import METHOD, ROUNDED, like_number, put_back, taken
 
 if TYPE_CHECKING:
+    from softmap.run.archive import Arrays
     from softmap.run.warm import WarmStart
 
 __all__ = ["Passes", "Progress"]
@@ -200,37 +201,43 @@ class Passes(Subsolver):
         The problem.
     options : Options
         The options of the run.
-    best : Best
-        The values that the judge of the method offers to.
-    method : Algorithm
-        The method.
-    warm : WarmStart, optional
-        An earlier result, which the first slice evaluates, or λ.
-    store : function
-        Stores the run. It is called before the check of a limit, which a run without this limit
-        does not make.
     """
 
-    name = StageName.RELAX
+    name = RELAXATION
+    number = 0
 
-    def __init__(
-        self,
-        problem: Problem,
-        options: Options,
-        best: Best,
-        method: Algorithm,
-        warm: WarmStart | None,
-        store: Callable[[], object],
-    ) -> None:
+    def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
-        self._best, self._method, self._store = best, method, store
-        self._checks = PassChecks(best, method, options)
-        self._warm, self._recalled = warm, warm is None or warm.result is None
-        self._first = None if warm is None else warm.lam
-        self._at = self._start()
-        self._abandoned = False
+        self._recalled, self._abandoned = True, False
+        self._first: Floats | None = None  # λ to start from
         self._state: Any = None
         self._current: tuple[int, Floats] | None = None  # a step and its λ
+
+    def begin(self, best: Best, share: Share, *, alone: bool) -> Board:
+        """Make the method, from a warm start if there is one; initialise it if it is alone."""
+        warm = self._warm = share.board.start
+        self._best, self._method = best, self._new_method(warm)
+        self._checks = PassChecks(best, self._method, self.options)
+        self._at = self._start()
+        if warm is not None:
+            self._first, self._recalled = warm.lam, warm.result is None
+        if alone:
+            self.set_up(share.run_end)
+        return Board(state=self.seen, entries={METHOD: self._method, ROUNDED: self._rounded})
+
+    def _new_method(self, warm: WarmStart | None) -> Algorithm:
+        """The method, on the CPU or on a GPU."""
+        options, threads = self.options, self.problem.threads
+        eta = self.problem.eta(options.eta)
+        if eta is None and warm is not None:
+            eta = warm.eta(options.method)
+        if options.backend == "cpu":
+            method = make(options.method, eta=eta, threads=threads)
+        else:
+            from softmap.methods.cuda.anneal import CudaAnneal  # imported late: it needs CuPy
+
+            method = CudaAnneal(eta=eta, threads=threads, dtype=options.precision)
+        return method.with_tuning(options.tuning)
 
     def plan(self, view: View) -> Plan | None:
         """Urgent for the first passes; and always if others wait for it, or are slow beside it.
@@ -274,7 +281,7 @@ class Passes(Subsolver):
             return self._end(status)
         limit = self._advance(best, share)
         if limit is not None:
-            self._store()
+            share.store()
         seen = self._check(best, share, limit)
         return Outcome(active=limit is None, ended=limit, work=0, seen=seen)
 
@@ -290,26 +297,31 @@ class Passes(Subsolver):
 
     # --- storing ----------------------------------------------------------------------------------
 
-    @property
-    def storable(self) -> bool:
-        """Whether `snapshot` takes no time; on a GPU that is not ready it takes seconds."""
-        return self._state is not None or self.options.backend == "cpu"
-
-    def snapshot(self) -> tuple[Any, dict[str, Any]]:
-        """Return the state of the method and the numbers of `Progress`, for a checkpoint.
+    def snapshot(self) -> Arrays:
+        """Return the state of the method and the numbers of `Progress`.
 
         After a failure, the stored relaxation begins anew.
         """
+        state, at = self._state, self._at
         if self._abandoned:
-            state = self._method.init(self.problem.model, None, self.options.seed)
-            return state, asdict(self._start())
-        self.set_up()
-        self._method.undo_proposal(self._state)
-        return self._state, asdict(self._at)
+            state, at = (
+                self._method.init(self.problem.model, None, self.options.seed),
+                self._start(),
+            )
+        elif state is None and self.options.backend != "cpu":  # it would take seconds
+            raise OSError("the GPU was not ready within the time limit")
+        else:
+            self.set_up()
+            state = self._state
+            self._method.undo_proposal(state)
+        numbers = {name: np.array(value) for name, value in asdict(at).items()}
+        return {f"state/{name}": np.asarray(value) for name, value in taken(state)} | numbers
 
-    def restore(self, numbers: dict[str, Any]) -> None:
-        """Restore the numbers of `snapshot`; the caller has filled the state it returned."""
-        self._at = Progress(**numbers)
+    def restore(self, arrays: Arrays) -> None:
+        self.set_up()
+        put_back(self._state, arrays)
+        numbers = asdict(self._at)
+        self._at = Progress(**{name: like_number(name, arrays[name]) for name in numbers})
         self._recalled = True
 
     def seen(self) -> Seen:
@@ -318,9 +330,10 @@ class Passes(Subsolver):
         lam = partial(self._lam_at, at.done)
         return Seen(at.done, work, self._sweeps, at.eta, lam, solved_at=at.solved_at)
 
-    def rounded(self) -> Any:
+    def _rounded(self) -> Any:
         """Labels that the method itself has rounded, or None."""
-        return None if self._state is None else self._method.rounded(self._state)
+        none = self._state is None or self._abandoned
+        return None if none else self._method.rounded(self._state)
 
     # --- an earlier result ------------------------------------------------------------------------
 

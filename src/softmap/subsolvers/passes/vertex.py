@@ -8,16 +8,8 @@ from softmap.run.best import Best
 from softmap.run.judge import Judge
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.subsolver import (
-    Occasion,
-    Outcome,
-    Plan,
-    Share,
-    Subsolver,
-    View,
-    left_to_solver,
-)
-from softmap.run.trace import StageName
+from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
+from softmap.subsolvers.passes.interior import left_to_solver
 
 __all__ = ["Vertex"]
 
@@ -25,7 +17,8 @@ __all__ = ["Vertex"]
 class Vertex(Subsolver):
     """The LP solved by HiGHS: interior points, then a vertex; the judge evaluates the solution."""
 
-    name = StageName.RELAX
+    name = "relaxation"
+    number = 0
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Vertex | None:

@@ -22,7 +22,7 @@ from softmap.relaxation.polytope import PrimalPoint
 from softmap.run.evidence import Relaxation
 from softmap.run.options import Options
 from softmap.run.result import Result
-from softmap.run.trace import Row, StageName, Status, Trace
+from softmap.run.trace import Row, Status, Trace
 
 __all__ = ["assigned"]
 
@@ -85,7 +85,7 @@ def _result(
 
     row = Row(
         work=0, sweeps=0.0, seconds=seconds, eta=1.0, bound=bound, smoothed=math.nan,
-        primal=energy, energy=energy, slack=math.nan, stage=StageName.LABELS,
+        primal=energy, energy=energy, slack=math.nan, stage="labels",
     )  # fmt: skip
     return Result(
         model=model, method=options.method, status=Status.OPTIMAL, labels=labels, energy=energy,

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.labels.different import shared_labels
 from softmap.run.best import Best
+from softmap.run.budget import UNLIMITED
 from softmap.run.evidence import Stated
 from softmap.run.memory import TAKES
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import record
-from softmap.run.schedule import UNLIMITED
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View, by_default
-from softmap.run.trace import StageName
 from softmap.subsolvers.permutations.multipliers import ASSIGNMENT, AssignmentEvidence, Multipliers
 from softmap.tuning import TUNING, Tuning
 
@@ -59,7 +58,9 @@ class Permute(Subsolver):
     in which one label may be shared, are permutations of more labels (decision 89).
     """
 
-    name = StageName.PERMUTE
+    name = "permutations"
+    number = 6
+    evidence = AssignmentEvidence
 
     def __init__(self, problem: Problem, options: Options, shared: list[int] | None = None) -> None:
         super().__init__(problem, options)
@@ -116,7 +117,7 @@ class Permute(Subsolver):
             return False
         part = tuning.least_part * (view.now - self._begun)
         due = self._seconds + tuning.first_slice <= part
-        return self.schedule.either(timed=due, counted=seen.last)
+        return self.options.either(timed=due, counted=seen.last)
 
     def __call__(self, best: Best, share: Share) -> Outcome:
         begun, tuning = time.perf_counter(), self.tuning
@@ -130,7 +131,7 @@ class Permute(Subsolver):
             except core.OutOfTime:
                 return Outcome(active=False, ran=False)
             self._found = _Parts(costs, seed, tuning, logged)
-        seconds, work = self.schedule.either(
+        seconds, work = self.options.either(
             timed=(max(tuning.first_slice, tuning.growth * self._seconds), UNLIMITED),
             counted=(math.inf, int(tuning.permuted_work * self._entries_of(0))),
         )

@@ -7,38 +7,28 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from softmap import core
 from softmap.errors import InfeasibleModel
+from softmap.labels.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch, Log
 from softmap.model import Network
-from softmap.relaxation.flat import FlatModel, elimination_order, flat_lam, flatten
+from softmap.relaxation.flat import (
+    FlatModel,
+    elimination_order,
+    flat_entries,
+    flat_lam,
+    flatten,
+)
 from softmap.relaxation.gaps import CLOSED
 from softmap.run.best import Best
+from softmap.run.budget import UNLIMITED
 from softmap.run.evidence import Stated
-from softmap.run.memory import TAKES
+from softmap.run.memory import TAKES, search_memory
 from softmap.run.options import Options
 from softmap.run.problem import Problem
-from softmap.run.records import copied
-from softmap.run.schedule import UNLIMITED
+from softmap.run.records import LogFiles, copied
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
-from softmap.run.trace import StageName
-from softmap.subsolvers.search.exact import OPEN_NODE_BYTES, ExactResult, ExactSearch, Log
 
-__all__ = ["Search", "flat_entries", "search_memory", "search_threads"]
-
-
-def flat_entries(model: Network) -> int:
-    """The number of node costs and table entries of a model without its auxiliary edges."""
-    if not model.has_factors:
-        return model.edge_size + model.unary.size
-    tied = model.edges[:, 0] >= model.num_variables
-    return int(np.diff(model.edge_offset)[~tied].sum()) + model.unary.size
-
-
-def search_memory(model: Network, entries: int) -> float:
-    """Memory of an exact search without open nodes and dynamic programming, in bytes."""
-    return float(TAKES.entry * entries + TAKES.joined * (model.n + model.m))
+__all__ = ["Search", "search_threads"]
 
 
 def search_threads(model: Network, threads: int, spare: float) -> tuple[int, float]:
@@ -79,7 +69,8 @@ class SearchRecords:
 class Search(Subsolver):
     """Exact branch and bound over the model, from λ and the best labels."""
 
-    name = StageName.SEARCH
+    name = "search"
+    number = 1
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
@@ -89,7 +80,7 @@ class Search(Subsolver):
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         checks = self.tuning.checks
         # step of the next early slice
-        self._next = self.schedule.either(timed=checks.first, counted=checks.early)
+        self._next = self.options.either(timed=checks.first, counted=checks.early)
         self._entries = flat_entries(problem.model)
 
     @classmethod
@@ -100,12 +91,19 @@ class Search(Subsolver):
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Search | None:
-        search = cls.suited(problem, options)
+        search = cls.suited(problem, options) if options.proving else None
         return None if search is None else search.fitting(search._memory)
 
     @property
     def _memory(self) -> float:
         return search_memory(self.problem.model, self._entries)
+
+    @classmethod
+    def refute(
+        cls, hard: FlatModel, files: LogFiles, deadline: core.Deadline | None = None
+    ) -> Log | None:
+        found = ExactSearch(hard, log=files.fresh()).run(deadline=deadline)
+        return found.log if found.infeasible else None
 
     def plan(self, view: View) -> Plan | None:
         if view.occasion is not Occasion.TURN:
@@ -150,7 +148,7 @@ class Search(Subsolver):
     @property
     def _searched_gap(self) -> float:
         """The relative gap up to which large models are searched."""
-        return self.schedule.either(timed=math.inf, counted=self.tuning.searched_gap)
+        return self.options.either(timed=math.inf, counted=self.tuning.searched_gap)
 
     @property
     def _small(self) -> bool:

@@ -21,7 +21,6 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.records import Recorded, bits, record
 from softmap.run.subsolver import Occasion, Outcome, Plan, Share, Subsolver, View
-from softmap.run.trace import StageName
 
 if TYPE_CHECKING:
     from softmap.subsolvers.spins.indicators import Squares
@@ -101,7 +100,8 @@ class Semidefinite(Subsolver):
     constraints, are left to clusters, which prove more there.
     """
 
-    name = StageName.SEMIDEFINITE
+    name = "semidefinite bound"
+    number = 5
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
@@ -116,7 +116,7 @@ class Semidefinite(Subsolver):
     def make(cls, problem: Problem, options: Options) -> Semidefinite | None:
         model, tuning = problem.model, options.tuning
         dense = 2 * model.m > tuning.spins_degree * model.n
-        if not dense or model.n > tuning.dense_variables:
+        if not options.proving or not dense or model.n > tuning.dense_variables:
             return None
         bound = cls(problem, options)
         if options.seconds < 5 * bound._import:

@@ -27,11 +27,11 @@
   };
 
   // bands behind the curves: what the run was doing; a line of words names them as well
-  const inks = { relaxation: "--relaxation", search: "--search", tightening: "--tightening", labels: "--labels" };
+  const names = [...new Set(data.stages.map((s) => s.name))];
+  const inks = Object.fromEntries(names.map((name, k) => [name, `--band-${k % 4}`]));
   const bands = (axis) => data.stages.map((s) => ({ from: s[axis][0], to: s[axis][1], colour: colour(inks[s.name]) }));
-  const stages = new Set(data.stages.map((s) => s.name));
-  byId("stages").hidden = stages.size < 2;
-  for (const name of stages) {
+  byId("stages").hidden = names.length < 2;
+  for (const name of names) {
     const key = document.createElement("span"), swatch = document.createElement("i");
     swatch.style.background = `var(${inks[name]})`;
     key.append(swatch, name);
@@ -79,7 +79,7 @@
   }
 
   const columns = Object.keys(trace);
-  const short = (v) => (v === null ? "" : Number.isInteger(v) ? v.toLocaleString("en") : v.toPrecision(7));
+  const short = (v) => (v === null ? "" : typeof v === "string" ? v : Number.isInteger(v) ? v.toLocaleString("en") : v.toPrecision(7));
   byId("trace").tHead.append(cells("th", columns));
   byId("trace").tBodies[0].append(...trace[columns[0]].map((_, k) => cells("td", columns.map((c) => short(trace[c][k])))));
 

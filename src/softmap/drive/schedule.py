@@ -1,15 +1,12 @@
-"""Which stage of a run is next, and for how long: pure functions of plain numbers.
+"""Which subsolver of a run is next, and for how long: pure functions of plain numbers.
 
-All that differs between runs with and without a time limit is here: `ByTime` and `ByWork` answer
-what the run and its stages would otherwise have to ask. `Options.schedule` makes one of them.
+Runs without a time limit count work, so that they are deterministic: subsolvers that are urgent,
+the relaxation until it ends, then rounds of slices of growing work.
 
-Runs without a time limit count work, so that they are deterministic: stages that are urgent, the
-relaxation until it ends, then rounds of slices of growing work.
-
-Runs with a time limit give the next slice to the stage of which most is expected: the fraction of
-the gap that it has closed per second in its last slices, or, if that is more, a rate that falls
-with the time for which it has closed nothing. Slices grow with the time that a stage has had. None
-of this depends on the limit, so that a longer limit continues what a shorter one has begun.
+Runs with a time limit give the next slice to the subsolver of which most is expected: the fraction
+of the gap that it has closed per second in its last slices, or, if that is more, a rate that falls
+with the time for which it has closed nothing. Slices grow with the time that a subsolver has had.
+None of this depends on the limit, so that a longer limit continues what a shorter one has begun.
 """
 
 from __future__ import annotations
@@ -18,24 +15,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
+from softmap.run.budget import UNLIMITED
 from softmap.run.trace import Status
 from softmap.tuning import Tuning
 
-__all__ = [
-    "UNLIMITED", "ByTime", "ByWork", "Candidate", "Clock", "History", "RunSchedule", "Turn",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from softmap.run.options import Options
 
-Value = TypeVar("Value")
-
-UNLIMITED = 1 << 62
-"""More work than any run does."""
+__all__ = ["ByTime", "ByWork", "Candidate", "Clock", "History", "RunSchedule", "Turn", "schedule"]
 
 
 @dataclass(frozen=True)
 class History:
-    """What a stage has done so far.
+    """What a subsolver has done so far.
 
     Attributes
     ----------
@@ -97,12 +91,12 @@ class History:
 
 
 class Candidate(NamedTuple):
-    """A stage that could run now.
+    """A subsolver that could run now.
 
     Attributes
     ----------
     key : int
-        Its place among the stages; of equals, the first is preferred.
+        Its place among the subsolvers; of equals, the first is preferred.
     urgent, proves, leads, whole : bool
         See `Plan` of `softmap.run.subsolver`.
     begin : float
@@ -121,7 +115,7 @@ class Candidate(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """The next slice: of which stage, for how many seconds, and for how much work.
+    """The next slice: of which subsolver, for how many seconds, and for how much work.
 
     `early` slices come before the LP is solved; they do not count as work.
     """
@@ -142,18 +136,15 @@ class Clock(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSchedule(ABC):
-    """The order of slices of a run, and what depends on whether its time is limited.
+    """The order of slices of a run.
 
     Attributes
     ----------
     tuning : Tuning
         The numbers of the run.
-    ends : bool
-        Whether a default effort, not a limit or a proof, ends the run.
     """
 
     tuning: Tuning
-    ends: bool = False
 
     @abstractmethod
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
@@ -162,46 +153,26 @@ class RunSchedule(ABC):
         Parameters
         ----------
         candidates : sequence of Candidate
-            The stages that may still improve something.
+            The subsolvers that may still improve something.
         clock : Clock
             The limits of the run.
-        """
-
-    @abstractmethod
-    def proves(self, goal: str) -> bool:
-        """Whether stages that only prove have turns, for the goal of the run."""
-
-    @abstractmethod
-    def racing(self, threads: int) -> int:
-        """The number of threads for work whose result depends on timing, out of `threads`."""
-
-    @abstractmethod
-    def either(self, *, timed: Value, counted: Value) -> Value:
-        """The value for runs with a time limit, or for those that count work.
-
-        Parameters
-        ----------
-        timed : object
-            The value if the time of the run is limited.
-        counted : object
-            The value if nothing may depend on timing.
         """
 
 
 @dataclass(frozen=True)
 class ByWork(RunSchedule):
-    """The schedule of a run without a time limit: it counts work, so that it is deterministic."""
+    """The schedule of a run without a time limit: it counts work, so that it is deterministic.
+
+    Attributes
+    ----------
+    ends : bool
+        Whether a default effort, not a limit or a proof, ends the run.
+    proving : bool
+        Whether an effort is made for proofs; if not, those that only find labels come first.
+    """
 
     ends: bool = True
-
-    def proves(self, goal: str) -> bool:
-        return goal != "labels"
-
-    def racing(self, threads: int) -> int:
-        return 1
-
-    def either(self, *, timed: Value, counted: Value) -> Value:
-        return counted
+    proving: bool = True
 
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         leading = next((c for c in candidates if c.leads), None)
@@ -212,7 +183,7 @@ class ByWork(RunSchedule):
         able = [c for c in candidates if not c.whole and math.isfinite(c.begin)]
         if not any(c.proves or c.history.rounds < self.tuning.rounds - 1 for c in able):
             return Status.EXHAUSTED
-        chosen = min(able, key=lambda c: c.history.rounds)
+        chosen = min(able, key=lambda c: (c.history.rounds, c.proves and not self.proving))
         if self.ends and chosen.history.rounds >= self.tuning.rounds:
             return Status.EFFORT
         return self._turn(chosen, clock, early=False)
@@ -228,19 +199,10 @@ class ByWork(RunSchedule):
 class ByTime(RunSchedule):
     """The schedule of a run with a time limit.
 
-    Urgent stages come first. Then those that have not run, as soon as their set-up is expected to
-    take a small part of the time so far; then those that have had less than their share of the
+    Urgent subsolvers come first. Then those that have not run, as soon as their set-up is expected
+    to take a small part of the time so far; then those that have had less than their share of the
     time; then the one of which most is expected.
     """
-
-    def proves(self, goal: str) -> bool:
-        return True
-
-    def racing(self, threads: int) -> int:
-        return threads
-
-    def either(self, *, timed: Value, counted: Value) -> Value:
-        return timed
 
     def choose(self, candidates: Sequence[Candidate], clock: Clock) -> Turn | Status:
         in_time = clock.left > 0  # once it is up, the relaxation alone has a turn: it ends the run
@@ -258,23 +220,30 @@ class ByTime(RunSchedule):
             max(able, key=lambda c: (self._expected_rate(c), -c.history.seconds)), clock
         )
 
-    def _due(self, stage: Candidate, clock: Clock) -> bool:
-        """Whether a stage has had less than its share of the time."""
-        tuning, history, share = self.tuning, stage.history, self.tuning.share
+    def _due(self, one: Candidate, clock: Clock) -> bool:
+        """Whether a subsolver has had less than its share of the time."""
+        tuning, history, share = self.tuning, one.history, self.tuning.share
         if history.fruitless > 0.5 * history.seconds:
             share /= 2
-        elif not stage.proves:  # labels still fall
+        elif not one.proves:  # labels still fall
             share *= tuning.falling
-        return history.seconds + max(tuning.first_slice, stage.begin) < share * clock.spent
+        return history.seconds + max(tuning.first_slice, one.begin) < share * clock.spent
 
-    def _expected_rate(self, stage: Candidate) -> float:
-        """The fraction of the gap that a stage is expected to close per second."""
-        tuning, history = self.tuning, stage.history
-        return max(history.rate, tuning.untried / (history.idle + tuning.first_slice + stage.begin))
+    def _expected_rate(self, one: Candidate) -> float:
+        """The fraction of the gap that a subsolver is expected to close per second."""
+        tuning, history = self.tuning, one.history
+        return max(history.rate, tuning.untried / (history.idle + tuning.first_slice + one.begin))
 
-    def _turn(self, stage: Candidate, clock: Clock) -> Turn:
-        if stage.whole or (stage.leads and stage.urgent):
-            return Turn(stage.key, clock.left)
+    def _turn(self, one: Candidate, clock: Clock) -> Turn:
+        if one.whole or (one.leads and one.urgent):
+            return Turn(one.key, clock.left)
         tuning = self.tuning
-        seconds = max(tuning.first_slice + stage.begin, tuning.growth * stage.history.seconds)
-        return Turn(stage.key, min(seconds, clock.left))
+        seconds = max(tuning.first_slice + one.begin, tuning.growth * one.history.seconds)
+        return Turn(one.key, min(seconds, clock.left))
+
+
+def schedule(options: Options) -> RunSchedule:
+    """Return the schedule of a run with these options."""
+    if options.seconds < math.inf:
+        return ByTime(options.tuning)
+    return ByWork(options.tuning, options.ends, options.proving)

@@ -7,7 +7,6 @@ from softmap.run.best import Best
 from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Once, Outcome, Share, by_default
-from softmap.run.trace import StageName
 from softmap.subsolvers.search.search import Search
 
 __all__ = ["Eliminate"]
@@ -20,7 +19,8 @@ class Eliminate(Once):
     node with a state for each of their entries, elimination has not.
     """
 
-    name = StageName.SEARCH
+    name = "search"
+    number = 1
 
     @classmethod
     def make(cls, problem: Problem, options: Options) -> Eliminate | None:

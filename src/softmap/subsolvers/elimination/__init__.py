@@ -1,1 +1,0 @@
-"""Models of small width, solved by dynamic programming."""
