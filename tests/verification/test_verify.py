@@ -349,3 +349,14 @@ def test_a_bound_among_the_least_numbers_is_checked_beside_a_larger_lam():
     assert not softmap.verify(
         dataclasses.replace(shifted, lp_bound=2 * least, bound=2 * least)
     ).holds
+
+
+def test_result_and_model_stand_in_either_order(tmp_path, capsys):
+    model = softmap.generators.random_tree(6, seed=1)
+    result = softmap.solve(model, threads=1)
+    assert verify(model, result).verdict is verify(result, model).verdict
+    softmap.write(model, tmp_path / "model.npz")
+    result.save(tmp_path / "result.npz", with_model=False)
+    for names in (("model.npz", "result.npz"), ("result.npz", "model.npz")):
+        assert main(["verify", *(str(tmp_path / name) for name in names)]) == 0
+        assert "false" not in capsys.readouterr().out
