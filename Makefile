@@ -123,7 +123,7 @@ test-gpu: $(BUILT) $(VENV)/device $(VENV)/installed-test $(VENV)/installed-$(CUD
 # The plugs, with all the packages that have a wheel here.
 $(VENV)/installed-plugs: | $(VENV)/installed-test
 test-plugs: $(BUILT) $(VENV)/installed-test $(VENV)/installed-plugs
-	$(BIN)/python -m pytest tests/io/interop tests/codes tests/project/test_docs.py -k "interop or codes or plugs"
+	$(BIN)/python -m pytest tests/interop tests/codes tests/project/test_docs.py -k "interop or codes or plugs"
 
 check:
 	$(MAKE) STRICT=1 lint

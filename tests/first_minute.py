@@ -23,7 +23,7 @@ MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 # one image, named in the text, that a new user would have at hand
 PICTURE = (
     "from softmap.app.vision.landscape import landscape;"
-    "from softmap.model.drawing import as_bytes, png;"
+    "from softmap.views.drawing import as_bytes, png;"
     "open('x.png', 'wb').write(png(as_bytes(landscape(40, 60))))"
 )
 SEGMENTED = "import softmap; assert softmap.segment('x.png', 4).labels.shape == (40, 60)"

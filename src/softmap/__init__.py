@@ -11,9 +11,11 @@ __version__ = "0.3.0.dev0"
 if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is computed
     from softmap import codes as codes
     from softmap import generators as generators
+    from softmap import interop as interop
     from softmap import io as io
     from softmap import learn as learn
     from softmap import paper as paper
+    from softmap import transport as transport
     from softmap.app.vision import Picture as Picture
     from softmap.app.vision import contrast_weights as contrast_weights
     from softmap.app.vision import denoise as denoise
@@ -37,11 +39,9 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.errors import SoftmapError as SoftmapError
     from softmap.errors import StageWarning as StageWarning
     from softmap.errors import WriteError as WriteError
-    from softmap.io import interop as interop
     from softmap.io import read as read
     from softmap.io import write as write
     from softmap.learn.layer import soft_map as soft_map
-    from softmap.methods import transport as transport
     from softmap.methods.base import METHODS as METHODS
     from softmap.methods.marginals import SoftMarginals as SoftMarginals
     from softmap.methods.marginals import exact_marginals as exact_marginals
@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # type checkers take `a as a` for public, where __all__ is co
     from softmap.tasks.summed import MarginalMap as MarginalMap
     from softmap.tasks.summed import marginal_map as marginal_map
     from softmap.verification import verify as verify
+    from softmap.views import plotting as plotting
 
 # Module or package -> its public names, separated by blanks.
 _NAMES = {
@@ -116,7 +117,7 @@ _MODULES = {
     "lp": "relaxation.lp",
     "paper": "paper",
     "plotting": "views.plotting",
-    "transport": "methods.transport",
+    "transport": "transport",
 }
 
 # What to use, and what users of other libraries look for.

@@ -29,6 +29,7 @@ def seeded(seed: int) -> NDArray[np.uint64]:
 
 WORD = 2**64 - 1
 MOST = 2**63 - 1
+MOST_THREADS = 4096
 
 
 def wrong(name: str, value: object, expected: str) -> OptionError:

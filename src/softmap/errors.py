@@ -260,3 +260,12 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtra(feature, extra) from error
+
+
+def human(size: float) -> str:
+    """Return a number of bytes as text, such as "1.5 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} PB"

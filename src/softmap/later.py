@@ -1,11 +1,22 @@
-"""Lazily computed attributes, for large arrays."""
+"""What is made or imported late: attributes with large arrays, and displays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
+
+
+def display(name: str) -> Any:
+    """Return a function or class of `softmap.views`, imported now: a run needs no display.
+
+    >>> display("drawn.html_table")({"edges": "3"})[:11]
+    '<table><tr>'
+    """
+    module, _, member = name.rpartition(".")
+    return getattr(import_module(f"softmap.views.{module}"), member)
 
 
 def later(*names: str) -> Callable[[Kind], Kind]:

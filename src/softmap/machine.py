@@ -1,8 +1,9 @@
-"""The machine: its cores and memory, and the fastest number of threads for a compiled loop."""
+"""The machine: cores, memory, who watches, and the fastest number of threads for a loop."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,3 +129,11 @@ def _left_in_group() -> int | None:
         return max(0, int(most) - int(used))
     except (OSError, ValueError):  # no such group, or the limit is "max" (none)
         return None
+
+
+def interactive() -> bool:
+    """Whether a person watches standard error: a terminal, or a notebook."""
+    stream = sys.stderr
+    if stream is None:
+        return False
+    return bool(getattr(stream, "isatty", bool)()) or "ipykernel" in type(stream).__module__

@@ -387,7 +387,7 @@ def prepare(folder: Path) -> None:
     import numpy as np
 
     import softmap
-    from softmap.model.drawing import png
+    from softmap.views.drawing import png
     from support.samples import SAMPLES
 
     model = softmap.generators.erdos_renyi(24, 3, seed=3)

@@ -20,7 +20,7 @@ import softmap
 from softmap import generators, verify
 from softmap.app.cli.app import main
 from softmap.io.limits import LIMITS
-from softmap.run.archive import read_archive, write_archive
+from softmap.io.store import read_archive, write_archive
 from softmap.run.evidence import Relaxation, Stated
 from softmap.run.trace import Status, Trace
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.model.drawing import Dot, graph_svg, positions
 from softmap.views.charts import over_time
 from softmap.views.curves import Axis, cost_range
+from softmap.views.drawing import Dot, graph_svg, positions
 
 
 def sources(html: str) -> list[str]:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.model.drawing import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.run.evidence import Relaxation, Stated
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
+from softmap.views.drawing import nominal, palette, png
 from softmap.views.page import likeliest, render
 from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
 from softmap.codes.device import CheckArrays, DeviceDecoder, Proposals
-from softmap.model.potentials.base import Costs, frozen
+from softmap.extend import Costs, core, frozen
 
 __all__ = ["Bytes", "DistinctChecks"]
 

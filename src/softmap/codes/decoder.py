@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap import core
 from softmap.arguments import count, positive, wrong
 from softmap.codes.checks import Bytes
 from softmap.codes.inputs import errors_of
 from softmap.codes.parity import Decoded, ParityCode, checked_syndrome
 from softmap.errors import OptionError
+from softmap.extend import Costs, core, machine, numbers, plain
 from softmap.hints import suggesting
-from softmap.machine import usable_cores
-from softmap.model.potentials.base import Costs, numbers, plain
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ class Decoder:
         """
         if backend not in ("cpu", "cuda"):
             raise wrong("backend", backend, "'cpu' or 'cuda'")
-        workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
+        workers = machine.usable_cores() if threads is None else count("threads", threads, 1, 4096)
         return self._decoded(syndromes, ratios, workers, keep=False, device=backend == "cuda")
 
     def write_proof(self, path: str | Path, syndrome: ArrayLike | None = None) -> Decoded:
@@ -246,9 +244,8 @@ class Decoder:
         """Return the result of an exact search if the word is not proved."""
         if found.proved[0] or not found.found[0]:
             return found
-        from softmap.drive.solve import solve
-        from softmap.relaxation.gaps import PROVED  # imported late
-        from softmap.run.trace import Status
+        from softmap import Status, solve
+        from softmap.extend import PROVED
 
         costs = self._own_costs(ratios)[0]
         model = self._code.model(costs, self._inner(rows, 1)[0])

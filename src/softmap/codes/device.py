@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
-from softmap.methods.cuda.cupy_device import find_device
-from softmap.model.potentials.base import frozen
+from softmap.extend import core, frozen
+from softmap.extend.device import find_device
 
 Ints = NDArray[np.int32]
 

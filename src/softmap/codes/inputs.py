@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from io import BytesIO
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import io
 from softmap.codes.checks import Bytes
 from softmap.codes.parity import ParityCode
 from softmap.errors import OptionError
-from softmap.io.dem import Detectors, parse_detectors, read_detectors
-from softmap.io.streams import bare_suffixes
-from softmap.model.potentials.base import Costs, numbers
+from softmap.extend import Costs, numbers
+from softmap.extend.store import uncompressed
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +49,19 @@ def errors_of(code: Any, probabilities: ArrayLike | None, ratios: ArrayLike | No
     return Errors(list(known.checks), costs, np.zeros((known.num_bits, 0), np.uint8))
 
 
-def detectors_of(code: Any) -> Detectors | None:
+def detectors_of(code: Any) -> io.Detectors | None:
     """Return the detector error model of a model, a circuit or their file; None for a code."""
-    if isinstance(code, Detectors):
+    if isinstance(code, io.Detectors):
         return code
     stim = sys.modules.get("stim")  # an object of stim's exists only if stim is imported
     if stim is not None and isinstance(code, stim.Circuit):
         code = code.detector_error_model()
     if stim is not None and isinstance(code, stim.DetectorErrorModel):
-        return parse_detectors(str(code).encode())
-    path = isinstance(code, str | PathLike)
-    return read_detectors(code) if path and bare_suffixes(code)[-1:] != [".alist"] else None
+        return io.read_detectors(BytesIO(str(code).encode()))
+    if not isinstance(code, str | PathLike):
+        return None
+    alist = uncompressed(Path(code)).suffix.lower() == ".alist"
+    return None if alist else io.read_detectors(code)
 
 
 def _read_code(code: Any) -> ParityCode:
@@ -65,7 +69,7 @@ def _read_code(code: Any) -> ParityCode:
     return ParityCode.from_alist(code) if path else ParityCode.from_matrix(code)
 
 
-def _of_detectors(found: Detectors) -> Errors:
+def _of_detectors(found: io.Detectors) -> Errors:
     checks: list[list[int]] = [[] for _ in range(found.num_detectors)]
     for error, own in enumerate(found.detectors):
         for detector in own:

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap import core
+from softmap import Model, Parity, io
 from softmap.arguments import count
 from softmap.codes.checks import Bytes, DistinctChecks
 from softmap.codes.device import CheckArrays
 from softmap.errors import ModelError, OptionError
-from softmap.io.alist import read_checks
-from softmap.io.streams import Source
-from softmap.machine import usable_cores
-from softmap.model import Model, Network, Parity
-from softmap.model.potentials.base import Costs, integers, numbers, plain
-from softmap.run.archive import checked_path
+from softmap.extend import Costs, Network, core, integers, machine, numbers, plain
+from softmap.extend.store import Source
 
 __all__ = ["Decoded", "ParityCode"]
 
@@ -140,7 +136,7 @@ class ParityCode:
     @classmethod
     def from_alist(cls, source: Source) -> ParityCode:
         """Return the code of an alist file: a path, "-" or a binary file."""
-        return cls(*read_checks(source))
+        return cls(*io.read_checks(source))
 
     def __repr__(self) -> str:
         return f"ParityCode({self.num_bits} bits, {len(self.checks)} checks)"
@@ -188,7 +184,7 @@ class ParityCode:
             steps=count("steps", steps, 0, LIMITS.iterations),
             sweeps=count("sweeps", sweeps, 0, LIMITS.iterations),
         )
-        workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
+        workers = machine.usable_cores() if threads is None else count("threads", threads, 1, 4096)
         parities = np.broadcast_to(parities, (len(table), len(self.checks)))
         found, words, lam = self.distinct.decode_rows(table, parities, limits, workers)
         proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
@@ -248,7 +244,7 @@ class ParityCode:
         syndrome : int array (checks,), optional
             1 for each check whose parity must be odd; all even by default.
         """
-        from softmap.drive.prooffile import write_dual  # imported late
+        from softmap.extend import write_dual
 
         given, model = numbers(lam, "lam"), self.model(ratios, syndrome)
         if given.shape != self._arrays.member.shape or model.network.has_chains:
@@ -256,7 +252,7 @@ class ParityCode:
                 "expected λ as `decode` returns it, and checks without chain variables"
             )
         own = _half_lam(model.network, self.distinct.by_bits(given))
-        write_dual(checked_path(path), model, own)
+        write_dual(path, model, own)
 
     def model(
         self,

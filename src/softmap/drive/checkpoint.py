@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from softmap.arguments import count, not_negative
 from softmap.drive.stored import evidence_from_arrays, point_from_arrays, trace_from_array
 from softmap.errors import CheckpointError
+from softmap.io.store import Arrays, digest, read_archive, under, write_archive
 from softmap.model import Model
-from softmap.run.archive import Arrays, digest, read_archive, under, write_archive
 from softmap.run.best import Best, checked_labels
 from softmap.run.budget import Budget
 from softmap.run.evidence import Evidence, evidence_arrays

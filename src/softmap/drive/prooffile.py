@@ -206,13 +206,13 @@ class ProofFile:
 
 
 def write_dual(
-    target: Path, model: Model, lam: Any, bound: float = math.nan, labels: Any = None
+    target: str | Path, model: Model, lam: Any, bound: float = math.nan, labels: Any = None
 ) -> None:
     """Write λ as a proof of its dual bound.
 
     Parameters
     ----------
-    target : Path
+    target : str or Path
         The proof file.
     model : Model
         The model.
@@ -224,7 +224,7 @@ def write_dual(
         A labelling of finite cost; the file concludes how far it is from the optimum at most.
     """
     last = [] if math.isnan(bound) else list(_concluded(model, labels, bound))
-    _write(target, model, 0, lambda: chain(dual_record((), lam), last))
+    _write(Path(target), model, 0, lambda: chain(dual_record((), lam), last))
 
 
 def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from softmap.drive.assembly import Spent, assembled, by_relaxation, cautious, primal_back
 from softmap.errors import CheckpointError, CheckpointWarning, debugging
 from softmap.labels.energies import energy_of
+from softmap.later import display
 from softmap.model import Model
 from softmap.run.best import Best
 from softmap.run.budget import Budget
@@ -236,8 +237,8 @@ def watcher(model: Model, options: Options) -> Watcher:
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
         return Watcher(lambda snapshot: None, lambda result: None, lambda: None)
-    from softmap.views.progress import Watching
-
     limits = {"time_limit": options.time_limit, "gap": options.gap}
-    watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)
+    watching = display("progress.Watching")(
+        verbose=options.verbose, progress=options.progress, limits=limits
+    )
     return Watcher(watching, watching.end, watching.close)

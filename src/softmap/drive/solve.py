@@ -11,8 +11,8 @@ from typing import Any
 from softmap.drive.loop import Run, prove_infeasible, write_proof
 from softmap.drive.record import Watcher, watcher
 from softmap.errors import InfeasibleModel
+from softmap.io.store import checked_path
 from softmap.model import Model, checked_model
-from softmap.run.archive import checked_path
 from softmap.run.interrupts import Interrupts
 from softmap.run.options import PAPER, Options, apart, with_options
 from softmap.run.result import Result

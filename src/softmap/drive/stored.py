@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, OptionError
 from softmap.io.npz import model_from_arrays
+from softmap.io.store import Arrays, checked_path, digest, read_archive, under
 from softmap.model import Model, Network, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import scaled
 from softmap.relaxation.polytope import PrimalPoint
-from softmap.run.archive import Arrays, checked_path, digest, read_archive, under
 from softmap.run.evidence import Evidence, Relaxation, Stated
 from softmap.run.failures import StageFailure
 from softmap.run.result import KIND, NUMBERS, VERSION, Result

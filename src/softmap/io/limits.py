@@ -114,12 +114,3 @@ def available_memory() -> int:
     """Return the available memory in bytes; a cautious estimate if the system does not say."""
     found = machine.available_memory()
     return 4 << 30 if found is None else found
-
-
-def human(size: float) -> str:
-    """Return a number of bytes as text, such as "1.5 GB"."""
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} PB"

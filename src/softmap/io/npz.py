@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
-import mmap
-import re
 import warnings
-import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +12,8 @@ from numpy.typing import NDArray
 from softmap.arguments import flag
 from softmap.errors import FormatError, FormatWarning, ModelError, SoftmapError
 from softmap.io.factors import warn_of_lost_names
-from softmap.io.limits import human
-from softmap.io.streams import Content, implausible
+from softmap.io.store import packed, unpacked
+from softmap.io.streams import Content
 from softmap.model import Auxiliaries, Model, Network, raised
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
@@ -27,28 +21,16 @@ from softmap.model.required import required_arrays, required_from_arrays
 from softmap.model.structure import NO_RUNNING, Running
 
 FORMAT = "softmap-model-1"
-_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '([<|]?[iufU])(\d{1,6})', 'fortran_order': (True|False), "
-    rb"'shape': \(((?:\d{1,15},? ?){0,3})\), \} *\n",
-    re.DOTALL,
-)
 
 
 def format_npz(model: Network, *, compress: bool = True) -> list[memoryview]:
     """Return the bytes of an archive; potential families, auxiliary nodes and shape are kept."""
-    save = np.savez_compressed if flag("compress", compress) else np.savez
-    arrays = model_arrays(model)
-    buffer = io.BytesIO()
-    save(buffer, **arrays)
-    if implausible(model.nbytes, buffer.tell()):  # the reader would reject it as a bomb
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-    return [buffer.getbuffer()]
+    return [packed(model_arrays(model), compress=flag("compress", compress))]
 
 
 def parse_npz(content: Content) -> Model:
     """Return the model of an archive given as bytes."""
-    return model_from_arrays(_load(content), content.name)
+    return model_from_arrays(unpacked(content, "a model"), content.name)
 
 
 def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
@@ -88,49 +70,6 @@ def model_arrays(model: Network) -> dict[str, Any]:
         for name, array in potential.arrays().items():
             arrays[f"{g}.{name}"] = array
     return arrays
-
-
-def _load(content: Content) -> dict[str, NDArray[Any]]:
-    """Return all arrays; sizes are checked before decompression."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
-            members = archive.infolist()
-            total = sum(member.file_size for member in members)
-            if implausible(total, content.size):
-                message = f"{human(content.size)} expand to {human(total)}; expected a model"
-                raise FormatError(message, content.name)
-            content.reserve(total // 8)
-            if other := [m.filename for m in members if not m.filename.endswith(".npy")]:
-                message = (
-                    f"expected an archive of NumPy, found a ZIP file with {other[0]}: unpack it"
-                )
-                raise FormatError(message, content.name)
-            return {
-                m.filename.removesuffix(".npy"): _array(archive.read(m), m.filename, content.name)
-                for m in members
-            }
-    except FormatError:
-        raise
-    except Exception as error:  # zipfile and its decompressors raise a dozen types
-        raise FormatError(f"damaged archive: {error}", content.name) from error
-
-
-def _array(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
-    """Return the array of a member of an archive, without a copy.
-
-    NumPy's own reader is not used: it would allocate whatever size the header states.
-    """
-    header = _HEADER.match(raw)
-    if header is None:
-        raise FormatError(f"{member}: expected an array of plain numbers or text", name)
-    kind, size = header[1].decode(), int(header[2])
-    shape = tuple(int(d) for d in header[4].split(b",") if d.strip())
-    body = memoryview(raw)[10 + int.from_bytes(raw[8:10], "little") :]
-    if math.prod(shape) * size * (4 if kind.endswith("U") else 1) != len(body):
-        message = f"{member}: expected {math.prod(shape)} numbers, found {len(body)} bytes"
-        raise FormatError(message, name)
-    array = np.frombuffer(body, f"{kind}{size}")
-    return array.reshape(shape, order="F" if header[3] == b"True" else "C")
 
 
 def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
@@ -247,34 +186,3 @@ def _with_names(model: Model, text: str) -> Model:
         return model.with_names(held["variables"], held["states"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"names: {error}") from error
-
-
-def mapped(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an uncompressed archive, mapped into memory and read lazily."""
-    try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            view = memoryview(whole)
-            return {
-                member.filename.removesuffix(".npy"): _array(
-                    view[slice(*_extent(view, member, path))], member.filename, path
-                )
-                for member in archive.infolist()
-            }
-    except FormatError:
-        raise
-    except FileNotFoundError as error:
-        raise FormatError("there is no such part", path) from error
-    except Exception as error:  # zipfile has many words for damaged files
-        raise FormatError(f"damaged archive: {error}", path) from error
-
-
-def _extent(view: memoryview, member: zipfile.ZipInfo, path: Path) -> tuple[int, int]:
-    """Where the bytes of a member begin and end."""
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{member.filename} is compressed and cannot be mapped into memory", path)
-    at = member.header_offset
-    names = int.from_bytes(view[at + 26 : at + 28], "little")
-    extra = int.from_bytes(view[at + 28 : at + 30], "little")
-    begin = at + 30 + names + extra
-    return begin, begin + member.file_size

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from softmap.errors import FormatError, OptionError, shown
-from softmap.io.limits import LIMITS, available_memory, human
+from softmap.errors import FormatError, OptionError, human, shown
+from softmap.io.limits import LIMITS, available_memory
 from softmap.model.potentials.base import LARGEST_COST, RANGE, Costs, beyond, largest
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
@@ -102,10 +102,14 @@ def bare_suffixes(path: object) -> list[str]:
     """Return the lower-case suffixes of a file name, without that of compression."""
     if not isinstance(path, str | os.PathLike):
         return []
-    suffixes = [s.lower() for s in Path(path).suffixes]
-    while suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return suffixes
+    return [suffix.lower() for suffix in uncompressed(Path(path)).suffixes]
+
+
+def uncompressed(path: Path) -> Path:
+    """Return a path without the suffixes of compression."""
+    while path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    return path
 
 
 def load(source: Source) -> Content:

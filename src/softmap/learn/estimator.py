@@ -10,14 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, Result, SoftMarginals, solve_batch
 from softmap.arguments import count, positive
 from softmap.errors import ModelError, OptionError, shown
+from softmap.extend.smoothing import smoothed_optimum
 from softmap.learn.features import LinearModel, Sample, as_sample
 from softmap.learn.losses import LOSSES, Data, Fit, Round
-from softmap.methods.marginals import SoftMarginals, smoothed_optimum
-from softmap.model import Model
-from softmap.run.result import Result
-from softmap.tasks.batch import solve_batch
 
 INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import Model, Potts, Tables
 from softmap.errors import ModelError, OptionError, shown
-from softmap.model import Model
-from softmap.model.potentials import Potential, Potts, Tables
-from softmap.model.potentials.base import integers
+from softmap.extend import Potential, integers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

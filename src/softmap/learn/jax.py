@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from softmap.extend.device import cupy_or_none
 from softmap.learn import layer
 from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
 from softmap.learn.transport import Moved
 from softmap.learn.weights import Tensors
-from softmap.methods.cuda import cupy_or_none
 
 EACH: dict[str, Any] = {"vmap_method": "broadcast_all"}  # a batch is one call
 

@@ -11,24 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, Potts, SoftMarginals, Tables
 from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError, needs_extra
+from softmap.extend import Differentiable, Potential, numbers, plain, requires_gradient
+from softmap.extend.smoothing import SMOOTHING, UniformFrame, adjoint, smoothed_optimum
 from softmap.hints import suggesting
 from softmap.learn.features import read_edges
 from softmap.learn.weights import differentiable_tables
-from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
-from softmap.methods.marginals.curvature import SMOOTHING, Curvature, ModelFrame
-from softmap.methods.marginals.uniform import UniformFrame, optimum
-from softmap.model import Model
-from softmap.model.potentials import Potential, Potts, Tables
-from softmap.model.potentials.base import (
-    Differentiable,
-    numbers,
-    plain,
-    requires_gradient,
-    single,
-)
-from softmap.relaxation.consistency import tighten
 
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> module here
 
@@ -241,13 +231,12 @@ class LayerProblem:
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
         """Return the smoothed optimum, given λ of `device_forward`."""
-        frame = ModelFrame(tighten(self.model(unary, pairwise).network))
         _, used = self._listed(unary.shape[:-2])
         count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
         halves = np.asarray(lam, dtype=np.float64).reshape(count, 2, unary.shape[-1])[used]
         flat = np.ascontiguousarray(halves).reshape(-1)
-        found = SoftMarginals(frame, self.eta, flat, Curvature(frame, flat, self.eta))
-        return Soft(self, found, unary.shape)
+        network = self.model(unary, pairwise).network
+        return Soft(self, SoftMarginals.at(network, self.eta, flat), unary.shape)
 
     def bent(self, costs: Pair, given: Pair, along: Pair) -> Pair:
         """Return the derivative, along a change of the costs, of the gradients for `given`.
@@ -338,11 +327,11 @@ def tables_of(pairwise: Any, unary: Any, edges: NDArray[np.int64]) -> Any:
     """Return the tables of a potential or of a Potts weight; other costs unchanged."""
     for name, values in (("unary", unary), ("pairwise", pairwise)):
         _reject_list(values, name)
-    if isinstance(pairwise, Potential) or single(pairwise):
+    if isinstance(pairwise, Potential) or _is_number(pairwise):
         if len(np.shape(unary)) < 2:
             raise ModelError(f"expected unary (..., n, d), not of shape {np.shape(unary)}")
         labels, count = int(np.shape(unary)[-1]), edges.shape[-2]
-    if single(pairwise):
+    if _is_number(pairwise):
         module = framework("a Potts weight", pairwise)
         given = {"weights": pairwise}
         pairwise = Potts(pairwise) if module is None else Differentiable(Potts, given)
@@ -356,6 +345,11 @@ def tables_of(pairwise: Any, unary: Any, edges: NDArray[np.int64]) -> Any:
     if len(spread) != count:
         raise ModelError(f"{count} edges were given for {pairwise!r}")
     return spread.stack(np.arange(count), labels, labels)
+
+
+def _is_number(values: Any) -> bool:
+    """Whether the value is a single number, not an array."""
+    return isinstance(values, int | float | np.number) or getattr(values, "shape", None) == ()
 
 
 def _leaves(values: Any) -> Iterator[Any]:
@@ -432,7 +426,7 @@ def device_forward(
     frame = _frame(problem, unary, pairwise, xp)
     if not all(bool(xp.isfinite(a).all()) for a in (frame.unary, frame.tables)):
         return None
-    point = optimum(frame, problem.eta, problem.tolerance)
+    point = frame.optimum(problem.eta, problem.tolerance)
     tables = point.tables[0] if point.tables else frame.tables
     return point.nodes.reshape(unary.shape), tables.reshape(pairwise.shape), point.lam
 
@@ -443,7 +437,7 @@ def device_backward(
     """Return gradients by the costs, given λ of `device_forward` and gradients by the marginals."""
     frame = _frame(problem, *costs, xp)
     nodes, tables, lam = (xp.ascontiguousarray(a, dtype=np.float64) for a in (*given, lam))
-    point = Curvature(frame, lam.reshape(-1), problem.eta)
+    point = frame.at(lam.reshape(-1), problem.eta)
     pairs = [tables.reshape(frame.tables.shape)] if point.tables else []
     by_node, by_table = point.pulled_back(nodes.reshape(-1), pairs)
     by_pair = by_table[0] if by_table else xp.zeros_like(frame.tables)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import solve_batch
 from softmap.errors import ConvergenceWarning
+from softmap.extend.smoothing import approached
 from softmap.learn.features import Floats, Ints, LinearModel, Sample
-from softmap.methods.marginals.smooth import approached
-from softmap.tasks.batch import solve_batch
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, Tables, solve_batch
 from softmap.arguments import count, positive
+from softmap.extend import checked_options
 from softmap.learn.layer import Beliefs, LayerProblem, Pull, framework, tables_of, vjp
-from softmap.model import Model
-from softmap.model.potentials import Tables
-from softmap.tasks.batch import checked_options, solve_batch
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from softmap.extend.device import cupy_or_none
 from softmap.learn import layer
 from softmap.learn.layer import Beliefs, LayerProblem
 from softmap.learn.perturbed import Draws
 from softmap.learn.transport import Moved
 from softmap.learn.weights import Tensors
-from softmap.methods.cuda import cupy_or_none
 
 
 @torch.compiler.disable  # the compiled core cannot be traced: torch.compile breaks the graph

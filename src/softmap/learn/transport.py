@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import transport
 from softmap.errors import ModelError
+from softmap.extend import Potential
 from softmap.learn.layer import framework
-from softmap.methods.transport.calls import sinkhorn
-from softmap.model.potentials import Potential
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class Moved:
     @staticmethod
     def of(a: Any, b: Any, costs: Any, gap: float) -> Moved:
         """Solve the transport of every member."""
-        found = sinkhorn(a, b, costs, gap=gap)
+        found = transport.sinkhorn(a, b, costs, gap=gap)
         if isinstance(found, list):
             members = [_gradients(one) for one in found]
             parts = tuple(np.stack(part) for part in zip(*members, strict=True))

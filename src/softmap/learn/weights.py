@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from softmap import Potts, SharedTables, Tables, TruncatedLinear, TruncatedQuadratic
 from softmap.errors import ModelError
-from softmap.model.potentials import (
-    Potential,
-    Potts,
-    SharedTables,
-    Tables,
-    TruncatedLinear,
-    TruncatedQuadratic,
-)
-from softmap.model.potentials.base import Differentiable
+from softmap.extend import Differentiable, Potential
 
 
 @dataclass(frozen=True)

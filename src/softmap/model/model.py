@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
 from softmap.hints import missing, suggesting
+from softmap.later import display
 from softmap.model.factors import (
     Factor,
     Pieces,
@@ -165,9 +166,8 @@ class Model:
             raise AttributeError(missing(f"{type(self).__name__!r} object", name, _INSTEAD, names))
 
     def _repr_html_(self) -> str:
-        from softmap.model.drawn import model_html  # only notebooks need it
-
-        return model_html(self.network)
+        html: str = display("drawn.model_html")(self.network)
+        return html
 
     # --- what the user said ---------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.run.archive import Arrays
+from softmap.io.store import Arrays
 from softmap.run.records import Recorded, dual_record
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.arguments import count, flag, not_negative, positive, real, wrong
+from softmap.arguments import MOST_THREADS, count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
 from softmap.hints import unexpected
+from softmap.io.store import same_file
 from softmap.methods.base import MethodName, find
-from softmap.run.archive import same_file
 from softmap.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ __all__ = ["BACKENDS", "GOALS", "PAPER", "Options", "apart", "with_options"]
 # The precisions of the messages on each backend, the default first.
 BACKENDS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
 GOALS = ("map", "lp", "labels", "optimal")
-MOST_THREADS = 4096
 PAPER = ("updates", "every", "eta")
 """Options of `softmap.paper.solve` alone."""
 RENAMED = {"labels": "initial"}

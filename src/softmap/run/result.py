@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.arguments import flag
 from softmap.errors import ModelError, shown
 from softmap.hints import missing
-from softmap.later import later, made
+from softmap.io.store import Arrays, checked_path, digest, write_archive
+from softmap.later import display, later, made
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.polytope import PrimalPoint
-from softmap.run.archive import Arrays, checked_path, digest, write_archive
 from softmap.run.evidence import Evidence, RelaxedPoint, evidence_arrays
 from softmap.run.failures import StageFailure
 from softmap.run.trace import Status, Trace
@@ -208,6 +208,7 @@ class Result(Gaps):
         *,
         title: str | None = None,
         picture: ArrayLike | None = None,
+        answer: ArrayLike | None = None,
     ) -> Path:
         """Write one self-contained HTML page about this run, and return its path.
 
@@ -221,11 +222,11 @@ class Result(Gaps):
         picture : array, optional
             A grey (rows, columns) or colour (rows, columns, 3) image in 0..255, shown beside the
             labelling.
+        answer : array, optional
+            The image that the labels represent, if the model is not an image itself.
         """
-        from softmap.views import page
-
         target = checked_path(path)
-        page.write(self, target, title, picture)
+        display("page.write")(self, target, title, picture, answer)
         return target
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -236,14 +237,12 @@ class Result(Gaps):
         path : path, optional
             File to which the figure is written, too.
         """
-        from softmap.views import plotting
-
-        return plotting.result_figure(self, None if path is None else checked_path(path))
+        target = None if path is None else checked_path(path)
+        return display("plotting.result_figure")(self, target)
 
     def _repr_html_(self) -> str:
-        from softmap.views.notebook import result_html
-
-        return result_html(self)
+        html: str = display("notebook.result_html")(self)
+        return html
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive, which `softmap.load_result` reads.

@@ -33,10 +33,10 @@ from softmap.run.trace import Status
 if TYPE_CHECKING:
     from typing import Self
 
+    from softmap.io.store import Arrays
     from softmap.labels.exact import Log
     from softmap.model import Model
     from softmap.relaxation.flat import FlatModel
-    from softmap.run.archive import Arrays
     from softmap.run.evidence import Evidence
     from softmap.run.records import LogFiles
     from softmap.run.result import Result

@@ -1,36 +1,11 @@
-"""The processes of a run: communicators of mpi4py, and one that needs no MPI."""
+"""The processes of a run: communicators of mpi4py."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from softmap.errors import needs_extra
-
-
-class Alone:
-    """A communicator of one process, without MPI."""
-
-    rank = 0
-    size = 1
-
-    def bcast(self, value: Any, root: int = 0) -> Any:
-        """Return the value itself."""
-        return value
-
-    def allgather(self, value: Any) -> list[Any]:
-        """Return a list with the value of this process."""
-        return [value]
-
-    def Barrier(self) -> None:
-        """Do nothing: there is no other process."""
-
-    def Iallgatherv(self, sent: Any, received: Any) -> Alone:
-        """Copy the sent array into the received array; return a completed request."""
-        received[0][:] = sent
-        return self
-
-    def Wait(self) -> None:
-        """Do nothing: the request is complete."""
+from softmap.extend.parts import Alone
 
 
 def world() -> Any:

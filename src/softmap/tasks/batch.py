@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any
 
 from softmap import core
-from softmap.arguments import count, flag, wrong
+from softmap.arguments import MOST_THREADS, count, flag, wrong
 from softmap.drive.solve import solve
 from softmap.errors import OptionError
 from softmap.hints import instead
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.model.joining import Joined
-from softmap.run.options import MOST_THREADS, PAPER, Options
+from softmap.run.options import PAPER, Options
 from softmap.run.trace import Status
 from softmap.tasks.answers import Answer, Answers
 from softmap.tasks.device_batch import buckets, relax_batch

@@ -13,9 +13,9 @@ import numpy as np
 
 from softmap.drive.stored import load_result, stored_digest
 from softmap.errors import FormatError, OptionError
+from softmap.io.store import checked_path
 from softmap.model import Model
 from softmap.relaxation.gaps import PROVED, relative_gap
-from softmap.run.archive import checked_path
 from softmap.run.evidence import Relaxation
 from softmap.run.result import Result
 from softmap.run.trace import Status

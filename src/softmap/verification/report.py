@@ -7,7 +7,7 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from softmap.model.drawn import html_table
+from softmap.later import display
 
 
 class Verdict(Enum):
@@ -113,4 +113,6 @@ class Report:
     def _repr_html_(self) -> str:
         rows = {one.name: f"{one.verdict.value}: {one.numbers}" for one in self.statements}
         words = f"{self.verdict.value}: {_SUMMARY[self.verdict]}"
-        return f"<div><b>softmap.verify: {escape(words)}</b>{html_table(rows)}</div>"
+        return (
+            f"<div><b>softmap.verify: {escape(words)}</b>{display('drawn.html_table')(rows)}</div>"
+        )

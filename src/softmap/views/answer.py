@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
-from softmap.model.drawing import Colours
-from softmap.model.drawn import is_image, label_image, state_name, variable_name
+from softmap import Model
+from softmap.views.drawing import Colours
+from softmap.views.drawn import is_image, label_image, state_name, variable_name
 from softmap.views.subject import Subject
 
 if TYPE_CHECKING:

@@ -191,31 +191,3 @@ def _dashes(
         return ax + part * (bx - ax), ay + part * (by - ay)
 
     return [[at(start), at(end)] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-
-def matching(left: Points, right: Points, match: NDArray[np.int64] | None) -> Pixels:
-    """Return an image of two point sets side by side, with lines between matched points.
-
-    `match[i]` is the right point matched to left point i, -1 for none.
-    """
-    shift = np.array([1.25 * np.ptp(np.vstack([left, right])[:, 0]), 0.0])
-    both = np.vstack([left, right + shift])
-    low, size = both.min(axis=0), np.ptp(both, axis=0).max()
-    fine, width, margin = SIZES.fine, 760, 20
-    scale = (width - 2 * margin) / size
-    height = int(2 * margin + scale * np.ptp(both[:, 1]))
-
-    def place(point: Points) -> tuple[float, float]:
-        x, y = fine * (margin + scale * (point - low))
-        return float(x), float(height * fine - y)
-
-    image = Image.new("RGB", (width * fine, height * fine), "white")
-    draw = ImageDraw.Draw(image)
-    for i, j in enumerate([] if match is None else match.tolist()):
-        if j >= 0:
-            draw.line([place(left[i]), place(right[j] + shift)], fill="#999999", width=fine)
-    for points, colour in ((left, "#2166ac"), (right + shift, "#b2182b")):
-        for point in points:
-            x, y = place(point)
-            draw.ellipse([x - 5 * fine, y - 5 * fine, x + 5 * fine, y + 5 * fine], fill=colour)
-    return np.array(image.resize((width, height), Image.Resampling.LANCZOS), dtype=np.uint8)

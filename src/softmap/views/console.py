@@ -38,14 +38,6 @@ class Forgiving:
 LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
-def interactive() -> bool:
-    """Whether a person watches standard error: a terminal, or a notebook."""
-    stream = sys.stderr
-    if stream is None:
-        return False
-    return bool(getattr(stream, "isatty", bool)()) or "ipykernel" in type(stream).__module__
-
-
 def say(sentence: str) -> None:
     """Print a sentence on standard error, prefixed with "softmap: "."""
     if sys.stderr is not None:

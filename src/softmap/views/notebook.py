@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softmap.model.drawing import image_uri, reduced
-from softmap.model.drawn import (
+from softmap.views.charts import SIZES as CHART
+from softmap.views.charts import over_time
+from softmap.views.curves import cost_range
+from softmap.views.drawing import as_bytes, image_uri, reduced
+from softmap.views.drawn import (
     figure,
     graph_drawing,
     html_table,
@@ -17,9 +23,6 @@ from softmap.model.drawn import (
     state_name,
     variable_name,
 )
-from softmap.views.charts import SIZES as CHART
-from softmap.views.charts import over_time
-from softmap.views.curves import cost_range
 from softmap.views.pictures import doubt, doubt_image
 from softmap.views.subject import Subject
 from softmap.views.words import certificate_sentences, headline, result_facts
@@ -46,6 +49,27 @@ def result_html(result: Subject) -> str:
         f"<div><b>softmap.Result: {escape(headline(result))}</b><div>{figures}</div>"
         f"<p>{sentences}</p><details><summary>Numbers</summary>"
         f"{html_table(result_facts(result))}</details></div>"
+    )
+
+
+def picture_html(result: Subject, images: Mapping[str, NDArray[Any]], sentence: str) -> str:
+    """Return the HTML display of a labelled image: images, certificate, numbers.
+
+    Parameters
+    ----------
+    result : Result
+        The result.
+    images : mapping
+        Images with values in 0..255, by their captions.
+    sentence : str
+        Why the run stopped.
+    """
+    figures = "".join(_image(as_bytes(image), words) for words, image in images.items())
+    facts = result_facts(result)
+    numbers = html_table({name: facts[name] for name in ("energy", "bound", "gap")})
+    return (
+        f"<div><b>softmap.Picture: {escape(headline(result))}</b><div>{figures}</div>"
+        f"<p>{escape(sentence)}</p>{numbers}</div>"
     )
 
 

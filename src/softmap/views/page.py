@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from softmap import __version__
 from softmap.errors import OptionError, shown
-from softmap.io.atomic import replacing
-from softmap.model.drawn import is_image
-from softmap.model.facts import model_facts
-from softmap.relaxation.gaps import relative_gap
+from softmap.extend import model_facts, relative_gap
+from softmap.extend.store import replacing
 from softmap.views.curves import cost_range
+from softmap.views.drawn import is_image
 from softmap.views.pictures import clusters, pictures
 from softmap.views.subject import Subject
 from softmap.views.words import certificate_sentences, headline, percent, standing

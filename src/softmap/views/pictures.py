@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import ModelError
-from softmap.model.drawing import Colours, as_bytes, image_uri, reduced, tinted, washed
-from softmap.model.drawn import graph_drawing, is_image, label_colours, label_image
-from softmap.model.potentials.base import numbers
+from softmap.extend import numbers
+from softmap.views.drawing import Colours, as_bytes, image_uri, reduced, tinted, washed
+from softmap.views.drawn import graph_drawing, is_image, label_colours, label_image
 from softmap.views.subject import Subject
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from softmap.errors import FormatError, OptionError, needs_extra
-from softmap.io.atomic import replacing
-from softmap.model.drawing import as_bytes, palette
+from softmap.extend.store import replacing
 from softmap.views.curves import cost_range, relative_gaps
+from softmap.views.drawing import as_bytes, palette
+from softmap.views.notebook import picture_html
 from softmap.views.subject import Subject
+
+__all__ = [
+    "as_bytes", "image_size", "load_image", "matching_image", "pair_figure", "palette",
+    "picture_html", "result_figure", "save_comparison", "save_convergence", "save_image",
+    "save_labelling", "write_picture",
+]  # fmt: skip
 
 
 def _matplotlib() -> Any:
@@ -165,11 +172,12 @@ def save_image(pixels: Pixels, path: Path | str) -> None:
     write_picture(enlarged(pixels, 256), Path(path))
 
 
-def write_picture(picture: NDArray[Any], path: Path) -> None:
-    """Write an image with values in 0..255; the suffix selects the format."""
-    form = picture_format(path)
+def write_picture(picture: NDArray[Any], path: Path | str) -> Path:
+    """Write an image with values in 0..255, and return its path; the suffix selects the format."""
     with replacing(path) as file:
+        form = picture_format(Path(path))
         Image.fromarray(np.ascontiguousarray(as_bytes(picture))).save(file, format=form)
+    return Path(path)
 
 
 def picture_format(path: Path) -> str:
@@ -227,3 +235,33 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")
     return figure
+
+
+def matching_image(
+    left: NDArray[np.float64], right: NDArray[np.float64], match: NDArray[np.int64] | None
+) -> Pixels:
+    """Return an image of two point sets side by side, with lines between matched points.
+
+    `match[i]` is the right point matched to left point i, -1 for none.
+    """
+    shift = np.array([1.25 * np.ptp(np.vstack([left, right])[:, 0]), 0.0])
+    both = np.vstack([left, right + shift])
+    low, size = both.min(axis=0), np.ptp(both, axis=0).max()
+    fine, width, margin = 3, 760, 20
+    scale = (width - 2 * margin) / size
+    height = int(2 * margin + scale * np.ptp(both[:, 1]))
+
+    def place(point: NDArray[np.float64]) -> tuple[float, float]:
+        x, y = fine * (margin + scale * (point - low))
+        return float(x), float(height * fine - y)
+
+    image = Image.new("RGB", (width * fine, height * fine), "white")
+    draw = ImageDraw.Draw(image)
+    for i, j in enumerate([] if match is None else match.tolist()):
+        if j >= 0:
+            draw.line([place(left[i]), place(right[j] + shift)], fill="#999999", width=fine)
+    for points, colour in ((left, "#2166ac"), (right + shift, "#b2182b")):
+        for point in points:
+            x, y = place(point)
+            draw.ellipse([x - 5 * fine, y - 5 * fine, x + 5 * fine, y + 5 * fine], fill=colour)
+    return np.array(image.resize((width, height), Image.Resampling.LANCZOS), dtype=np.uint8)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model import Model
+from softmap import Model
 
 
 class Columns(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from softmap.relaxation.gaps import PROVED, relative_gap
+from softmap.extend import PROVED, relative_gap
 from softmap.views.console import amount, number, ratio
 from softmap.views.subject import Subject
 

@@ -21,10 +21,6 @@ from softmap.methods.cuda.anneal import CudaAnneal, DeviceSizes
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.cupy_device import Compiler, Kernels, Store
 from softmap.methods.cuda.waiting import Aside, waited
-from softmap.methods.transport import arrays
-from softmap.methods.transport.problem import TransportProblem
-from softmap.methods.transport.results import LADDER
-from softmap.methods.transport.run import TransportRun
 from softmap.relaxation.bounds import dual_bound
 from softmap.run.best import Best
 from softmap.run.judge import Judge
@@ -32,6 +28,10 @@ from softmap.run.problem import Problem
 from softmap.run.trace import Status
 from softmap.tasks import batch, device_batch
 from softmap.tasks.device_batch import BatchPasses
+from softmap.transport import arrays
+from softmap.transport.problem import TransportProblem
+from softmap.transport.results import LADDER
+from softmap.transport.run import TransportRun
 from softmap.tuning import Tuning
 from support.deadlines import stopping
 

@@ -13,11 +13,11 @@ from softmap.app.cli.app import main
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model.partition import blocks, halvings, partition
+from softmap.parts.cut import cut_model
+from softmap.parts.run import judge as judged
 from softmap.run.judge import Judge
 from softmap.run.memory import memory_of_run
 from softmap.run.problem import Problem
-from softmap.scale.distributed.run import judge as judged
-from softmap.scale.parts import cut_model
 from support.oracles import brute_force
 from support.strategies import few, models
 from support.whole_runs import check, labels_of, numbers
@@ -78,7 +78,7 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
         asked.append(arguments[2])
         return judged(*arguments)
 
-    monkeypatch.setattr("softmap.scale.distributed.run.judge", noted)
+    monkeypatch.setattr("softmap.parts.run.judge", noted)
     found = distributed.solve(model, parts=1, threads=1)
     problem = Problem.of(model)
     tight = problem.model

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from softmap import core
-from softmap.run.archive import Arrays
+from softmap.io.store import Arrays
 from softmap.run.best import Best
 from softmap.run.evidence import Evidence
 from softmap.run.options import Options

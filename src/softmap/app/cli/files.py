@@ -227,7 +227,7 @@ def verify_command(
     false.
     """
     import softmap
-    from softmap.run.archive import is_archive
+    from softmap.io.store import is_archive
     from softmap.views.console import results
 
     if len(files) == 2 and is_archive(files[1]) and not is_archive(files[0]):

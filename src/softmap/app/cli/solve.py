@@ -179,7 +179,7 @@ def _targets(given: Mapping[str, Any]) -> Targets:
     for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
-    from softmap.run.archive import same_file
+    from softmap.io.store import same_file
 
     resume, checkpoint = given["resume"], given["checkpoint"]
     goes_on = resume is not None and checkpoint is not None and same_file(resume, checkpoint)

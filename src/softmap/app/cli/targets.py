@@ -153,7 +153,7 @@ class Targets:
 
 def _coincide(one: Path, other: Path) -> bool:
     """Whether two paths are both standard output, or lead to the same regular file."""
-    from softmap.run.archive import same_file  # imported late: it needs numpy
+    from softmap.io.store import same_file  # imported late: it needs numpy
 
     return one == other if STANDARD in (one, other) else same_file(one, other)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, Potts, generators, plotting
 from softmap.app.vision.depth import at_the_end, stereo_model
 from softmap.app.vision.landscape import damaged, landscape
 from softmap.app.vision.noise import Restoration, has_colours
@@ -18,14 +19,9 @@ from softmap.app.vision.picture import shaped
 from softmap.app.vision.regions import cluster, colour_costs, distance, region_model
 from softmap.app.vision.source import Image
 from softmap.errors import OptionError
-from softmap.generators import grid_edges
-from softmap.model import Model
-from softmap.model.drawing import Colours, as_bytes, palette
-from softmap.model.potentials import Potts
-from softmap.views import charts
-from softmap.views.plotting import image_size, load_image
 
 Labels = NDArray[np.int64]
+Pixels = NDArray[np.uint8]
 NAMES = ("photo", "potts", "stereo", "denoise", "segment", "matching")
 
 
@@ -49,9 +45,9 @@ class Demo:
 
     story: str
     model: Model
-    shown: Colours
+    shown: Pixels
     """Image of the input."""
-    paint: Callable[[Labels], Colours]
+    paint: Callable[[Labels], Pixels]
     """Maps a flat labelling to an image."""
     score: Callable[[Labels], str] | None = None
     picture: NDArray[Any] | None = None
@@ -91,11 +87,11 @@ def _potts(options: DemoOptions) -> Demo:
     rng = np.random.default_rng(options.seed)
     truth = regions(rng, size, 3 * labels, labels)
     evidence = np.eye(labels)[truth] + rng.normal(0, 1.4, (size, size, labels))
-    edges = grid_edges(size, size)
+    edges = generators.grid_edges(size, size)
     weights = rng.uniform(1.2, 1.8, len(edges))
     model = Model(-evidence.reshape(-1, labels), edges, Potts(weights)).with_shape((size, size))
     noisy = evidence.argmax(axis=-1)
-    colours = palette(labels)
+    colours = plotting.palette(labels)
     return Demo(
         story=f"Each of {size} × {size} pixels has one of {labels} labels, seen through noise.",
         model=model,
@@ -114,8 +110,8 @@ def _stereo(options: DemoOptions) -> Demo:
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {labels} disparities.",
         model=model,
-        shown=as_bytes(left),
-        paint=lambda x: palette(labels)[x.reshape(rows, columns)],
+        shown=plotting.as_bytes(left),
+        paint=lambda x: plotting.palette(labels)[x.reshape(rows, columns)],
         picture=left,
         score=None if truth is None else _bad_pixels(truth),
         remark=lambda x: _more_labels(left, right, x, labels),
@@ -134,7 +130,10 @@ def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:
         return left, right, disparity.astype(float)
     if options.left is None or options.right is None:
         raise OptionError("stereo needs both pictures: --left and --right")
-    left, right = load_image(options.left).astype(float), load_image(options.right).astype(float)
+    left, right = (
+        plotting.load_image(options.left).astype(float),
+        plotting.load_image(options.right).astype(float),
+    )
     if left.shape != right.shape:
         raise OptionError(f"the pictures differ in size: {left.shape[:2]} and {right.shape[:2]}")
     return left, right, _truth(options, left.shape[:2])
@@ -150,7 +149,7 @@ def _truth(options: DemoOptions, shape: tuple[int, ...]) -> Image | None:
     path = options.truth or (usual if usual != options.left and usual.is_file() else None)
     if path is None:
         return None
-    grey = load_image(path)[..., 0]
+    grey = plotting.load_image(path)[..., 0]
     if grey.shape != shape:
         raise OptionError(f"{path} has size {grey.shape}, the pictures have {shape}")
     scale = options.truth_scale or float(np.gcd.reduce(np.unique(grey).astype(np.int64)))
@@ -194,12 +193,12 @@ def _restored(
     rows, columns = noisy.shape[:2]
 
     def paint(x: Labels) -> NDArray[np.uint8]:
-        return as_bytes(restoration.values(shaped(x, noisy)))
+        return plotting.as_bytes(restoration.values(shaped(x, noisy)))
 
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{note}",
         model=restoration.model(),
-        shown=as_bytes(noisy),
+        shown=plotting.as_bytes(noisy),
         paint=paint,
         picture=noisy,
         score=None if clean is None else _error(clean, noisy, paint),
@@ -221,8 +220,8 @@ def _noisy(options: DemoOptions) -> tuple[Image | None, Image, str]:
 
 def _loaded(path: Path, longest: int) -> tuple[Image, str]:
     """Read an image, reduced to a longest side, and a note if it was reduced."""
-    picture = load_image(path, longest).astype(float)
-    rows, columns = image_size(path)
+    picture = plotting.load_image(path, longest).astype(float)
+    rows, columns = plotting.image_size(path)
     if max(rows, columns) <= longest:
         return picture, ""
     largest = max(rows, columns)
@@ -230,7 +229,7 @@ def _loaded(path: Path, longest: int) -> tuple[Image, str]:
     return picture, sentence
 
 
-def _error(clean: Image, noisy: Image, paint: Callable[[Labels], Colours]) -> Callable[..., str]:
+def _error(clean: Image, noisy: Image, paint: Callable[[Labels], Pixels]) -> Callable[..., str]:
     """Return a score: the root mean square distance to the clean image, before and after."""
 
     def score(labels: Labels) -> str:
@@ -255,8 +254,8 @@ def _segment(options: DemoOptions) -> Demo:
     return Demo(
         story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.{shrunk}",
         model=model,
-        shown=as_bytes(picture),
-        paint=lambda x: as_bytes(centres[x].reshape(picture.shape)),
+        shown=plotting.as_bytes(picture),
+        paint=lambda x: plotting.as_bytes(centres[x].reshape(picture.shape)),
         picture=picture,
         score=None if truth is None else _accuracy(truth, "pixels"),
     )
@@ -289,8 +288,8 @@ def _matching(options: DemoOptions) -> Demo:
     return Demo(
         story=f"{count} points, moved and shuffled among {count + extra}: each has one partner.",
         model=model,
-        shown=charts.matching(left, right, None),
-        paint=lambda x: charts.matching(left, right, x),
+        shown=plotting.matching_image(left, right, None),
+        paint=lambda x: plotting.matching_image(left, right, x),
         score=_accuracy(truth, "partners"),
     )
 

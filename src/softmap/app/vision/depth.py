@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import Model, TruncatedLinear, generators
 from softmap.app.vision.picture import Picture, begun
 from softmap.app.vision.source import Image, Source
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
-from softmap.model import Model
-from softmap.model.graph import neighbours
-from softmap.model.potentials import TruncatedLinear
 
 CAP = 20.0  # matching cost of occluded pixels, in grey levels of 0..255
 ROWS = 32  # rows whose matching costs stay in the cache
@@ -93,7 +91,7 @@ def at_the_end(left: Image, right: Image, found: NDArray[np.int64], labels: int)
 def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) -> Model:
     """Return the stereo model; labels are the disparities of the left image."""
     shape = left.shape[:2]
-    edges = neighbours(shape)
+    edges = generators.grid_edges(shape[0], shape[1])
     unary = matching_cost(left, right, labels).reshape(-1, labels)
     smooth = TruncatedLinear(_smoothness(left, edges, weight), 2.0)
     return Model(unary, edges, smooth).with_shape(shape)

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import Model, TruncatedLinear
 from softmap.app.vision.patches import Measured, measured, noise_of
 from softmap.app.vision.picture import EFFORT, Picture, begun
 from softmap.app.vision.source import Image, Source
 from softmap.app.vision.sublevels import refined
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import ModelError
-from softmap.model import Model
-from softmap.model.potentials import TruncatedLinear
-from softmap.model.potentials.base import plain
+from softmap.extend import plain
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
+from softmap import Model, Result, Status, solve
 from softmap.app.vision.source import Source
 from softmap.arguments import time_limit_of
-from softmap.drive.solve import solve
+from softmap.extend import core, machine
 from softmap.hints import OF_IMAGES, unexpected
-from softmap.model import Model
-from softmap.model.drawing import as_bytes, image_uri, reduced
-from softmap.model.drawn import figure, html_table
-from softmap.run.archive import checked_path
-from softmap.run.result import Result
-from softmap.run.trace import Status
-from softmap.views.console import interactive, number, ratio
-from softmap.views.words import headline
 
 
 @dataclass(frozen=True)
@@ -150,11 +142,9 @@ class Picture:
         path : str or Path
             The file. Without a suffix it is a PNG; other suffixes are those that Pillow knows.
         """
-        from softmap.views.plotting import write_picture
+        from softmap import plotting
 
-        target = checked_path(path)
-        write_picture(self._shown(), target)
-        return target
+        return plotting.write_picture(self._shown(), path)
 
     @property
     def status(self) -> Status:
@@ -163,9 +153,9 @@ class Picture:
 
     def plot(self) -> Any:
         """Return a matplotlib figure of the input image and `image` side by side."""
-        from softmap.views.plotting import pair_figure
+        from softmap import plotting
 
-        return pair_figure(self.source.grey, self._shown())
+        return plotting.pair_figure(self.source.grey, self._shown())
 
     def show(self) -> Any:
         """Return the figure of `plot`, which notebooks display."""
@@ -181,11 +171,8 @@ class Picture:
         title : str, optional
             What was solved. By default the size of the image.
         """
-        from softmap.views import page
-
-        target = checked_path(path)
-        page.write(self.result, target, title, self.source.grey, self._shown())
-        return target
+        shown = {"picture": self.source.grey, "answer": self._shown()}
+        return self.result.report(path, title=title, **shown)
 
     def _shown(self) -> NDArray[Any]:
         return self.image * self.scale
@@ -195,19 +182,10 @@ class Picture:
         return f"{self.result.status}{advice}"
 
     def _repr_html_(self) -> str:
-        images = "".join(
-            figure(image_uri(reduced(as_bytes(picture), 320)), name)
-            for name, picture in (("given", self.source.grey), ("found", self._shown()))
-        )
-        facts = {
-            "energy": number(self.energy),
-            "bound": number(self.bound),
-            "gap": f"{ratio(self.gap)} ({ratio(self.relative_gap)} relative)",
-        }
-        return (
-            f"<div><b>softmap.Picture: {headline(self.result)}</b><div>{images}</div>"
-            f"<p>{self._sentence()}.</p>{html_table(facts)}</div>"
-        )
+        from softmap import plotting
+
+        images = {"given": self.source.grey, "found": self._shown()}
+        return plotting.picture_html(self.result, images, f"{self._sentence()}.")
 
     def __repr__(self) -> str:
         rows, columns = self.labels.shape[:2]
@@ -272,5 +250,5 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     if not limited and "time_limit" not in options and options.get("goal") != "optimal":
         given["time_limit"] = EFFORT.seconds
     quiet = "verbose" in options or "on_snapshot" in options
-    given.setdefault("progress", interactive() and not quiet)
+    given.setdefault("progress", machine.interactive() and not quiet)
     return given

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import Model, Potts, generators
 from softmap.app.vision.picture import Picture, begun
 from softmap.app.vision.source import Image, Source
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
-from softmap.model import Model
-from softmap.model.graph import neighbours
-from softmap.model.potentials import Potts
-from softmap.model.potentials.base import integers
+from softmap.extend import integers
 
 COLOURS = 5  # colours by which the markers of one label are described
 
@@ -88,7 +86,7 @@ def region_model(
 ) -> Model:
     """Return the segmentation model of an image, given the cost of each pixel and label."""
     shape = picture.shape[:2]
-    edges = neighbours(shape, connectivity)
+    edges = generators.grid_edges(shape[0], shape[1], connectivity)
     flat = picture.reshape(shape[0] * shape[1], -1)
     return Model(costs, edges, Potts(smoothness * contrast(flat, edges))).with_shape(shape)
 
@@ -117,7 +115,7 @@ def contrast_weights(image: ArrayLike, *, connectivity: int = 4) -> Image:
     """
     given = Source.of(image).grey
     flat = given.reshape(given.shape[0] * given.shape[1], -1)
-    return _likeness(flat, neighbours(given.shape[:2], connectivity))
+    return _likeness(flat, generators.grid_edges(given.shape[0], given.shape[1], connectivity))
 
 
 def _markers(markers: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]:

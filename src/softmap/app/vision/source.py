@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError, SoftmapError
-from softmap.model.potentials.base import numbers
+from softmap.extend import numbers
 
 Image = NDArray[np.float64]
 
@@ -121,10 +121,10 @@ def _white(low: float, high: float, dtype: np.dtype[Any], name: str) -> float:
 
 
 def _file(path: str | Path, name: str) -> NDArray[np.uint8]:
-    from softmap.views.plotting import load_image
+    from softmap import plotting
 
     try:
-        return load_image(path)
+        return plotting.load_image(path)
     except (FileNotFoundError, ValueError) as error:
         if isinstance(error, SoftmapError):
             raise

@@ -55,6 +55,22 @@ class SoftMarginals:
     def __repr__(self) -> str:
         return f"SoftMarginals({self.frame.model}, eta={self.eta:g})"
 
+    @staticmethod
+    def at(model: Model | Network, eta: float, lam: Floats) -> SoftMarginals:
+        """Return the marginals at a λ, which need not be optimal.
+
+        Parameters
+        ----------
+        model : Model or Network
+            The model.
+        eta : float
+            Inverse temperature η.
+        lam : float64 array
+            λ.
+        """
+        frame = ModelFrame(tighten(model))
+        return SoftMarginals(frame, eta, lam, Curvature(frame, lam, eta))
+
     @property
     def model(self) -> Network:
         """The arc-consistent model."""

@@ -70,9 +70,12 @@ class UniformFrame(Frame):
                 flat[star] += own / (self.degree[node] + 1)[:, None] - soft
         return point.at(flat.reshape(-1))
 
+    def at(self, lam: Any, eta: float) -> Curvature:
+        """Return the marginals at a λ, and their derivatives."""
+        return Curvature(self, lam, eta)
 
-def optimum(frame: UniformFrame, eta: float, tol: float) -> Curvature:
-    """Return the smoothed optimum; see `smooth.smoothed_optimum`."""
-    point = approach(frame, frame.swept, eta, tol, growth=4)
-    warn_unless_consistent(point, tol)
-    return point
+    def optimum(self, eta: float, tol: float) -> Curvature:
+        """Return the smoothed optimum; see `smooth.smoothed_optimum`."""
+        point = approach(self, self.swept, eta, tol, growth=4)
+        warn_unless_consistent(point, tol)
+        return point

@@ -14,22 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive, time_limit_of
+from softmap import Model, Status, Trace
+from softmap.arguments import MOST_THREADS, count, not_negative, positive, time_limit_of
 from softmap.errors import CheckpointWarning, NotEnoughMemory, OptionError, WriteError, shown
-from softmap.machine import usable_cores
-from softmap.model import Model
-from softmap.model.partition import partition as partitioned
-from softmap.run.memory import TAKES, memory_needed
-from softmap.run.options import MOST_THREADS
-from softmap.run.trace import Row, Status, Trace
-from softmap.run.values import Tolerances
+from softmap.extend import machine
+from softmap.extend.parts import (
+    ModelPart,
+    PartsLimits,
+    PartsRun,
+    Team,
+    Tolerances,
+    Whole,
+    cut_model,
+    memory_of_run,
+)
+from softmap.extend.parts import partition as partitioned
 from softmap.scale.distributed import storage
-from softmap.scale.distributed.run import PartsLimits, PartsRun
-from softmap.scale.distributed.team import Team
-from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
 
-OnCheck = Callable[[Row], Any] | None
+OnCheck = Callable[[Any], Any] | None  # its argument is a row of the trace
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,7 @@ def _threads(team: Team, threads: Any) -> int:
     """Number of threads of this process; by default an equal share of the machine's cores."""
     if threads is not None:
         return count("threads", threads, 1, MOST_THREADS)
-    return max(1, usable_cores() // on_this_machine(team.comm))
+    return max(1, machine.usable_cores() // on_this_machine(team.comm))
 
 
 def _begun(
@@ -271,8 +274,7 @@ def _require_memory(team: Team, pieces: list[ModelPart], limit: Any) -> None:
     if limit is None:
         return
     most = count("memory_limit", limit)
-    own = TAKES.small + sum(memory_needed(piece.model) for piece in pieces)
-    needed = max(team.comm.allgather(own))
+    needed = max(team.comm.allgather(memory_of_run(pieces)))
     if needed > most:
         raise NotEnoughMemory(needed, most, "for each process; more processes take less each")
 

@@ -1,7 +1,7 @@
 """Models in parts and checkpoints on disk: folders with one file per part and a manifest.
 
-The files of a model hold the arrays of `softmap.io.npz` and the arrays `EXTRA`, uncompressed. Each
-process maps the files of its own parts into memory; no process reads all parts.
+The files of a model hold the arrays of `ModelPart.arrays`, uncompressed. Each process maps the
+files of its own parts into memory; no process reads all parts.
 
 The archives of a new checkpoint have new names. The manifest lists them with their digests and is
 written last, atomically. The folder therefore holds a complete checkpoint whenever a process dies.
@@ -13,25 +13,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, Potts, generators
 from softmap.arguments import count, real
 from softmap.errors import CheckpointError, FormatError, OptionError, WriteError, shown
-from softmap.io.atomic import replacing, write_text
-from softmap.io.npz import mapped, model_arrays, model_from_arrays
-from softmap.methods.policy import CheckTimes, Cooling
-from softmap.model import Model, Network, Potts, checked_model
-from softmap.model.graph import neighbours
-from softmap.model.partition import partition as partitioned
-from softmap.run.archive import digest, read_archive, write_archive
-from softmap.run.trace import RELAXATION, Trace
-from softmap.scale.distributed.run import PartsProgress, PartsRun
-from softmap.scale.parts import ModelPart, Whole, cut_model, part_nodes
+from softmap.extend import Network, checked_model, store
+from softmap.extend.parts import ModelPart, PartsProgress, PartsRun, Whole, cut_model, part_nodes
+from softmap.extend.parts import partition as partitioned
 
 Ints = NDArray[np.int64]
 
@@ -131,7 +124,7 @@ class _GridParts:
         rows = np.arange(max(r0 - 1, 0), min(r1 + 1, self.rows))
         cols = np.arange(max(c0 - 1, 0), min(c1 + 1, self.cols))
         around = (rows[:, None] * self.cols + cols).reshape(-1)
-        ends = around[neighbours((len(rows), len(cols)))]
+        ends = around[generators.grid_edges(len(rows), len(cols))]
         row, col = np.divmod(ends, self.cols)
         inside = ((r0 <= row) & (row < r1) & (c0 <= col) & (col < c1)).any(axis=1)
         # the edge to the right of a node, and below all those the edge down from it
@@ -152,7 +145,6 @@ class _GridParts:
 
 KIND, VERSION = "softmap model in parts", 1
 MANIFEST = "model.json"
-EXTRA = ("nodes", "edges", "home", "phase", "own")  # arrays of a part besides those of its model
 COUNTS = ("variables", "edges", "parts", "phases")
 
 
@@ -194,12 +186,11 @@ def write_folder(folder: Any, whole: Whole, parts: Iterable[ModelPart]) -> None:
     except OSError as error:
         raise WriteError(path, error) from error
     for part in parts:
-        arrays: dict[str, Any] = {f"part.{name}": getattr(part, name) for name in EXTRA}
-        with replacing(_file(path, part.number)) as file:
-            np.savez(file, **arrays, **model_arrays(part.model))
+        with store.replacing(_file(path, part.number)) as file:
+            np.savez(file, **part.arrays())
     facts = {name: getattr(whole, name) for name in (*COUNTS, "constant", "fingerprint")}
     facts |= {"kind": KIND, "version": VERSION, "turns": whole.turns.tolist()}
-    write_text(path / MANIFEST, [json.dumps(facts, indent=1), "\n"])
+    store.write_text(path / MANIFEST, [json.dumps(facts, indent=1), "\n"])
 
 
 def _file(folder: Path, number: int) -> Path:
@@ -236,31 +227,7 @@ def read_whole(folder: Path) -> Whole:
 def read_part(folder: Path, number: int, whole: Whole) -> ModelPart:
     """Return a part, mapped into memory."""
     path = _file(folder, number)
-    arrays = mapped(path)
-    own = {name: arrays.pop(f"part.{name}", None) for name in EXTRA}
-    if any(array is None for array in own.values()):
-        raise FormatError("expected a part of a model", path)
-    model = model_from_arrays(arrays, path).network
-    found: dict[str, Any] = {name: np.asarray(own[name], dtype=np.int64) for name in EXTRA}
-    found["own"] = int(found["own"])
-    part = ModelPart(number=number, model=model, **found)
-    if not _sound(part, whole):
-        raise FormatError("damaged part: the sizes of its arrays contradict each other", path)
-    return part
-
-
-def _sound(part: ModelPart, whole: Whole) -> bool:
-    """Whether the arrays of a part are consistent, so that other code may rely on them."""
-    n, m = part.model.n, part.model.m
-    sizes = [(part.nodes, n, whole.variables), (part.home, n, whole.parts)]
-    sizes += [(part.phase, n, whole.phases), (part.edges, m, whole.edges)]
-    own = part.home == part.number
-    return (
-        all(a.shape == (k,) and (a >= 0).all() and (a < most).all() for a, k, most in sizes)
-        and 0 < part.own <= n
-        and bool(own[: part.own].all() and not own[part.own :].any())
-        and bool((part.model.edges < part.own).any(axis=1).all())
-    )
+    return ModelPart.of_arrays(number, store.mapped(path), whole, path)
 
 
 STATE, PART, STATE_VERSION = "checkpoint in parts", "part of a checkpoint", 4
@@ -277,8 +244,8 @@ def save(folder: Path, run: PartsRun) -> None:
         for number in run.passes.chains:
             arrays, named = run.arrays(number), {"model": run.whole.fingerprint, "number": number}
             header = {"kind": PART, "version": STATE_VERSION, **named}
-            digests[number] = digest(header, arrays)
-            write_archive(_state_file(folder, serial, number), header, arrays)
+            digests[number] = store.digest(header, arrays)
+            store.write_archive(_state_file(folder, serial, number), header, arrays)
     except (OSError, MemoryError) as error:
         problem = str(error) or type(error).__name__
     if words := team.first_problem(problem):
@@ -298,21 +265,18 @@ def _state_file(folder: Path, serial: str, number: int) -> Path:
 
 
 def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str]) -> None:
-    state = run.progress
-    facts = {
+    facts: dict[str, Any] = {
         "kind": STATE,
         "version": STATE_VERSION,
         "model": run.whole.fingerprint,
         "serial": serial,
         "digests": digests,
         "clock": run.passes.clock.tolist(),
-        "progress": _numbers(PartsProgress, vars(state)) | {"primal": run.best.point_cost},
-        "cooling": asdict(state.cooling),
-        "schedule": asdict(state.schedule),
-        "trace": state.trace.array().tolist(),
+        **run.progress.facts(),
     }
-    facts["digest"] = digest(facts, {})
-    write_text(folder / STATE_MANIFEST, [json.dumps(facts), "\n"])
+    facts["progress"]["primal"] = run.best.point_cost
+    facts["digest"] = store.digest(facts, {})
+    store.write_text(folder / STATE_MANIFEST, [json.dumps(facts), "\n"])
     for old in folder.glob("part-*.npz"):
         if not old.name.endswith(f"-{serial}.npz"):
             old.unlink(missing_ok=True)
@@ -324,7 +288,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_text("utf-8"))
         told = facts.pop("digest")
-        sound = facts["kind"] == STATE and told == digest(facts, {})
+        sound = facts["kind"] == STATE and told == store.digest(facts, {})
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise CheckpointError(f"{path}: expected the manifest of a checkpoint in parts") from error
     if not sound or facts.get("version") != STATE_VERSION:
@@ -343,7 +307,7 @@ def restore(folder: Path, facts: dict[str, Any], run: PartsRun) -> None:
             run.put(number, arrays)
             lam[number], labels[number] = arrays["lam"], arrays["labels"]
         clock, primal = np.array(facts["clock"], dtype=np.float64), facts["progress"]["primal"]
-        run.restore(_progress(facts), clock, float(primal), lam, labels)
+        run.restore(PartsProgress.of_facts(facts), clock, float(primal), lam, labels)
     except Exception as error:  # a damaged file may cause errors of any type
         problem = str(error) or type(error).__name__
     if words := run.team.first_problem(problem):
@@ -359,8 +323,8 @@ def _stored_part(
     def problem(sentence: str) -> CheckpointError:
         return CheckpointError(f"{path}: {sentence}")
 
-    header, arrays = read_archive(path, PART, STATE_VERSION, problem)
-    if digest(header, arrays) != facts["digests"][number]:
+    header, arrays = store.read_archive(path, PART, STATE_VERSION, problem)
+    if store.digest(header, arrays) != facts["digests"][number]:
         raise problem("not the part that the manifest names")
     for name, place in run.arrays(number).items():
         found = arrays[name]
@@ -370,21 +334,3 @@ def _stored_part(
     if (labels < 0).any() or (labels >= counts).any():
         raise problem("a label is out of its range")
     return arrays
-
-
-def _progress(facts: dict[str, Any]) -> PartsProgress:
-    return PartsProgress(
-        cooling=Cooling(**_numbers(Cooling, facts["cooling"])),
-        schedule=CheckTimes(**_numbers(CheckTimes, facts["schedule"])),
-        trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64), (RELAXATION,)),
-        **_numbers(PartsProgress, facts["progress"]),
-    )
-
-
-def _numbers(kind: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the fields of a dataclass that are numbers, as numbers of its types."""
-    return {
-        f.name: count(f.name, facts[f.name]) if f.type == "int" else float(facts[f.name])
-        for f in fields(kind)
-        if f.type in ("int", "float")
-    }

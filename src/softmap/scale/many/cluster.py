@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from softmap.errors import OptionError, SoftmapError, needs_extra, shown
-from softmap.machine import usable_cores
+from softmap.extend import machine
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Connection:
     @property
     def threads(self) -> int:
         """Number of threads of this process that solve models before a local cluster starts."""
-        return 0 if self._given is not None else self._workers or usable_cores()
+        return 0 if self._given is not None else self._workers or machine.usable_cores()
 
     @cached_property
     def _dask(self) -> Any:
@@ -73,8 +73,8 @@ class Connection:
     def __enter__(self) -> Connection:
         if self._given is None:
             self._cluster = self._dask.LocalCluster(
-                n_workers=self._workers or usable_cores(), threads_per_worker=1, processes=True,
-                dashboard_address=None,
+                n_workers=self._workers or machine.usable_cores(), threads_per_worker=1,
+                processes=True, dashboard_address=None,
             )  # fmt: skip
             self.client = self._dask.Client(self._cluster)
         elif isinstance(self._given, str):

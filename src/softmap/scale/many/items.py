@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import Model, io
 from softmap.errors import OptionError, WriteError, shown
-from softmap.io.atomic import write_text
-from softmap.io.formats import FORMATS
-from softmap.io.results import write_labels
-from softmap.io.streams import COMPRESSED
-from softmap.model import Model
+from softmap.extend.store import uncompressed, write_text
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,7 @@ def files_in(paths: Iterable[Path]) -> list[Path]:
 
 def evidence_beside(path: str) -> str | None:
     """Return the evidence file of a model, `X.uai.evid` for X.uai as in toulbar2, if it exists."""
-    unpacked = Path(path)
-    while unpacked.suffix.lower() in COMPRESSED:
-        unpacked = unpacked.with_suffix("")
+    unpacked = uncompressed(Path(path))
     for stem in (path, str(unpacked)):
         if os.path.isfile(f"{stem}.evid"):
             return f"{stem}.evid"
@@ -158,18 +153,14 @@ def _repeated(names: list[str]) -> list[bool]:
 
 def _stem(source: str | os.PathLike[str]) -> str:
     """Return a file name without the suffixes of compression and of its format."""
-    path = Path(source)
-    while path.suffix.lower() in COMPRESSED:
-        path = path.with_suffix("")
+    path = uncompressed(Path(source))
     return path.stem if _has_model_suffix(path) else path.name
 
 
 def _has_model_suffix(path: Path) -> bool:
     """Whether a file name has a suffix of a model format, possibly compressed."""
-    while path.suffix.lower() in COMPRESSED:
-        path = path.with_suffix("")
-    known = {suffix for form in FORMATS.values() if form.reader for suffix in form.suffixes}
-    return path.suffix.lower() in known
+    known = {suffix for form in io.FORMATS.values() if form.reader for suffix in form.suffixes}
+    return uncompressed(path).suffix.lower() in known
 
 
 def _parts(path: Path) -> list[str]:
@@ -249,7 +240,7 @@ class Folder:
     def keep(self, name: str, fingerprint: str, answer: Answer) -> None:
         """Store a result."""
         if answer.labels is not None:
-            write_labels(answer.labels, self._labels(name))
+            io.write_labels(answer.labels, self._labels(name))
         else:
             self._labels(name).unlink(missing_ok=True)
         facts = {"name": name, "model": fingerprint, "options": self.options} | answer.facts
@@ -279,7 +270,7 @@ class Folder:
         Rows of models that are not part of this run do not change.
         """
         rows = self._earlier() | self.rows
-        text = io.StringIO(newline="")
+        text = StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows[name] for name in sorted(rows))

@@ -11,16 +11,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
-from softmap.arguments import count, flag
+from softmap import Model, Result
+from softmap.arguments import MOST_THREADS, count, flag
 from softmap.errors import OptionError, SoftmapError
-from softmap.model import Model
-from softmap.run.options import MOST_THREADS
-from softmap.run.result import Result
+from softmap.extend import attached, checked_options
 from softmap.scale.many.cluster import Connection, distributed_module
 from softmap.scale.many.items import Item, batches, listed
 from softmap.scale.many.work import ModelOutcome, Settings, checkpoint_of, work
-from softmap.tasks.batch import checked_options
-from softmap.tasks.workers import attached
 
 
 @dataclass(frozen=True)

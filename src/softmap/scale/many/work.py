@@ -10,17 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from softmap.drive.solve import resume, solve
-from softmap.errors import CheckpointError, FormatError, SoftmapError
-from softmap.io.formats import read
-from softmap.io.limits import human
-from softmap.machine import usable_cores
-from softmap.model import Model
-from softmap.run.memory import memory_needed
-from softmap.run.result import Result
+from softmap import Model, Result, read, resume, solve, solve_batch
+from softmap.errors import CheckpointError, FormatError, SoftmapError, human
+from softmap.extend import detached, machine, memory_needed
 from softmap.scale.many.items import Item
-from softmap.tasks.batch import solve_batch
-from softmap.tasks.workers import detached
 
 
 @dataclass(frozen=True)
@@ -93,13 +86,13 @@ def _worker(settings: Settings) -> tuple[int, int | None]:
     if (
         "distributed" not in sys.modules
     ):  # this process is no Dask worker; importing Dask would take a second
-        return settings.options.get("threads") or usable_cores(), None
+        return settings.options.get("threads") or machine.usable_cores(), None
     from distributed import get_worker
 
     try:
         worker = get_worker()
     except ValueError:  # called outside a worker
-        return settings.options.get("threads") or usable_cores(), None
+        return settings.options.get("threads") or machine.usable_cores(), None
     threads = worker.state.nthreads
     share = max(1, threads // max(1, min(threads, settings.crowd)))
     limit = getattr(getattr(worker, "memory_manager", None), "memory_limit", None)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softmap.errors import ModelError, OptionError
+from softmap.io.store import Arrays
 from softmap.methods.base import Floats
 from softmap.model import Network
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.polytope import ClusterBeliefs, checked_marginals
-from softmap.run.archive import Arrays
 from softmap.run.evidence import Evidence, Scope
 from softmap.run.problem import Problem
 from softmap.run.records import dual_record

@@ -28,7 +28,7 @@ from softmap.run.subsolver import Board, Occasion, Outcome, Plan, Seen, Share, S
 from softmap.subsolvers.passes.storing import METHOD, ROUNDED
 
 if TYPE_CHECKING:
-    from softmap.run.archive import Arrays
+    from softmap.io.store import Arrays
 
 __all__ = ["Background", "Decode"]
 

@@ -30,7 +30,7 @@ from softmap.run.values import Tolerances
 from softmap.subsolvers.passes.storing import METHOD, ROUNDED, like_number, put_back, taken
 
 if TYPE_CHECKING:
-    from softmap.run.archive import Arrays
+    from softmap.io.store import Arrays
     from softmap.run.warm import WarmStart
 
 __all__ = ["Passes", "Progress"]

@@ -15,7 +15,7 @@ from softmap.model import Network
 from softmap.run.subsolver import Entry
 
 if TYPE_CHECKING:
-    from softmap.run.archive import Arrays
+    from softmap.io.store import Arrays
 
 __all__ = ["METHOD", "ROUNDED", "like_number", "put_back", "taken"]
 

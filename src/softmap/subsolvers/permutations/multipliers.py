@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.run.archive import Arrays
+from softmap.io.store import Arrays
 from softmap.run.evidence import Evidence
 from softmap.run.problem import Problem
 from softmap.run.records import record
