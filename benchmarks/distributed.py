@@ -22,9 +22,9 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
 
     from softmap import generators
     from softmap.model.partition import partition
+    from softmap.parts.cut import cut_model
     from softmap.parts.passes import PartsPasses
     from softmap.parts.team import Team
-    from softmap.parts.cut import cut_model
 
     comm = MPI.COMM_WORLD
     loaded = time.perf_counter()

@@ -18,9 +18,9 @@ def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -
     from softmap import generators
     from softmap.methods.sweeps.chains import Chains
     from softmap.model.partition import partition
+    from softmap.parts.cut import cut_model
     from softmap.parts.passes import PartsPasses
     from softmap.parts.team import Team
-    from softmap.parts.cut import cut_model
 
     model = generators.potts_grid(side, side, labels)
     chains = Chains(model, 1)

@@ -15,7 +15,7 @@ from adversary.kills import killed_and_resumed
 from softmap import Model, Tables, generators, resume, solve
 from softmap.drive import checkpoint as storage
 from softmap.errors import CheckpointError, CheckpointWarning, FormatError
-from softmap.run import archive
+from softmap.io import store as archive
 from softmap.run.interrupts import Interrupts
 from softmap.run.judge import Judge
 from softmap.run.trace import Status

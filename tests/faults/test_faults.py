@@ -17,7 +17,7 @@ import pytest
 import softmap
 from softmap import core
 from softmap.model.layout import _arrays
-from softmap.run import archive
+from softmap.io import store as archive
 
 HERE = Path(__file__).resolve().parent
 needs_compiler = pytest.mark.skipif(

@@ -82,8 +82,8 @@ def test_reading_a_file_imports_its_format_only():
 def test_conversions_have_one_home_under_either_name():
     code = (
         "from softmap.interop.dimod import from_bqm\n"
-        "import softmap.interop, softmap.interop\n"
-        "assert softmap.interop is softmap.interop\n"
+        "import softmap.interop, softmap.io.interop\n"
+        "assert softmap.io.interop is softmap.interop\n"
         "assert softmap.interop.dimod.from_bqm is from_bqm\n"
     )
     assert "softmap.interop.dimod" in loaded_after(code)
