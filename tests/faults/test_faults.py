@@ -16,8 +16,8 @@ import pytest
 
 import softmap
 from softmap import core
-from softmap.model.layout import _arrays
 from softmap.io import store as archive
+from softmap.model.layout import _arrays
 
 HERE = Path(__file__).resolve().parent
 needs_compiler = pytest.mark.skipif(

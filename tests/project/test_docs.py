@@ -24,7 +24,7 @@ from support.pages import BLOCK, agrees, run_python
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 PAGES += [DOCS / "theory" / "sweeps.md", DOCS / "theory" / "algorithms.md", DOCS / "coming-from.md"]
-PAGES += [DOCS / "how-it-works.md", DOCS / "exercises.md"]
+PAGES += [DOCS / "how-it-works.md", DOCS / "exercises.md", DOCS / "reference" / "extend.md"]
 PAGES.remove(DOCS / "guides" / "tasks.md")  # it has a test of its own
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 # A block that imports one of these is skipped, with its output, if the package is not installed.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.views.charts import over_time
-from softmap.views.curves import Axis, cost_range
+from softmap.views.charts import chart_image
+from softmap.views.curves import Axis, cost_range, values_chart
 from softmap.views.drawing import Dot, graph_svg, positions
 
 
@@ -147,7 +147,7 @@ def test_costs_that_differ_by_rounding_have_ticks_that_differ():
 
 def test_each_curve_of_a_run_is_drawn_in_its_colour():
     trace = columns(seconds=[0.0, 1.0], energy=[3.0, 2.0], primal=[2.5, 1.9], bound=[1.0, 1.8])
-    ink = {tuple(pixel) for pixel in over_time(trace).reshape(-1, 3).tolist()}
+    ink = {tuple(pixel) for pixel in chart_image(values_chart(trace)).reshape(-1, 3).tolist()}
     assert {(0xB2, 0x18, 0x2B), (0x8C, 0x6D, 0x1F), (0x21, 0x66, 0xAC)} <= ink
 
 

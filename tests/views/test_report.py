@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from dataclasses import replace
+from importlib.resources import files
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -16,8 +17,9 @@ import softmap
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.run.evidence import Relaxation, Stated
 from softmap.subsolvers.clusters.cluster_evidence import ClusterEvidence
+from softmap.views.curves import gaps_chart, values_chart
 from softmap.views.drawing import nominal, palette, png
-from softmap.views.page import likeliest, render
+from softmap.views.page import likeliest, payload, render
 from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser
 
@@ -469,3 +471,25 @@ def test_browser_adapts_to_the_dark_and_to_paper(opened):
 
 def test_browser_has_nothing_to_complain_about(opened):
     assert [entry["message"] for entry in opened.get_log("browser")] == []
+
+
+def test_the_charts_of_a_page_are_those_of_other_displays(result):
+    """The page's script draws the lines that notebooks, files and matplotlib draw."""
+    charts = payload(result)["charts"]
+    trace = result.trace.columns()
+    for name, chart in (("chart-values", values_chart(trace)), ("chart-gaps", gaps_chart(trace))):
+        shown = charts[name]["lines"]
+        assert [line["name"] for line in shown] == [line.name for line in chart.lines]
+        assert [line["dash"] for line in shown] == [line.drawn.dash for line in chart.lines]
+    assert charts["chart-gaps"]["log"]
+    assert charts["chart-gaps"]["percent"]
+    bound = charts["chart-values"]["lines"][2]["y"]
+    assert len(bound) == len(trace["bound"])
+    assert bound[-1] == pytest.approx(result.bound)
+
+
+def test_every_line_of_a_page_has_a_colour_for_the_dark(result):
+    style = (files("softmap.views") / "assets" / "page.css").read_text("utf-8")
+    inks = {line["ink"] for c in payload(result)["charts"].values() for line in c["lines"]}
+    assert inks == {"--energy", "--primal", "--bound"}
+    assert all(style.count(f"{ink}:") == 3 for ink in inks)  # light, dark, paper

@@ -9,8 +9,9 @@ Arrays that users give
     `numbers`, `integers` (checked, as float64 and int64), `plain` (of PyTorch, JAX and pandas as
     numpy), `frozen` (read-only); the types `Costs` and `Ints`.
 Families of potentials
-    `Potential`, with `per_edge` and `edge_indices` for its arguments; `Differentiable`, what a
-    family becomes if PyTorch or JAX differentiate by an argument (`requires_gradient`).
+    `Potential`, with `per_edge` and `edge_indices` for its arguments, and `KernelData` for the
+    compiled loops; `Differentiable`, what a family becomes if PyTorch or JAX differentiate by an
+    argument (`requires_gradient`).
 Methods
     `Algorithm`, which makes a `State` and from it a `Proposal`.
 Subsolvers
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         Costs,
         Differentiable,
         Ints,
+        KernelData,
         Potential,
         frozen,
         integers,
@@ -71,8 +73,8 @@ if TYPE_CHECKING:
     from softmap.tasks.workers import attached, detached
 
 __all__ = [
-    "LIMITS", "PROVED", "Algorithm", "Costs", "Differentiable", "Format", "Ints", "Network", "Once",
-    "Outcome", "Plan", "Potential", "Proposal", "State", "Stated", "Subsolver",
+    "LIMITS", "PROVED", "Algorithm", "Costs", "Differentiable", "Format", "Ints", "KernelData",
+    "Network", "Once", "Outcome", "Plan", "Potential", "Proposal", "State", "Stated", "Subsolver",
     "attached", "checked_model", "checked_options", "core", "detached", "edge_indices", "frozen",
     "integers", "layout", "machine", "memory_needed", "model_facts", "numbers", "per_edge", "plain",
     "register", "relative_gap", "requires_gradient", "write_dual",
@@ -88,8 +90,8 @@ _NAMES = {
     "model.layout": "layout",
     "model.model": "checked_model",
     "model.network": "Network",
-    "model.potentials.base": "Costs Differentiable Ints Potential edge_indices=places frozen "
-    "integers numbers per_edge plain requires_gradient",
+    "model.potentials.base": "Costs Differentiable Ints KernelData Potential edge_indices=places "
+    "frozen integers numbers per_edge plain requires_gradient",
     "relaxation.gaps": "PROVED relative_gap",
     "run.evidence": "Stated",
     "run.memory": "memory_needed",
@@ -141,6 +143,8 @@ def register(kind: type[Potential] | type[Algorithm] | type[Subsolver] | Format)
 
     if isinstance(kind, Format):
         FORMATS[kind.name] = kind
+    elif not isinstance(kind, type):
+        raise TypeError(f"{kind!r} is no family, method, subsolver or format")
     elif issubclass(kind, Potential):
         FAMILIES[kind.family] = kind
     elif issubclass(kind, Algorithm):

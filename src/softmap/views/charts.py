@@ -1,21 +1,19 @@
-"""Charts of runs as images, drawn with Pillow: for notebooks, and what the commands write."""
+"""Charts as images, drawn with Pillow: for notebooks, and the files that commands write."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from softmap.views.curves import Axis, cost_range, relative_gaps
+from softmap.views.curves import Axis, Chart, Line
 
 Pixels = NDArray[np.uint8]
-Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,68 +34,7 @@ class PanelSizes:
 
 SIZES = PanelSizes()
 INK, FAINT = "#333333", "#dddddd"
-# Curves differ in dash as well as in colour.
-RUN = {"energy": ("#b2182b", 0), "primal": ("#8c6d1f", 9), "bound": ("#2166ac", 4)}
-METHODS = ("#1b6ca8", "#c1440e", "#2e7d32", "#7b3f99", "#8c6d1f", "#00838f", "#ad1457", "#555555")
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A line through points; `dash` is the length of dashes in pixels, 0 for a solid line."""
-
-    x: Points
-    y: Points
-    colour: str
-    dash: int = 0
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Curves over one pair of axes."""
-
-    curves: Sequence[Curve]
-    title: str = ""
-    below: str = ""
-    """Name of the horizontal axis."""
-    costs: tuple[float, float] | None = None
-    """Range of the vertical axis; by default that of the curves."""
-    logs: tuple[bool, bool] = field(default=(False, False))
-    """Whether the horizontal and the vertical axis are logarithmic."""
-
-
-def over_time(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
-    """Return a chart of energy, primal and bound over seconds."""
-    seconds = np.asarray(trace["seconds"], dtype=float)
-    curves = [
-        Curve(seconds, np.asarray(trace[name], dtype=float), colour, dash, name)
-        for name, (colour, dash) in RUN.items()
-    ]
-    return panel_image(Panel(curves, title, "seconds", cost_range([trace])))
-
-
-def convergence(trace: Mapping[str, NDArray[Any]], title: str = "") -> Pixels:
-    """Return the chart of `over_time`, and beside it one of the relative gaps."""
-    seconds = np.asarray(trace["seconds"], dtype=float)
-    gaps = [Curve(seconds, gap, *RUN[name], label) for name, label, gap in relative_gaps(trace)]
-    beside = Panel(gaps, "gaps relative to the bound", "seconds", logs=(False, True))
-    return side_by_side([over_time(trace, title), panel_image(beside)])
-
-
-def comparison(traces: Mapping[str, Mapping[str, NDArray[Any]]]) -> Pixels:
-    """Return charts of bound (solid) and energy (dashed) of methods, by time and by work."""
-    panels = []
-    for column, below in (("seconds", "seconds"), ("work", "work (messages)")):
-        curves = []
-        for k, (method, trace) in enumerate(traces.items()):
-            x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
-            colour = METHODS[k % len(METHODS)]
-            curves.append(Curve(x, np.asarray(trace["bound"], float), colour, 0, method))
-            curves.append(Curve(x, np.asarray(trace["energy"], float), colour, 4))
-        title = "bound (solid), energy (dashed)"
-        costs = cost_range(traces.values())
-        panels.append(panel_image(Panel(curves, title, below, costs, (True, False))))
-    return side_by_side(panels)
+DASHES = {"solid": 0, "dash": 9, "dashdot": 4}  # pixels
 
 
 def side_by_side(images: Sequence[Pixels], apart: int = 0) -> Pixels:
@@ -107,24 +44,24 @@ def side_by_side(images: Sequence[Pixels], apart: int = 0) -> Pixels:
     return np.concatenate(parts[1:], axis=1)
 
 
-def panel_image(panel: Panel) -> Pixels:
-    """Return the image of a panel, (rows, columns, 3) bytes."""
-    return _Canvas(panel).drawn()
+def chart_image(*charts: Chart) -> Pixels:
+    """Return the image of charts in a row, (rows, columns, 3) bytes."""
+    return side_by_side([_Canvas(chart).drawn() for chart in charts])
 
 
 class _Canvas:
-    """The drawing of one panel, `SIZES.fine` times as large as its image."""
+    """The drawing of one chart, `SIZES.fine` times as large as its image."""
 
-    def __init__(self, panel: Panel) -> None:
+    def __init__(self, chart: Chart) -> None:
         fine = SIZES.fine
-        self._panel, self._fine = panel, fine
+        self._chart, self._fine = chart, fine
         self._image = Image.new("RGB", (SIZES.width * fine, SIZES.height * fine), "white")
         self._draw = ImageDraw.Draw(self._image)
         self._font = ImageFont.load_default(SIZES.text * fine)
-        columns = [np.concatenate([getattr(c, axis) for c in panel.curves]) for axis in "xy"]
-        self._x = Axis.of(columns[0], panel.logs[0], SIZES.left, SIZES.width - SIZES.right)
-        low_high = columns[1] if panel.costs is None else np.array(panel.costs)
-        self._y = Axis.of(low_high, panel.logs[1], SIZES.height - SIZES.bottom, SIZES.top)
+        self._x = Axis.of(chart.x, chart.logs[0], SIZES.left, SIZES.width - SIZES.right)
+        values = np.concatenate([line.y for line in chart.lines])
+        shown = values if chart.window is None else np.array(chart.window)
+        self._y = Axis.of(shown, chart.logs[1], SIZES.height - SIZES.bottom, SIZES.top)
 
     def drawn(self) -> Pixels:
         """Draw axes, curves and words."""
@@ -134,33 +71,34 @@ class _Canvas:
         for at, words in self._y.ticks():
             self._line([(SIZES.left, at), (SIZES.width - SIZES.right, at)], FAINT)
             self._words(SIZES.left - 6, at, words, "rm")
-        for curve in self._panel.curves:
-            self._curve(curve)
-        self._words(SIZES.left, 6, self._panel.title, "la")
-        self._words((SIZES.left + SIZES.width) / 2, SIZES.height - 8, self._panel.below, "md")
+        for line in self._chart.lines:
+            self._curve(line)
+        self._words(SIZES.left, 6, self._chart.title, "la")
+        self._words((SIZES.left + SIZES.width) / 2, SIZES.height - 8, self._chart.xlabel, "md")
         self._legend()
         reduced = self._image.resize((SIZES.width, SIZES.height), Image.Resampling.LANCZOS)
         return np.array(reduced, dtype=np.uint8)
 
-    def _curve(self, curve: Curve) -> None:
-        shown = np.isfinite(curve.x) & np.isfinite(curve.y)
-        x, y = self._x.places(curve.x[shown]), self._y.places(curve.y[shown])
+    def _curve(self, line: Line) -> None:
+        along, style = self._chart.x if line.x is None else line.x, line.drawn
+        shown = np.isfinite(along) & np.isfinite(line.y)
+        x, y = self._x.places(along[shown]), self._y.places(line.y[shown])
         points = list(zip(x.tolist(), y.tolist(), strict=True))
         for a, b in pairwise(points):
-            for piece in _dashes(a, b, curve.dash):
-                self._line(piece, curve.colour, 2)
+            for piece in _dashes(a, b, DASHES[style.dash]):
+                self._line(piece, style.colour, 2)
         # marks show where the checks were; many would cover the line
         for px, py in points[:: max(1, len(points) // 12)]:
-            self._dot(px, py, curve.colour)
+            self._dot(px, py, style.colour)
 
     def _legend(self) -> None:
-        named = [curve for curve in self._panel.curves if curve.label]
-        for k, curve in enumerate(named):
+        named = [line for line in self._chart.lines if line.name]
+        for k, line in enumerate(named):
             top = SIZES.top + 12 + 18 * k
             ends = (SIZES.width - 140.0, top), (SIZES.width - 110.0, top)
-            for piece in _dashes(*ends, curve.dash):
-                self._line(piece, curve.colour, 2)
-            self._words(SIZES.width - 102, top, curve.label, "lm")
+            for piece in _dashes(*ends, DASHES[line.drawn.dash]):
+                self._line(piece, line.drawn.colour, 2)
+            self._words(SIZES.width - 102, top, line.name, "lm")
 
     def _line(self, points: Sequence[tuple[float, float]], colour: str, width: int = 1) -> None:
         scaled = [(x * self._fine, y * self._fine) for x, y in points]

@@ -1,9 +1,9 @@
-"""What all charts of runs share: the range of costs, gaps, and axes with round ticks."""
+"""The charts of runs as data, and what their drawers share: ranges and axes with round ticks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,15 +36,134 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
     return low - margin, high + margin
 
 
-def relative_gaps(trace: Curves) -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-    """Yield the column, the name and the values of each gap relative to the bound, at least 1e-12.
+@dataclass(frozen=True)
+class Style:
+    """How a line is drawn: by dash and mark as well as by colour, for print and colour-blindness.
 
-    They are the distances of energy and primal from their bounds.
+    Attributes
+    ----------
+    colour : str
+        The colour on white, as "#rrggbb".
+    dash : "solid", "dash" or "dashdot"
+    mark : "circle", "square" or "triangle"
     """
-    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    for name, below, label in (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap")):
-        gap = (trace[name] - trace.get(below, trace["bound"])) / scale
-        yield name, label, np.maximum(gap, 1e-12)
+
+    colour: str
+    dash: str = "solid"
+    mark: str = "circle"
+
+
+STYLES = {
+    "energy": Style("#b2182b"),
+    "primal": Style("#8c6d1f", "dash", "square"),
+    "bound": Style("#2166ac", "dashdot", "triangle"),
+}
+METHODS = ("#1b6ca8", "#c1440e", "#2e7d32", "#7b3f99", "#8c6d1f", "#00838f", "#ad1457", "#555555")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the key; "" for none.
+    y : float array
+        Values, one for each entry of `x`.
+    style : str or Style
+        One of `STYLES`, or another style.
+    x : float array, optional
+        Values along the horizontal axis, if they are not those of the chart.
+    """
+
+    name: str
+    y: NDArray[Any]
+    style: str | Style
+    x: NDArray[Any] | None = None
+
+    @property
+    def drawn(self) -> Style:
+        """The style."""
+        return STYLES[self.style] if isinstance(self.style, str) else self.style
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as data; reports, notebooks, files and figures of matplotlib draw it.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+    x : float array
+        Values along the horizontal axis.
+    xlabel, title : str
+    window : (float, float), optional
+        Range of the vertical axis; by default that of the lines.
+    logs : (bool, bool)
+        Whether the horizontal and the vertical axis are logarithmic.
+    percent : bool
+        Whether values are shown in percent where there is room for it.
+    """
+
+    lines: tuple[Line, ...]
+    x: NDArray[Any]
+    xlabel: str = "seconds"
+    title: str = ""
+    window: tuple[float, float] | None = None
+    logs: tuple[bool, bool] = (False, False)
+    percent: bool = False
+
+
+def values_chart(trace: Curves, title: str = "") -> Chart:
+    """Return the chart of energy, primal and bound over seconds."""
+    lines = tuple(Line(name, np.asarray(trace[name], float), name) for name in STYLES)
+    return Chart(lines, np.asarray(trace["seconds"], float), "seconds", title, cost_range([trace]))
+
+
+def gaps_chart(trace: Curves, unit: float | None = None) -> Chart:
+    """Return the chart of the distances of energy and primal from their bounds, at least 1e-12.
+
+    Parameters
+    ----------
+    trace : mapping
+        The columns of a trace.
+    unit : float, optional
+        What distances are divided by; the bound of each row by default.
+    """
+    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny) if unit is None else unit
+    lines = tuple(
+        Line(
+            label, np.maximum((trace[name] - trace.get(below, trace["bound"])) / scale, 1e-12), name
+        )
+        for name, below, label in (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
+    )
+    seconds = np.asarray(trace["seconds"], float)
+    return Chart(
+        lines, seconds, title="gaps relative to the bound", logs=(False, True), percent=True
+    )
+
+
+def smoothing_chart(trace: Curves) -> Chart:
+    """Return the chart of η and of the slack."""
+    eta, slack = Style(STYLES["bound"].colour), Style(STYLES["energy"].colour, "dash", "square")
+    lines = (Line("η", trace["eta"], eta), Line("slack", trace["slack"], slack))
+    return Chart(lines, np.asarray(trace["seconds"], float), logs=(False, True))
+
+
+def comparison_charts(traces: Mapping[str, Curves]) -> list[Chart]:
+    """Return charts of bound (solid) and energy (dashed) of methods, by time and by work."""
+    charts = []
+    for column, below, least in (("seconds", "seconds", 1e-4), ("work", "work (messages)", 1.0)):
+        lines = []
+        for k, (method, trace) in enumerate(traces.items()):
+            x, colour = np.maximum(trace[column], least), METHODS[k % len(METHODS)]
+            lines.append(Line(method, np.asarray(trace["bound"], float), Style(colour), x))
+            lines.append(Line("", np.asarray(trace["energy"], float), Style(colour, "dashdot"), x))
+        along = np.concatenate([line.x for line in lines if line.x is not None])
+        title, window = "bound (solid), energy (dashed)", cost_range(traces.values())
+        charts.append(Chart(tuple(lines), along, below, title, window, (True, False)))
+    return charts
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.views.charts import SIZES as CHART
-from softmap.views.charts import over_time
-from softmap.views.curves import cost_range
+from softmap.views.charts import chart_image
+from softmap.views.curves import values_chart
 from softmap.views.drawing import as_bytes, image_uri, reduced
 from softmap.views.drawn import (
     figure,
@@ -100,8 +100,8 @@ def _image(colours: np.ndarray, words: str) -> str:
 
 
 def _curves(result: Subject) -> str:
-    trace = result.trace.columns()
-    if cost_range([trace]) is None:
+    chart = values_chart(result.trace.columns())
+    if chart.window is None:
         return ""
     words = "Energy and bound: the optimum lies between them"
-    return figure(image_uri(over_time(trace)), words, width=CHART.width)
+    return figure(image_uri(chart_image(chart)), words, width=CHART.width)

@@ -19,7 +19,7 @@ from softmap import __version__
 from softmap.errors import OptionError, shown
 from softmap.extend import model_facts, relative_gap
 from softmap.extend.store import replacing
-from softmap.views.curves import cost_range
+from softmap.views.curves import STYLES, Chart, gaps_chart, smoothing_chart, values_chart
 from softmap.views.drawn import is_image
 from softmap.views.pictures import clusters, pictures
 from softmap.views.subject import Subject
@@ -163,11 +163,34 @@ def payload(result: Subject) -> dict[str, Any]:
     trace = _thinned(result.trace.columns())
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
-        "window": cost_range([trace]),
-        "unit": float(result.gap_unit) if 0 < result.gap_unit < np.inf else 1.0,
+        "charts": _charts(result, trace),
         "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
     }
+
+
+def _charts(result: Subject, trace: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the charts of a run, by the element that shows each."""
+    unit = float(result.gap_unit) if 0 < result.gap_unit < np.inf else 1.0
+    charts = {
+        "chart-values": values_chart(trace),
+        "chart-gaps": gaps_chart(trace, unit),
+        "chart-eta": smoothing_chart(trace),
+    }
+    return {name: _chart(chart) for name, chart in charts.items()}
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    """Return a chart as JSON; the style sheet has a colour for dark pages for each colour here."""
+    names = {style.colour: f"--{name}" for name, style in STYLES.items()}
+    lines = [
+        {"name": line.name, "y": _plain(line.y), "ink": names[line.drawn.colour],
+         "dash": line.drawn.dash, "mark": line.drawn.mark}
+        for line in chart.lines
+    ]  # fmt: skip
+    return {
+        "lines": lines, "window": chart.window, "log": chart.logs[1], "percent": chart.percent,
+    }  # fmt: skip
 
 
 def likeliest(

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from softmap.errors import FormatError, OptionError, needs_extra
 from softmap.extend.store import replacing
-from softmap.views.curves import cost_range, relative_gaps
+from softmap.views.curves import Chart, comparison_charts, gaps_chart, values_chart
 from softmap.views.drawing import as_bytes, palette
 from softmap.views.notebook import picture_html
 from softmap.views.subject import Subject
@@ -72,46 +72,42 @@ def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) 
 # One array per column of a trace: seconds, work, bound, primal, energy, ...
 Columns = Mapping[str, NDArray[Any]]
 
-# Curves also differ in dash and marker, for print and for colour-blind readers.
-STYLES = {
-    "energy": {"color": "#b2182b", "linestyle": "-", "marker": "o"},
-    "primal": {"color": "#8c6d1f", "linestyle": "--", "marker": "s"},
-    "bound": {"color": "#2166ac", "linestyle": "-.", "marker": "^"},
-}
-
 
 def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
     """Save a chart of energy, primal and bound against time, and of the gaps between them."""
-    from softmap.views import charts
+    from softmap.views.charts import chart_image
 
-    write_picture(charts.convergence(trace, title), Path(path))
+    write_picture(chart_image(values_chart(trace, title), gaps_chart(trace)), path)
 
 
-def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
-    """Draw energy, primal and bound on one pair of axes, the gaps between them on another."""
-    for name, style in STYLES.items():
-        values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
-    values.set_ylim(cost_range([trace]))
-    values.set(xlabel="seconds", ylabel="cost")
-    values.ticklabel_format(axis="y", useOffset=False)
-    for name, label, relative in relative_gaps(trace):
-        gaps.plot(trace["seconds"], relative, label=label, **_sparse(STYLES[name], trace))
-    gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
-    for axes in (values, gaps):
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+DASHES = {"solid": "-", "dash": "--", "dashdot": "-."}
+MARKS = {"circle": "o", "square": "s", "triangle": "^"}
+
+
+def draw_chart(chart: Chart, axes: Any, ylabel: str) -> None:
+    """Draw a chart on a pair of axes of matplotlib; marks are on some of the points only."""
+    for line in chart.lines:
+        style, count = line.drawn, len(line.y)
+        axes.plot(
+            chart.x if line.x is None else line.x, line.y, DASHES[style.dash], label=line.name,
+            color=style.colour, marker=MARKS[style.mark], markersize=4,
+            markevery=max(1, count // 10),
+        )  # fmt: skip
+    axes.set(xlabel=chart.xlabel, ylabel=ylabel, title=chart.title)
+    if chart.logs[1]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(chart.window)
+        axes.ticklabel_format(axis="y", useOffset=False)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
 
 
 def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
     """Save a chart of bound (solid) and energy (dashed) of several methods, by time and work."""
-    from softmap.views import charts
+    from softmap.views.charts import chart_image
 
-    write_picture(charts.comparison(traces), Path(path))
-
-
-def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
-    """Return the line style with a marker on some of the points only."""
-    return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
+    write_picture(chart_image(*comparison_charts(traces)), path)
 
 
 Pixels = NDArray[np.uint8]
@@ -229,8 +225,9 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
         axes[0].set(title="labelling")
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
     values, gaps = axes
-    draw_convergence(result.trace.columns(), values, gaps)
-    values.set(title="energy, primal and bound")
+    trace = result.trace.columns()
+    draw_chart(values_chart(trace, "energy, primal and bound"), values, "cost")
+    draw_chart(gaps_chart(trace), gaps, "relative to the bound")
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")

@@ -11,7 +11,7 @@ import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
 from softmap.app.cli import large
 from softmap.app.cli.app import main
-from softmap.io.npz import mapped
+from softmap.io.store import mapped
 from softmap.scale.distributed.storage import read_part, read_whole
 from support.whole_runs import check, numbers
 

@@ -4,27 +4,8 @@
   const byId = (id) => document.getElementById(id);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // --- charts: told apart by dash and marker as well as by colour -------------------------------
-  const line = (name, y, ink, dash, symbol) => ({ name, y, ink, dash, symbol });
-  const trace = data.trace;
-  // a gap of zero has no logarithm: it is drawn where floating point ends
-  const gap = (upper, lower) => upper.map((u, k) =>
-    u === null || lower[k] === null ? null : Math.max((u - lower[k]) / data.unit, 1e-12));
-  const charts = {
-    "chart-values": { lines: [
-      line("energy", trace.energy, "--energy", "solid", "circle"),
-      line("primal", trace.primal, "--primal", "dash", "square"),
-      line("bound", trace.bound, "--bound", "dashdot", "triangle"),
-    ], window: data.window },
-    "chart-gaps": { lines: [
-      line("gap", gap(trace.energy, trace.bound), "--energy", "solid", "circle"),
-      line("LP gap", gap(trace.primal, trace.lp_bound), "--primal", "dash", "square"),
-    ], log: true, percent: true },
-    "chart-eta": { lines: [
-      line("η", trace.eta, "--bound", "solid", "circle"),
-      line("slack", trace.slack, "--energy", "dash", "square"),
-    ], log: true },
-  };
+  // --- charts: their lines are those of notebooks and files (softmap.views.curves) --------------
+  const trace = data.trace, charts = data.charts;
 
   // bands behind the curves: what the run was doing; a line of words names them as well
   const names = [...new Set(data.stages.map((s) => s.name))];
@@ -43,7 +24,7 @@
     const axis = document.querySelector("input[name=axis]:checked").value;
     let drawn = 0;
     for (const [id, chart] of Object.entries(charts)) {
-      const lines = chart.lines.map((l) => ({ name: l.name, y: l.y, colour: colour(l.ink), dash: l.dash, mark: l.symbol }));
+      const lines = chart.lines.map((l) => ({ ...l, colour: colour(l.ink) }));
       drawn += softmapChart(byId(id), {
         lines, x: trace[axis], xlabel: axis === "work" ? "work (messages)" : "seconds", log: chart.log, percent: chart.percent,
         window: chart.window, bands: bands(axis), zoom, onzoom: (range) => { zoom = range; draw(); },
