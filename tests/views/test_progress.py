@@ -17,7 +17,7 @@ from softmap.generators import random_tree
 from softmap.run.trace import Row, Snapshot
 from softmap.subsolvers.registry import kinds
 from softmap.views.console import number, ratio
-from softmap.views.progress import LiveDisplay, PlainLines, Silent, Watching, display
+from softmap.views.progress import RunDisplay, ShareDisplay, Silent, Watching, display
 
 
 def snapshot(seconds, **changes):
@@ -28,7 +28,7 @@ def snapshot(seconds, **changes):
 
 def test_plain_lines_are_not_too_many():
     stream = io.StringIO()
-    show = PlainLines(stream, every=2.0)
+    show = RunDisplay(stream, every=2.0)
     with show:
         for second in np.arange(0.0, 10.0, 0.1):
             show(snapshot(second))
@@ -40,7 +40,7 @@ def test_plain_lines_are_not_too_many():
 
 def test_a_long_set_up_is_not_silent():
     stream = io.StringIO()
-    with PlainLines(stream, first=0.01):
+    with RunDisplay(stream, first=0.01):
         for _ in range(500):
             if stream.getvalue():
                 break
@@ -51,16 +51,33 @@ def test_a_long_set_up_is_not_silent():
 def test_the_live_display_shows_what_remains():
     stream = io.StringIO()
     console = Console(file=stream, width=120, force_terminal=True, color_system=None)
-    with LiveDisplay(console, time_limit=30.0) as show:
+    with RunDisplay(console, time_limit=30.0) as show:
         show(snapshot(10.0, energy=12.5))
     shown = stream.getvalue()
     for text in ("bound", "10.0000", "12.5000", "remaining", "30 s"):
         assert text in shown
 
 
+def share(terminal: bool) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=120, force_terminal=terminal, color_system=None)
+    with ShareDisplay(console, total=8.0) as show:
+        show.advance(2.0, "figure1 EMP")
+        show.advance(4.0, "figure1 SMP")
+    return stream.getvalue()
+
+
+def test_a_share_of_work_is_shown_with_the_time_left():
+    assert "75 % [" in share(terminal=True)
+    assert "figure1 SMP" in share(terminal=True)
+    (line,) = share(terminal=False).splitlines()  # the second line comes too soon
+    assert line.startswith(" 25 % [======>")
+    assert line.endswith("0 s left  figure1 EMP")
+
+
 def test_displays_name_the_stage():
     stream = io.StringIO()
-    show = PlainLines(stream, every=2.0)
+    show = RunDisplay(stream, every=2.0)
     names = list(dict.fromkeys(kind.name for kind in kinds()))
     for k, name in enumerate(names):
         show(snapshot(10.0 * k, stage=name))
@@ -78,7 +95,7 @@ def test_silence(capsys):
 
 
 def test_no_terminal_means_lines():
-    assert isinstance(display(enabled=True), PlainLines)
+    assert isinstance(display(enabled=True), RunDisplay)
 
 
 def test_numbers_are_readable():

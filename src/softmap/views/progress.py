@@ -1,6 +1,6 @@
 """Progress displays: callbacks that are called with each snapshot.
 
-The commands use a live display, plain lines, or nothing; all three are context managers. `Watching`
+The commands use a `Display`, or nothing; both are context managers. `Watching`
 is the output of `solve(verbose=True)` (lines) and `solve(progress=True)` (a bar), as plain text.
 """
 
@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self
 
 from softmap.views.console import Forgiving, messages, number, ratio
 from softmap.views.words import certificate_sentences, result_facts
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.live import Live
     from rich.table import Table
 
 
@@ -39,81 +39,180 @@ class Silent:
         """Show one snapshot."""
 
 
-Display = Silent
+class Display(Silent):
+    """Shows how far some work is: in place on a terminal, else in lines at intervals.
+
+    A subclass says what is shown (`line`, `table`), and calls `show` when there is something new.
+
+    Parameters
+    ----------
+    target : rich.console.Console or binary stream
+        A console that is a terminal is updated in place; on others, lines are printed.
+    every : float
+        Seconds between two lines.
+    refresh : float
+        Updates in place, per second.
+    """
+
+    def __init__(self, target: Any, every: float = 2.0, refresh: float = 8.0) -> None:
+        self._target, self._every, self._next = target, every, 0.0
+        self._refresh, self._began = refresh, time.monotonic()
+        self._in_place = bool(getattr(target, "is_terminal", False))
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._in_place:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._target, refresh_per_second=self._refresh, transient=True,
+                get_renderable=self.table,
+            )  # fmt: skip
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._live is not None:
+            self._live.__exit__(*error)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the display was made."""
+        return time.monotonic() - self._began
+
+    def line(self) -> str:
+        """Return the current state in one line."""
+        raise NotImplementedError
+
+    def table(self) -> Table:
+        """Return the current state for a terminal."""
+        raise NotImplementedError
+
+    def show(self, now: float | None = None) -> None:
+        """Print a line if no line was printed a moment ago; a terminal is updated by itself.
+
+        Parameters
+        ----------
+        now : float, optional
+            Seconds of the work; those of the clock by default.
+        """
+        now = self.seconds if now is None else now
+        if not self._in_place and now >= self._next:
+            self._next = now + self._every
+            self.print(self.line())
+
+    def print(self, text: str) -> None:
+        """Print a line at once."""
+        if hasattr(self._target, "print"):
+            self._target.print(text, markup=False)
+        else:
+            self._target.write(f"{text}\n")
+            self._target.flush()
 
 
-class PlainLines(Silent):
-    """Prints lines at intervals, for files and pipes; the first one within a second."""
+class RunDisplay(Display):
+    """Shows the checks of a run; before the first one, that it is set up.
 
-    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0, first: float = 0.8) -> None:
-        self._stream = stream
-        self._every = every
-        self._next = 0.0
-        self._timer = threading.Timer(first, self._line, ("setting up",))
+    Parameters
+    ----------
+    target : rich.console.Console or stream
+        See `Display`.
+    time_limit : float, optional
+        Time limit of the run in seconds; what remains of it is shown on a terminal.
+    every : float
+        Seconds between two lines.
+    first : float
+        Seconds after which a line says that the run is set up.
+    """
+
+    def __init__(
+        self, target: Any, time_limit: float | None = None, every: float = 2.0, first: float = 0.8
+    ) -> None:
+        super().__init__(target, every)
+        self._time_limit = time_limit
+        self._columns: dict[str, str] = {"seconds": "0.0", "stage": "setting up"}
+        self._timer = threading.Timer(first, self.print, ("setting up",))
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        self._timer.start()
-        return self
+        if not self._in_place:
+            self._timer.start()
+        return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self._timer.cancel()
+        super().__exit__(*error)
 
     def __call__(self, snapshot: Snapshot) -> None:
-        """Print a line, unless the last one was printed less than `every` seconds ago."""
+        """Replace the numbers; print a line if it is time for one."""
         self._timer.cancel()
-        if snapshot.seconds < self._next:
-            return
-        self._next = snapshot.seconds + self._every
-        shown = columns(snapshot, None)
-        self._line("  ".join(f"{name} {value}" for name, value in shown.items()))
+        self._columns = columns(snapshot)
+        self.show(snapshot.seconds)
 
-    def _line(self, text: str) -> None:
-        self._stream.write(f"{text}\n")
-        self._stream.flush()
+    def line(self) -> str:
+        """Return the names and numbers of the last check."""
+        return "  ".join(f"{name} {value}" for name, value in self._columns.items())
 
-
-class LiveDisplay(Silent):
-    """A status line for terminals, updated in place; its seconds advance between checks."""
-
-    def __init__(self, console: Console, time_limit: float | None) -> None:
-        from rich.live import Live
-
-        self._time_limit = time_limit
-        self._began = time.monotonic()
-        self._columns: dict[str, str] = {"seconds": "0.0", "stage": "setting up"}
-        self._live = Live(
-            console=console, refresh_per_second=8, transient=True, get_renderable=self._shown
-        )
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
-
-    def __call__(self, snapshot: Snapshot) -> None:
-        """Replace the numbers."""
-        self._columns = columns(snapshot, self._time_limit)
-
-    def _shown(self) -> Table:
+    def table(self) -> Table:
+        """Return the numbers of the last check; the seconds advance between checks."""
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False)
-        seconds = time.monotonic() - self._began
-        shown = self._columns | {"seconds": f"{seconds:.1f}"}
+        shown = self._columns | {"seconds": f"{self.seconds:.1f}"}
         if self._time_limit is not None:
-            shown["remaining"] = f"{max(0.0, self._time_limit - seconds):.0f} s"
+            shown["remaining"] = f"{max(0.0, self._time_limit - self.seconds):.0f} s"
         for name in shown:
             table.add_column(name, justify="right", header_style="dim", min_width=len(name))
         table.add_row(*shown.values())
         return table
 
 
-def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
+class ShareDisplay(Display):
+    """Shows which part of some work is done, the time left, and what was done last.
+
+    Parameters
+    ----------
+    target : rich.console.Console
+        See `Display`.
+    total : float
+        All of the work, in any unit.
+    """
+
+    def __init__(self, target: Any, total: float) -> None:
+        super().__init__(target, every=10.0)
+        self._total, self._done, self._words = total, 0.0, ""
+
+    def advance(self, amount: float, words: str) -> None:
+        """Say that an amount of the work was done, and what it was."""
+        self._done, self._words = self._done + amount, words
+        self.show()
+
+    def line(self) -> str:
+        """Return the part in percent, a bar, the time left, and the last words."""
+        part = min(1.0, self._done / self._total) if self._total > 0 else 1.0
+        left = f"{self.seconds / part * (1 - part):.0f} s left" if part > 0 else "no estimate yet"
+        return f"{100 * part:3.0f} % {bar(part)} {self.seconds:.0f} s, {left}  {self._words}"
+
+    def table(self) -> Table:
+        """Return the line."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid()
+        table.add_row(Text(self.line()))
+        return table
+
+
+def bar(part: float) -> str:
+    """Return a bar of characters, filled to a part between 0 and 1."""
+    full = int(BAR.width * part)
+    tip = ">" if full < BAR.width else ""
+    return f"[{'=' * full}{tip}{' ' * (BAR.width - full - 1)}]"
+
+
+def columns(snapshot: Snapshot) -> dict[str, str]:
     """Return the numbers of a check as text, by name."""
-    shown = {
+    return {
         "seconds": f"{snapshot.seconds:.1f}",
         "stage": snapshot.stage,
         "bound": number(snapshot.bound),
@@ -123,18 +222,13 @@ def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
         "gap": ratio(snapshot.relative_gap(snapshot.gap)),
         "eta": f"{snapshot.eta:.3g}",
     }
-    if time_limit is not None:
-        shown["remaining"] = f"{max(0.0, time_limit - snapshot.seconds):.0f} s"
-    return shown
 
 
-def display(enabled: bool, time_limit: float | None = None) -> Display:
+def display(enabled: bool, time_limit: float | None = None) -> Silent:
     """Return the display for standard error: live on a terminal, else lines."""
     if not enabled or sys.stderr is None:
         return Silent()
-    if sys.stderr.isatty():
-        return LiveDisplay(messages(), time_limit)
-    return PlainLines(Forgiving(sys.stderr))
+    return RunDisplay(messages() if sys.stderr.isatty() else Forgiving(sys.stderr), time_limit)
 
 
 @dataclass(frozen=True)
@@ -160,9 +254,7 @@ class TextBar:
 
     def show(self, part: float, words: str) -> None:
         """Draw the bar at a fraction of its width, with words after it."""
-        full = int(BAR.width * part)
-        bar = "=" * full + (">" if full < BAR.width else "") + " " * (BAR.width - full - 1)
-        self._write(f"[{bar}] {words}")
+        self._write(f"{bar(part)} {words}")
 
     def clear(self) -> None:
         """Remove the bar, so that a line can be printed."""
@@ -229,7 +321,7 @@ class Watching:
         """Show one check."""
         self._seen = snapshot
         if self.verbose:
-            shown = columns(snapshot, None)
+            shown = columns(snapshot)
             with self._lock:
                 self._bar.clear()
                 print("  ".join(f"{name} {value}" for name, value in shown.items()), flush=True)

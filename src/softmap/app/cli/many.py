@@ -6,15 +6,14 @@ import json
 import os
 import time
 from collections import Counter
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from softmap.app.cli.options import (
@@ -32,6 +31,7 @@ from softmap.app.cli.options import (
 from softmap.app.cli.targets import Targets, check_folder
 from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio, say
+from softmap.views.progress import Display
 
 if TYPE_CHECKING:
     from softmap.run.result import Result
@@ -215,54 +215,43 @@ def remaining(done: int, total: int, seconds: float) -> float:
     return seconds / done * (total - done) if done else float("inf")
 
 
-class ManyDisplay(AbstractContextManager["ManyDisplay"]):
+class ManyDisplay(Display):
     """Called after each model; prints totals when left.
 
     Parameters
     ----------
+    console : Console
+        Where to print.
+    total : int
+        Number of models.
     rows : dict
         The facts about each solved model, by name. The caller adds entries during the run.
+    enabled : bool
+        Whether progress and totals are shown; errors are in any case.
     """
 
     def __init__(
         self, console: Console, total: int, rows: dict[str, dict[str, Any]], enabled: bool
     ) -> None:
-        self._console, self._total, self._rows = console, total, rows
-        self._enabled, self._began = enabled, time.monotonic()
-        self._next = 0.0
-        self._live = (
-            Live(console=console, refresh_per_second=4, transient=True)
-            if enabled and console.is_terminal
-            else None
-        )
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.__enter__()
-        return self
+        super().__init__(console, INTERVALS.lines, 1 / INTERVALS.pictures)
+        self._total, self._rows, self._enabled = total, rows, enabled
+        self._in_place = self._in_place and enabled
 
     def __exit__(self, *error: Any) -> None:
-        if self._live is not None:
-            self._live.__exit__(*error)
+        super().__exit__(*error)
         if self._enabled:
-            self._console.print(self.totals())
+            self.print(self.totals())
 
-    def __call__(self) -> None:
-        """Show the progress, unless the last display was a moment ago."""
-        now = time.monotonic()
-        if not self._enabled or now < self._next:
-            return
-        self._next = now + (INTERVALS.pictures if self._live else INTERVALS.lines)
-        if self._live is not None:
-            self._live.update(self._table())
-        else:
-            self._console.print(self._line())
+    def __call__(self, snapshot: Any = None) -> None:
+        """Show the progress, unless the last line was printed a moment ago."""
+        if self._enabled:
+            self.show()
 
     def error(self, file: str, error: Exception) -> None:
         """Report at once which file has no result, and why, even if progress is not shown."""
         words = " ".join(str(error).split()) or type(error).__name__
         named = words.startswith((file, os.path.abspath(file)))
-        self._console.print(f"softmap: {words}" if named else f"softmap: {file}: {words}")
+        self.print(f"softmap: {words}" if named else f"softmap: {file}: {words}")
 
     def totals(self) -> str:
         """One sentence over all models."""
@@ -273,20 +262,22 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             f"{len(self._rows)} of {self._total} models: {states['solved']} solved, "
             f"{states['unchanged']} unchanged, {states['failed']} failed; {proved} proved optimal"
             f"{f', {infeasible} infeasible' if infeasible else ''}; "
-            f"{time.monotonic() - self._began:.1f} s"
+            f"{self.seconds:.1f} s"
         )
 
-    def _line(self) -> str:
+    def line(self) -> str:
+        """Return how many models are done, and the estimated time left."""
         done = len(self._rows)
         # results of an earlier run took no time and are left out of the estimate
         fresh = sum(row["state"] != "unchanged" for row in self._rows.values())
-        left = remaining(fresh, fresh + self._total - done, time.monotonic() - self._began)
+        left = remaining(fresh, fresh + self._total - done, self.seconds)
         failed = sum(row["state"] == "failed" for row in self._rows.values())
         rest = f"about {left:.0f} s left" if left < float("inf") else "no estimate yet"
         return f"{done} of {self._total} done, {failed} failed, {rest}"
 
-    def _table(self) -> Table:
-        table = Table(title=self._line(), title_justify="left", box=None, pad_edge=False)
+    def table(self) -> Table:
+        """Return the line, and below it the models with the largest gaps."""
+        table = Table(title=self.line(), title_justify="left", box=None, pad_edge=False)
         for name in ("worst gaps", "gap", "status"):
             table.add_column(name, header_style="dim")
         gaps = [(row.get("relative_gap"), name) for name, row in self._rows.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +13,7 @@ from softmap.app.cli.options import QuietOption
 from softmap.app.cli.targets import check_folder
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress
+    from softmap.app.experiments.trials import Unit
 
 
 class Experiment(StrEnum):
@@ -56,6 +56,7 @@ def reproduce_command(
     from softmap.app.experiments.plan import FIGURES, Plan, settings_for
     from softmap.app.experiments.reproduce import NO_FIGURES, can_draw, reproduce
     from softmap.views.console import messages
+    from softmap.views.progress import ShareDisplay
 
     check_folder("--out", out)
     settings = settings_for(
@@ -66,40 +67,17 @@ def reproduce_command(
     console = messages()
     if not can_draw():
         console.print(NO_FIGURES, markup=False)
-    with _progress(console, shown=not no_progress) as bar:
-        task = bar.add_task("", total=plan.cost, trial="")
+    show = ShareDisplay(console, plan.cost)
+
+    def done(unit: Unit) -> None:
+        if not no_progress:
+            show.advance(unit.cost, f"{unit.figure} {unit.method.label}")
+
+    with nullcontext() if no_progress else show:
         try:
-            written = reproduce(
-                plan,
-                out,
-                on_done=lambda unit: bar.update(
-                    task, advance=unit.cost, trial=f"{unit.figure} {unit.method.label}"
-                ),
-            )
+            written = reproduce(plan, out, on_done=done)
         except KeyboardInterrupt:
             console.print("finished trials are kept; the same command goes on from here")
             raise
     for path in written:
         print(path)
-
-
-def _progress(console: Console, *, shown: bool) -> Progress:
-    """A progress bar over the trials, weighted by their length, with the time left."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.percentage:3.0f} %"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[trial]}"),
-        console=console,
-        disable=not shown,
-    )
