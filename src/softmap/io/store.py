@@ -16,15 +16,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, OptionError, SoftmapError, human, shown
-from softmap.io.atomic import replacing
-from softmap.io.limits import available_memory
-from softmap.io.streams import COMPRESSED, Content, implausible, load
+
+if TYPE_CHECKING:
+    from softmap.io.streams import Content
 
 __all__ = [
     "Arrays", "checked_path", "digest", "is_archive", "mapped", "packed", "read_archive",
@@ -66,6 +66,9 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive atomically: if the process is killed, the old file remains."""
+    from softmap.io.atomic import replacing  # imported late: few runs store files
+    from softmap.io.streams import COMPRESSED
+
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     members: dict[str, Any] = {"header": text, **arrays}
     with replacing(path) as file, _first_error():
@@ -145,6 +148,8 @@ def is_archive(path: Path) -> bool:
 
 def _open(path: Path) -> BinaryIO:
     """Return the bytes of a file, decompressed (within bounds) if it is compressed."""
+    from softmap.io.streams import COMPRESSED, load
+
     file = path.open("rb")
     if path.suffix.lower() not in COMPRESSED:
         return file
@@ -171,6 +176,9 @@ def _refuse_others(raw: BinaryIO, kind: str, problem: Problem) -> None:
 def _refuse_bombs(raw: BinaryIO) -> None:
     """Raise an error for an archive with an implausible compression ratio (a bomb)."""
     import zipfile  # imported late: few runs read archives
+
+    from softmap.io.limits import available_memory
+    from softmap.io.streams import implausible
 
     size = raw.seek(0, os.SEEK_END)
     raw.seek(0)
@@ -210,6 +218,8 @@ def packed(arrays: Mapping[str, Any], *, compress: bool) -> memoryview:
     compress : bool
         Whether arrays are compressed.
     """
+    from softmap.io.streams import implausible
+
     buffer = io.BytesIO()
     (np.savez_compressed if compress else np.savez)(buffer, **arrays)
     if implausible(sum(np.asarray(array).nbytes for array in arrays.values()), buffer.tell()):
@@ -229,6 +239,8 @@ def unpacked(content: Content, expected: str) -> Arrays:
         What the archive should hold, for errors.
     """
     import zipfile  # imported late: few runs read archives
+
+    from softmap.io.streams import implausible
 
     try:
         with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
