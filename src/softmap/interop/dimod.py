@@ -19,7 +19,7 @@ from softmap import Linear, Model
 from softmap.arguments import count
 from softmap.errors import InfeasibleModel, ModelError, OptionError, needs_extra, shown
 from softmap.extend import LIMITS, Costs, Network, checked_model, integers
-from softmap.extend.factors import quadratic_of, require_pairwise
+from softmap.extend.factors import Assembly, assembled, quadratic_of, require_pairwise
 
 TOLERANCE = 1e-8  # by how much a sample may violate a constraint, as in `cqm.check_feasible`
 
@@ -103,25 +103,23 @@ class _Builder:
         counts = np.zeros(max(node.values()) + 1, dtype=np.int64)
         for v, i in node.items():
             counts[i] = len(values[v])
-        self.counts, self.factors = counts, list[Any]()
-
-    def add(self, scope: Sequence[int], costs: Any) -> None:
-        self.factors.append((tuple(scope), costs))
+        self.assembly = Assembly(counts)
 
     def linear(self, v: Hashable, bias: float) -> None:
-        self.add((self.node[v],), bias * self.values[v])
+        self.assembly.add_unary(self.node[v], bias * self.values[v])
 
     def quadratic(self, u: Hashable, v: Hashable, bias: float) -> None:
         if not bias:
             return
         i, j = self.node[u], self.node[v]
         if i == j:
-            self.add((i,), bias * (self.values[u] * self.values[v]))
+            self.assembly.add_unary(i, bias * (self.values[u] * self.values[v]))
         else:
-            self.add((i, j), bias * np.outer(self.values[u], self.values[v]))
+            self.assembly.add_factor((i, j), bias * np.outer(self.values[u], self.values[v]))
 
     def done(self, constant: float) -> Converted:
-        model = Model.from_factors(self.counts, self.factors, constant=constant)
+        self.assembly.add_constant(constant)
+        model = assembled(self.assembly.pieces())
         return Converted(model, self.node, self.values)
 
 
@@ -169,11 +167,11 @@ def from_dqm(dqm: Any) -> Converted:
     values = {v: np.arange(float(dqm.num_cases(v))) for v in node}
     builder = _Builder(node, values)
     for v, i in node.items():
-        builder.add((i,), dqm.get_linear(v))
+        builder.assembly.add_unary(i, dqm.get_linear(v))
         for u in dqm.adj[v]:
             if node[u] > i:
                 table = np.asarray(dqm.get_quadratic(v, u, array=True), dtype=np.float64)
-                builder.add((i, node[u]), table)
+                builder.assembly.add_factor((i, node[u]), table)
     return builder.done(float(dqm.offset))
 
 
@@ -242,7 +240,7 @@ def _constrain(builder: _Builder, label: Hashable, constraint: Any) -> None:
     high = None if constraint.sense.value == ">=" else bound
     rows = [row.astype(np.int64) for row in weights.values()]
     if rows:
-        builder.factors.append(Linear(list(weights), rows, low=low, high=high))
+        builder.assembly.add_many(Linear(list(weights), rows, low=low, high=high))
     elif not ((low is None or low <= 0) and (high is None or high >= 0)):
         raise ModelError(f"constraint {label!r} has no variables and never holds")
 
@@ -253,7 +251,7 @@ def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
     if not left.variables:
         raise ModelError(f"constraint {label!r} has no variables")
     nodes = sorted({node[v] for v in left.variables})
-    shape = [int(builder.counts[i]) for i in nodes]
+    shape = [int(builder.assembly.num_labels[i]) for i in nodes]
     if math.prod(shape) > LIMITS.table_states:
         raise ModelError(
             f"constraint {label!r} has products, fractions or a weight, and "
@@ -275,7 +273,7 @@ def _tabulate(builder: _Builder, label: Hashable, constraint: Any) -> None:
     if left.is_soft():
         power = {"linear": 1, "quadratic": 2}[left.penalty()]
         penalty = left.weight() * violation**power
-    builder.add(nodes, np.where(violation > TOLERANCE, penalty, 0.0))
+    builder.assembly.add_factor(nodes, np.where(violation > TOLERANCE, penalty, 0.0))
 
 
 def _names(model: Network, names: Sequence[Hashable] | None) -> list[Hashable]:
