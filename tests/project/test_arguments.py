@@ -268,6 +268,7 @@ CALLS = {
     "read_labellings": (files.read_labellings, {"source": "missing", "model": TREE}),
     "read_evidence": (files.read_evidence, {"source": "missing"}),
     "read_query": (files.read_query, {"source": "missing"}),
+    "read_checks": (files.read_checks, {"source": "missing"}),
     "grid_edges": (generators.grid_edges, {"rows": 2, "cols": 2}),
     "erdos_renyi": (generators.erdos_renyi, {"n": 3, "d": 2, "c": 1.1, "seed": 0}),
     "potts_grid": (
