@@ -37,6 +37,7 @@ class PictureEffort:
 
 EFFORT = PictureEffort()
 LIMITS = ("time_limit", "max_work", "updates")
+OPTIONS = frozenset(inspect.signature(solve).parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +206,7 @@ def begun(
     options : mapping
         The keywords that were given.
     """
-    names = {*inspect.signature(function).parameters, *inspect.signature(solve).parameters}
+    names = {*inspect.signature(function).parameters, *OPTIONS}
     for name in options:
         if name not in names:
             raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))
