@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import softmap
 from softmap import Model, Result, Status, solve
 from softmap.app.vision.source import Source
 from softmap.arguments import time_limit_of
@@ -37,7 +38,6 @@ class PictureEffort:
 
 EFFORT = PictureEffort()
 LIMITS = ("time_limit", "max_work", "updates")
-OPTIONS = frozenset(inspect.signature(solve).parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ def begun(
     options : mapping
         The keywords that were given.
     """
-    names = {*inspect.signature(function).parameters, *OPTIONS}
+    names = {*inspect.signature(function).parameters, *inspect.signature(softmap.solve).parameters}
     for name in options:
         if name not in names:
             raise TypeError(unexpected(function.__name__, name, names, OF_IMAGES))
