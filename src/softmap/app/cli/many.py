@@ -62,7 +62,10 @@ def solve_many_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for results.")],
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-j", help="Models at the same time [one per core].")
+        int | None,
+        typer.Option(
+            "--workers", "-j", help="Number of models solved at the same time [one per core]."
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", "-t", help="Seconds for each model.")
@@ -78,7 +81,7 @@ def solve_many_command(
     gap: GapOption = None,
     lp_gap: LPGapOption = None,
     seed: SeedOption = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads for a large model.")] = None,
     values: ValuesOption = None,
     memory_limit: MemoryOption = None,
     proofs: ProofsOption = None,
