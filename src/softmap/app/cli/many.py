@@ -62,10 +62,7 @@ def solve_many_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for results.")],
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", "-j", help="Number of models solved at the same time [one per core]."
-        ),
+        int | None, typer.Option("--workers", "-j", help="Models at the same time [one per core].")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", "-t", help="Seconds for each model.")

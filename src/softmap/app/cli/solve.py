@@ -87,15 +87,11 @@ def solve_command(
     form: FormatOption = None,
     block: BlockOption = None,
     output: OutputOption = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="Write a table of the run, one row per check (.csv).")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write one row per check (.csv).")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     proof: Annotated[Path | None, typer.Option(help="Write a proof, for softmap verify.")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Write a checkpoint every half minute.")
-    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Save the run here at intervals.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue from a checkpoint.")] = None,
     as_json: JsonOption = False,
     competition: Annotated[
