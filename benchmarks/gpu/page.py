@@ -97,7 +97,7 @@ Medians of seven runs; kernels were compiled before. A copy within the device mo
 {chr(10).join(passes_table(found))}
 
 Bytes are those that a pass has to move, each array entry once per half pass (`bytes_of_pass`). A check computes a bound and a point with its cost. At large η, where sums of exponentials overflow or underflow, a truncated linear pass takes
-{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are slightly slower than the target. On random graphs, messages are stored by edge, sorted by the levels of both endpoints ([how, and what was tried](../decisions/0019-a-cuda-backend.md)).
+{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are slightly slower than the target. On random graphs, messages are stored by edge, sorted by the levels of both endpoints ([how, and what was tried](../decisions/gpu.md#19-a-cuda-backend)).
 
 ![Fraction of the bandwidth of a copy that a pass reaches](../images/gpu-bandwidth.svg)
 

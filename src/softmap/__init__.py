@@ -1,4 +1,4 @@
-"""MAP inference in discrete Markov random fields, with a proof of how good the answer is.
+"""MAP inference in Markov random fields; a proof of how far the answer can be from the optimum.
 
 Submodules are imported on first use, so that ``import softmap`` is fast.
 """

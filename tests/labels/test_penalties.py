@@ -66,9 +66,9 @@ def test_the_certificate_says_so():
 
     said = " ".join(certificate_sentences(softmap.solve(_colouring(0, 4, 4, 100.0))))
     assert "Costs of 100 and more exceed all others together" in said
-    assert "the labelling obeys them" in said
+    assert "the labelling satisfies them" in said
     said = " ".join(certificate_sentences(softmap.solve(_colouring(0, 6, 2, 100.0))))
-    assert "no labelling obeys them all" in said
+    assert "no labelling satisfies them all" in said
 
 
 def test_units_change_nothing():

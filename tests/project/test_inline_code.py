@@ -15,6 +15,7 @@ from softmap.app.cli.app import COMMANDS, main
 from support.data import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES.remove(ROOT / "docs" / "history.md")  # it has the names of its day
 for folder in ("guides", "reference", "theory", "benchmarks"):
     PAGES += sorted((ROOT / "docs" / folder).glob("*.md"))
 CODE = re.compile(r"`([^`\n]+)`")

@@ -34,7 +34,7 @@ def _summed(model: Model, given: dict[str, Any]) -> Any:
 
 @with_options(Options, without=PAPER, moved={"sum_over": _summed})
 def solve(model: Model, options: Options) -> Result:
-    """Find a labelling and prove how good it is.
+    """Find a labelling of low cost, and prove how far it can be from the optimum.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def solve(model: Model, options: Options) -> Result:
         The method that solves the LP relaxation: "anneal" or "trws", or another one of
         `softmap.METHODS`, which are there to be compared with.
     goal : "map", "lp", "labels" or "optimal", default "map"
-        What to do beside solving the LP relaxation. "map": reduce the gap between labelling and
-        bound, with a default effort if no limit is given. "lp": nothing. "labels": as "map" within
-        a time limit; without one, no effort is made to prove the labels. "optimal": continue until
-        optimality is proved.
+        What the run does after the LP relaxation. "map": close the gap between labelling and
+        bound, with a default effort if no limit is given. "lp": nothing. "labels": search for
+        better labels (with a time limit, as "map"). "optimal": continue until optimality is
+        proved.
     lp_gap : float, default 1e-4
         Relative gap at which the relaxation counts as solved.
     gap : float, default 1e-6

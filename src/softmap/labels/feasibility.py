@@ -331,7 +331,7 @@ def infeasibility(model: Network, deadline: core.Deadline | None = None) -> Infe
     return InfeasibleModel(
         f"no labelling has finite cost: {said} contradict each other"
         if len(found) > 1
-        else f"no labelling has finite cost: {said} cannot be obeyed",
+        else f"no labelling has finite cost: {said} cannot all be satisfied",
         found[0].variables[0] if found and found[0].variables else None,
         found,
     )

@@ -70,9 +70,9 @@ def _penalty(result: Subject) -> str:
         return ""
     costs = f"Costs of {penalty.cost:.10g} and more exceed all others together"
     if penalty.verdict == "avoided":
-        return f"{costs}: they count as hard constraints, and the labelling obeys them."
+        return f"{costs}: they count as hard constraints, and the labelling satisfies them."
     if penalty.verdict == "needed":
-        return f"{costs}: they count as hard constraints, and no labelling obeys them all."
+        return f"{costs}: they count as hard constraints, and no labelling satisfies them all."
     return f"{costs}; whether a labelling can do without them is open."
 
 

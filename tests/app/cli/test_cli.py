@@ -161,7 +161,7 @@ def test_infeasible_constraints_are_named(tmp_path, capsys):
     tables = "\n4\n0 1 1 0" * 3
     path.write_text(f"MARKOV\n3\n2 2 2\n3\n2 0 1\n2 1 2\n2 0 2\n{tables}\n")
     assert main(["solve", str(path), "--no-progress"]) == 4
-    assert "the pairs over variables 0, 1, 2 cannot be obeyed" in capsys.readouterr().out
+    assert "the pairs over variables 0, 1, 2 cannot all be satisfied" in capsys.readouterr().out
     assert main(["solve", str(path), "--json"]) == 4
     answer = json.loads(capsys.readouterr().out)
     assert answer["constraints"] == [{"kind": "pairs", "variables": [0, 1, 2]}]

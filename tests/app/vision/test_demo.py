@@ -33,7 +33,7 @@ def test_every_demo_runs_from_the_command_line(name, tmp_path, capsys):
     words = ["demo", name, "--size", size, "--labels", "4", "--out", str(tmp_path / "pictures")]
     assert main([*words, "--time-limit", "5", "--no-progress"]) == 0
     shown = capsys.readouterr().out
-    for text in ("energy", "bound", "gap", "Against the truth", "No labelling costs less"):
+    for text in ("energy", "bound", "gap", "Compared with the truth", "No labelling costs less"):
         assert text in shown
     for kind in ("input", "labelling", "pair", "convergence"):
         with image_module.open(tmp_path / "pictures" / f"{name}-{kind}.png") as picture:

@@ -116,7 +116,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="softmap",
     cls=Commands,
-    help="Find the best labelling of a Markov random field, and prove how good it is.",
+    help="Find a labelling of low cost, and prove how far it can be from the optimum.",
     epilog=f"Start with: softmap demo. {SHORT}",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help fits on a screen
@@ -136,7 +136,7 @@ def _root(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """Find the best labelling of a Markov random field, and prove how good it is."""
+    """Find a labelling of low cost, and prove how far it can be from the optimum."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

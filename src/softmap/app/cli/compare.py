@@ -49,22 +49,25 @@ def compare_command(
     ] = 10.0,
     goal: Annotated[
         Literal["map", "lp", "labels", "optimal"],
-        typer.Option(help="lp: methods alone; map: with all stages, as solve."),
+        typer.Option(help="lp: each method alone; map: with all stages of softmap solve."),
     ] = "lp",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
-    eta: Annotated[float, typer.Option(help="η of the methods with a fixed η.")] = 1000.0,
+    eta: Annotated[float, typer.Option(help="η of methods that do not choose it.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     threads: Annotated[
         int | None, typer.Option("--threads", "-j", help="Threads; all by default.")
     ] = None,
     values: ValuesOption = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the runs into this picture.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a chart of the runs (.png, .jpg).")
+    ] = None,
     no_progress: QuietOption = False,
 ) -> None:
     """Compare methods on a model: a table, and a chart.
 
-    Bound and energy are what each method reaches on the linear relaxation. With --goal map, the
-    other stages of softmap solve (search, clusters, cuts) go on from there, and hide differences.
+    The table has the bound and energy that each method reaches on the linear relaxation. With
+    --goal map, the other stages of softmap solve (search, clusters, cuts) continue from there,
+    which hides the differences between methods.
     """
     import softmap
     from softmap.methods.base import METHODS

@@ -34,7 +34,9 @@ def demo_command(
         float | None, typer.Option(help="Grey levels per disparity in --truth.")
     ] = None,
     labels: Annotated[int | None, typer.Option(help="Number of labels.")] = None,
-    size: Annotated[int | None, typer.Option(help="Longest side, or number of points.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Longest side of the picture; matching: points.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic data.")] = 0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-6,
     time_limit: Annotated[
@@ -81,11 +83,11 @@ def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: f
     with targets.printing():
         print_result(results(), result)
         if demo.score is not None:
-            print(f"Against the truth: {demo.score(labels)}.")
+            print(f"Compared with the truth: {demo.score(labels)}.")
         if demo.remark is not None and (said := demo.remark(labels)) is not None:
             print(f"{said}.")
         if result.status.name == "TIME_LIMIT":
-            print(f"Stopped after {time_limit:g} s; --time-limit {8 * time_limit:g} goes further.")
+            print(f"Stopped after {time_limit:g} s; --time-limit {8 * time_limit:g} allows more.")
     given, found = enlarged(demo.shown), enlarged(demo.paint(labels))
     images = {"input": given, "labelling": found, "pair": side_by_side([given, found], 12)}
     for kind, image in images.items():

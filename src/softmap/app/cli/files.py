@@ -123,7 +123,7 @@ def convert_command(
     evidence: EvidenceOption = None,
     scale: Annotated[
         float | None,
-        typer.Option(help="Multiply costs by this (.wcsp, .wcnf, .opb hold whole numbers)."),
+        typer.Option(help="Factor of all costs (.wcsp, .wcnf and .opb files hold whole numbers)."),
     ] = None,
     integer: Annotated[
         bool, typer.Option("--integer", help="Write the integer program (.lp, .mps).")
@@ -210,7 +210,7 @@ def verify_command(
         Path | None, typer.Option(help="The proof that softmap solve --proof wrote.")
     ] = None,
     effort: Annotated[
-        float, typer.Option(help="Multiplies the limits on memory and time of checking a proof.")
+        float, typer.Option(help="Factor of the limits on memory and work of a check.")
     ] = 1.0,
     export: Annotated[
         Path | None, typer.Option(help="Write the integer model, for theorems/check.")

@@ -78,7 +78,7 @@ def solve_many_command(
     gap: GapOption = None,
     lp_gap: LPGapOption = None,
     seed: SeedOption = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads for a large model.")] = None,
     values: ValuesOption = None,
     memory_limit: MemoryOption = None,
     proofs: ProofsOption = None,

@@ -18,18 +18,18 @@ class Exit:
 
 
 SHORT = (
-    "Exit codes: 0 done, 1 failed, 2 bad input, 3 none found, 4 infeasible, 5 none below, "
+    "Exit codes: 0 done, 1 failed, 2 bad input, 3 no labelling, 4 infeasible, 5 none below, "
     "6 not checked, 130 interrupted."
 )
 
 CODES = {
-    0: "0 done, also where a limit stopped it",
+    0: "0 done, also if a limit stopped the run",
     1: "1 something failed, a file was not written or a check is false",
     2: "2 wrong arguments or files",
-    3: "3 no labelling was found that obeys the hard constraints and costs no more than "
+    3: "3 no labelling was found that satisfies the hard constraints and costs at most "
     "--upper-bound",
-    4: "4 infeasible: it is proved that no labelling obeys the hard constraints",
-    5: "5 it is proved that none costs less than --upper-bound",
+    4: "4 infeasible: it is proved that no labelling satisfies the hard constraints",
+    5: "5 it is proved that no labelling costs less than --upper-bound",
     6: "6 nothing is false, but not everything was checked",
     130: "130 interrupted (Ctrl-C, SIGTERM or SIGHUP)",
 }
@@ -48,7 +48,8 @@ _MEANT: dict[str, dict[int, str]] = {
     "energy": _BRIEF | {3: "3 the labelling violates a hard constraint"},
     "compare": _BRIEF | {4: CODES[4]},
     "solve-many": _BRIEF | {1: "1 a model failed, or a file was not written"},
-    "solve-large": {code: words for code, words in CODES.items() if code not in (5, 6)},
+    "solve-large": {code: words for code, words in CODES.items() if code not in (5, 6)}
+    | {3: "3 no labelling was found that satisfies the hard constraints"},
     **dict.fromkeys(("info", "convert", "demo", "doctor", "reproduce"), _BRIEF),
 }
 
@@ -111,7 +112,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Format of the file, if its name does not say it: uai, wcsp, cfn, opengm, dd, ...",
+        help="Format of the file, if its name does not tell: uai, wcsp, cfn, opengm, dd, ...",
         autocompletion=complete_format,
     ),
 ]
@@ -129,7 +130,8 @@ InitialOption = Annotated[
 ]
 
 UpperBoundOption = Annotated[
-    float | None, typer.Option("--upper-bound", "-ub", help="Search only for cheaper labellings.")
+    float | None,
+    typer.Option("--upper-bound", "-ub", help="Search only for labellings of lower cost."),
 ]
 
 MethodOption = Annotated[
@@ -140,15 +142,18 @@ MethodOption = Annotated[
     ),
 ]
 
-BestOption = Annotated[int | None, typer.Option("--mbest", help="Find this many best labellings.")]
+BestOption = Annotated[
+    int | None, typer.Option("--mbest", help="Number of best labellings to find.")
+]
 
 DiversityOption = Annotated[
-    int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
+    int | None,
+    typer.Option(help="With --mbest: two labellings differ in at least this many variables."),
 ]
 
 QueryOption = Annotated[
     Path | None,
-    typer.Option(help="Maximise these variables only (.query), and sum over the others."),
+    typer.Option(help="Maximise over the variables of this file (.query), sum over the others."),
 ]
 
 TimeOption = Annotated[
@@ -172,7 +177,10 @@ QuietOption = Annotated[bool, typer.Option("--no-progress", help="Be quiet.")]
 
 GoalOption = Annotated[
     Literal["map", "lp", "labels", "optimal"] | None,
-    typer.Option(help="What to reach: map [default] or optimal labels with a proof, lp or labels."),
+    typer.Option(
+        help="map: labels and bound [default]; optimal: until proved; labels: labels alone; "
+        "lp: the relaxation alone."
+    ),
 ]
 
 GapOption = Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")]
@@ -189,7 +197,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 PartitionOption = Annotated[str, typer.Option(help="Partitioner: auto, grid, metis or own.")]
 
-ProofsOption = Annotated[Path | None, typer.Option(help="A folder for proofs, for softmap verify.")]
+ProofsOption = Annotated[
+    Path | None, typer.Option(help="Folder to write proofs to, for softmap verify.")
+]
 
 ValuesOption = Annotated[
     Literal["potential", "log", "cost"] | None, typer.Option(help="What UAI tables hold.")

@@ -41,7 +41,7 @@ def reproduce_command(
         typer.Option(
             "--with",
             metavar="MODULE:CLASS",
-            help="A method of yours beside the others in Figures 1 to 3, also from the current"
+            help="Add your own method to Figures 1 to 3, also one from the current"
             " folder; may be repeated.",
         ),
     ] = None,

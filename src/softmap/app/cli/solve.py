@@ -87,7 +87,7 @@ def solve_command(
     form: FormatOption = None,
     block: BlockOption = None,
     output: OutputOption = None,
-    trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write one row per check (.csv).")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     proof: Annotated[Path | None, typer.Option(help="Write a proof, for softmap verify.")] = None,

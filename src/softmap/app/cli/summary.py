@@ -116,7 +116,7 @@ def remark(result: Result) -> None:
     if result.status.name == "NONE_BELOW":
         say(f"no labelling costs less than the upper bound {result.upper_bound:.10g}")
     elif not result.found:
-        say("no labelling that obeys all hard constraints was found")
+        say("no labelling that satisfies all hard constraints was found")
     elif not answered(result):
         say(f"no labelling below the upper bound {result.upper_bound:.10g} was found")
 

@@ -234,7 +234,7 @@ def _error(clean: Image, noisy: Image, paint: Callable[[Labels], Pixels]) -> Cal
 
     def score(labels: Labels) -> str:
         before, after = _rms(noisy - clean), _rms(paint(labels) - clean)
-        return f"distance to the clean picture: {after:.1f} grey levels, {before:.1f} before"
+        return f"root mean square error of {after:.1f} grey levels, {before:.1f} before"
 
     return score
 
