@@ -87,7 +87,7 @@ def solve(model: Model, options: Options) -> Result:
         Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
         it; by default it is chosen from the costs.
     tuning : softmap.tuning.Tuning, optional
-        Other numbers for the schedule of the run, for experiments.
+        Other numbers than the default ones, for experiments: `Tuning(ScheduleNumbers(share=0.1))`.
     verbose : bool, default False
         Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
@@ -120,11 +120,13 @@ def solve(model: Model, options: Options) -> Result:
     """
     if isinstance(options, SolveOptions) and options.sum_over is not None:
         from softmap import marginal_map  # imported late: few runs sum
+        from softmap.methods.marginals.cases import SummedNumbers
 
         options.require_defaults("with sum_over", but=("gap", "time_limit", "tuning"))
         return marginal_map(  # type: ignore[return-value] # as documented
-            model, options.sum_over, gap=options.gap, time_limit=options.time_limit
-        )
+            model, options.sum_over, gap=options.gap, time_limit=options.time_limit,
+            entries=options.tuning.of(SummedNumbers).entries,
+        )  # fmt: skip
     model = checked_model(model, "solve")
     for kind in kinds(Place.BEFORE):
         if (result := kind.at_once(model, options)) is not None:
@@ -215,7 +217,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops if it returns False.
     tuning : softmap.tuning.Tuning, optional
-        Other numbers for the schedule of the run, for experiments.
+        Other numbers than the default ones, for experiments: `Tuning(ScheduleNumbers(share=0.1))`.
     verbose : bool, default False
         Print a line per check.
     progress : bool, default False

@@ -19,7 +19,7 @@ from softmap.errors import CheckpointWarning, NotEnoughMemory, OptionError, Writ
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.partition import partition as partitioned
-from softmap.run.memory import TAKES, memory_needed
+from softmap.run.memory import MemoryEstimate, memory_needed
 from softmap.run.options import MOST_THREADS
 from softmap.run.trace import Row, Status, Trace
 from softmap.run.values import Tolerances
@@ -28,6 +28,7 @@ from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.team import Team
 from softmap.scale.parts import ModelPart, Whole, cut_model
 from softmap.scale.processes import on_this_machine
+from softmap.tuning import TUNING
 
 OnCheck = Callable[[Row], Any] | None
 
@@ -271,7 +272,7 @@ def _require_memory(team: Team, pieces: list[ModelPart], limit: Any) -> None:
     if limit is None:
         return
     most = count("memory_limit", limit)
-    own = TAKES.small + sum(memory_needed(piece.model) for piece in pieces)
+    own = TUNING.of(MemoryEstimate).small + sum(memory_needed(piece.model) for piece in pieces)
     needed = max(team.comm.allgather(own))
     if needed > most:
         raise NotEnoughMemory(needed, most, "for each process; more processes take less each")
