@@ -37,7 +37,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import highspy
 import numpy as np
-from softmap.subsolvers.elimination.eliminate import EliminationNumbers
 
 import softmap
 from softmap import core
@@ -48,6 +47,7 @@ from softmap.subsolvers import registry
 from softmap.subsolvers.labels.label_numbers import ExpansionNumbers
 from softmap.subsolvers.passes.pass_numbers import InteriorTimes, PassNumbers
 from softmap.subsolvers.registry import Place
+from softmap.subsolvers.search.eliminate import EliminationNumbers
 from softmap.subsolvers.spins.spin_numbers import SpinNumbers
 from softmap.tuning import Tuning
 from softmap.verification.proof import check_proof

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from benchmarks.numbers_page import PAGE, constants, fields_of_rooms, page
 from benchmarks.tuning import changed_outside, groups
-from softmap.subsolvers.elimination.eliminate import EliminationNumbers
 
 import softmap
 from softmap import tuning
@@ -30,6 +29,7 @@ from softmap.subsolvers.clusters.cluster_numbers import ClusterSizes, TightenNum
 from softmap.subsolvers.cores.cores import CoreNumbers
 from softmap.subsolvers.labels.label_numbers import ExpansionNumbers, ObeyNumbers
 from softmap.subsolvers.passes.pass_numbers import InteriorTimes, PassNumbers
+from softmap.subsolvers.search.eliminate import EliminationNumbers
 from softmap.subsolvers.search.search_numbers import SearchNumbers
 from softmap.subsolvers.spins.spin_numbers import SpinNumbers
 from softmap.tuning import Numbers, Tuning

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from softmap.subsolvers.elimination.eliminate import EliminationNumbers
 
 import softmap
 from softmap.run.best import Best
@@ -18,6 +17,7 @@ from softmap.subsolvers.cores.cores import Cores
 from softmap.subsolvers.labels.label_numbers import ExpansionNumbers
 from softmap.subsolvers.permutations.permute import PermutationNumbers, Permute
 from softmap.subsolvers.registry import Place, kinds
+from softmap.subsolvers.search.eliminate import EliminationNumbers
 from softmap.tuning import Tuning
 from support.permutations import permutation_model, random_factors
 from support.stage_runs import planned

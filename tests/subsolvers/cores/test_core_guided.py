@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from softmap.subsolvers.elimination.eliminate import EliminationNumbers
 
 import softmap
 from softmap.drive.prooffile import ProofFile
@@ -18,6 +17,7 @@ from softmap.run.options import Options
 from softmap.run.problem import Problem
 from softmap.run.subsolver import Share
 from softmap.subsolvers.cores.cores import CoreNumbers, Cores
+from softmap.subsolvers.search.eliminate import EliminationNumbers
 from softmap.subsolvers.search.search_numbers import SearchNumbers
 from softmap.tuning import Tuning
 from softmap.verification import Verdict
